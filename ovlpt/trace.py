@@ -1,0 +1,98 @@
+"""What happened to each operation, and why not: the one way to say no.
+
+Exceptions:
+
+    OvlptError
+    ├── Rejected            a transformation declines a node; carries a Reason
+    └── InputError          the caller gave something unusable: one sentence, names the culprit and the remedy
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class OvlptError(Exception):
+    """Root of the package's exceptions."""
+
+
+class InputError(OvlptError, ValueError):
+    """Unusable input. The message is one sentence that names the culprit and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A fact in the present tense: ``code`` for programs, ``text`` for people."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Rejected(OvlptError):
+    """Raised where a condition of a transformation does not hold; the node stays as it is."""
+
+    def __init__(self, reason: Reason):
+        super().__init__(reason.text)
+        self.reason = reason
+
+
+def reject(code: str, text: str) -> None:
+    """Always raise `Rejected`."""
+    raise Rejected(Reason(code, text))
+
+
+def reject_unless(condition: object, code: str, text: str) -> None:
+    """Raise `Rejected` with ``Reason(code, text)`` unless ``condition`` is true."""
+    if not condition:
+        raise Rejected(Reason(code, text))
+
+
+class Outcome(StrEnum):
+    """What a transformation did with a node."""
+
+    TRANSFORMED = "transformed"
+    REJECTED = "rejected"
+    DISABLED = "disabled"
+    RESTRICTED = "restricted"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One transformation met one node."""
+
+    outcome: Outcome
+    transformation: str
+    operation: str
+    node: str
+    reason: Reason | None = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """The events of one run, in order. The caller owns it."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def add(self, outcome: Outcome, transformation: str, operation: str, node: str, reason: Reason | None = None) -> None:
+        self.events.append(Event(outcome, transformation, operation, node, reason))
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def of(self, node: str) -> list[Event]:
+        """The events of the node with this friendly name."""
+        return [event for event in self.events if event.node == node]
+
+    def summary(self) -> dict[tuple[str, str], int]:
+        """How often each (transformation, outcome) occurred."""
+        return dict(Counter((event.transformation, str(event.outcome)) for event in self.events))
