@@ -1,0 +1,31 @@
+"""What markup leaves on the graph: OpenVINO's runtime attributes, kept beside the graph.
+
+Runtime info holds only strings and numbers from Python and is copied with a model, so the attributes live in an
+`AttributeTable` keyed by the identity of a node and a port. They survive rewiring; a clone of the model has none.
+"""
+
+from ovlpt.attributes.attribute import Attribute, AttributeTable, SharedValue, current_attributes
+from ovlpt.attributes.avg_pool_precision_preserved import AvgPoolPrecisionPreserved
+from ovlpt.attributes.bias import Bias
+from ovlpt.attributes.disable_cleanup import DisableCleanup
+from ovlpt.attributes.intervals_alignment import Interval, IntervalsAlignment
+from ovlpt.attributes.precision_preserved import PrecisionPreserved
+from ovlpt.attributes.precisions import Precisions
+from ovlpt.attributes.quantization_alignment import QuantizationAlignment
+from ovlpt.attributes.quantization_granularity import QuantizationGranularity
+
+__all__ = [
+    "Attribute",
+    "AttributeTable",
+    "AvgPoolPrecisionPreserved",
+    "Bias",
+    "DisableCleanup",
+    "Interval",
+    "IntervalsAlignment",
+    "PrecisionPreserved",
+    "Precisions",
+    "QuantizationAlignment",
+    "QuantizationGranularity",
+    "SharedValue",
+    "current_attributes",
+]

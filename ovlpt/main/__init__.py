@@ -1,0 +1,1 @@
+"""Step 3: quantizations are decomposed and dequantizations move through the operations."""

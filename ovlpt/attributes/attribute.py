@@ -1,0 +1,102 @@
+"""Attributes with values that several places share, and the table that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+from ovlpt.openvino_api import Node, Output
+
+T = TypeVar("T")
+A = TypeVar("A", bound="Attribute")
+Place = object  # a Node, an Output, or an input port as ``node.input(i)`` gives it
+
+
+class SharedValue(Generic[T]):
+    """One value and every attribute that holds it."""
+
+    __slots__ = ("holders", "value")
+
+    def __init__(self, value: T):
+        self.value = value
+        self.holders: list[Attribute] = []
+
+
+class Attribute(Generic[T]):
+    """An attribute on a node or port. Attributes that were joined share one value for good."""
+
+    __slots__ = ("shared",)
+
+    def __init__(self, value: T):
+        self.shared: SharedValue[T] = SharedValue(value)
+        self.shared.holders.append(self)
+
+    @property
+    def value(self) -> T:
+        return self.shared.value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self.shared.value = value
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether propagation passes over this attribute."""
+        return False
+
+    def merge(self, others: Iterable[Attribute[T]]) -> None:
+        """Take the values of ``others`` into this one's; the base class keeps its own."""
+
+    def join(self, others: Iterable[Attribute[T]]) -> None:
+        """Make every holder of the others' values hold this attribute's value."""
+        for other in others:
+            if other.shared is self.shared:
+                continue
+            for holder in other.shared.holders:
+                holder.shared = self.shared
+                self.shared.holders.append(holder)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+
+class AttributeTable:
+    """The attributes of one run, found by node or port."""
+
+    def __init__(self) -> None:
+        self._at: dict[tuple[int, str, int], dict[type, Attribute]] = {}
+
+    @staticmethod
+    def _key(place: Place) -> tuple[int, str, int]:
+        if isinstance(place, Node):
+            return place.get_instance_id(), "node", 0
+        kind = "out" if isinstance(place, Output) else "in"
+        return place.get_node().get_instance_id(), kind, place.get_index()
+
+    def get(self, place: Place, kind: type[A]) -> A | None:
+        found = self._at.get(self._key(place))
+        return found.get(kind) if found else None
+
+    def set(self, place: Place, attribute: A) -> A:
+        self._at.setdefault(self._key(place), {})[type(attribute)] = attribute
+        return attribute
+
+    def remove(self, place: Place, kind: type[Attribute]) -> None:
+        self._at.get(self._key(place), {}).pop(kind, None)
+
+    def move(self, source: Node, target: Node) -> None:
+        """Give ``target`` what ``source`` holds, ports included: a node was replaced by its new form."""
+        old, new = source.get_instance_id(), target.get_instance_id()
+        places = [("node", 0), *(("in", port) for port in range(source.get_input_size()))]
+        places += [("out", port) for port in range(source.get_output_size())]
+        for kind, port in places:
+            if (old, kind, port) in self._at:
+                self._at[(new, kind, port)] = dict(self._at[(old, kind, port)])
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+
+# Callbacks see a node and nothing else, yet ask for its attributes: those of the pass that calls them.
+current_attributes: ContextVar[AttributeTable] = ContextVar("current_attributes", default=AttributeTable())

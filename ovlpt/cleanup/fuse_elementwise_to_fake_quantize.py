@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import IntervalsAlignment
+from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import replace_output, shape_of
+from ovlpt.openvino_api import Constant, Node
+from ovlpt.trace import reject_unless
+
+
+class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
+    """An elementwise operation with a constant right behind a FakeQuantize moves into its output interval."""
+
+    element = "Multiply"
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return [f"opset1.{cls.element}"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        super().can_be_transformed(node)
+        other = node.input_value(1).get_node()
+        reject_unless(isinstance(other, Constant), "not_constant", "input 1 is not a constant")
+        quantize = self._quantize(node)
+        reject_unless(quantize.get_type_name() == "FakeQuantize", "no_fake_quantize", "no FakeQuantize before it")
+        reject_unless(
+            len(quantize.output(0).get_target_inputs()) == 1, "several_consumers", "the FakeQuantize has other consumers"
+        )
+        reject_unless(QuantizationDetails.of(quantize) is not None, "dynamic_intervals", "its intervals are not constant")
+        values, data = values_of(other), shape_of(node.input_value(0))
+        if values.size > 1:
+            reject_unless(data is not None and data == shape_of(node.output(0)), "broadcast", "the constant broadcasts the data")
+            aligned = (1,) * (len(data) - values.ndim) + values.shape
+            reject_unless(all(size == 1 for size in aligned[2:]), "not_per_channel", "the constant varies off the channel axis")
+
+    @staticmethod
+    def _quantize(node: Node) -> Node:
+        source = node.input_value(0).get_node()
+        return source.input_value(0).get_node() if source.get_type_name() == "Convert" else source
+
+    def transform(self, node: Node) -> None:
+        quantize = self._quantize(node)
+        details = QuantizationDetails.of(quantize)
+        values = values_of(node.input_value(1).get_node()).astype(np.float32, copy=False)
+        low, high = self.moved(details.output_low, values), self.moved(details.output_high, values)
+        ends = [quantize.input_value(1), quantize.input_value(2), constant(low).output(0), constant(high).output(0)]
+        fused = fake_quantize_node(quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0)))
+        fused.set_friendly_name(node.get_friendly_name())
+        self.attributes.move(quantize, fused)
+        replace_output(node.output(0), fused.output(0))
+        self.register_new_node(fused)
+
+    def moved(self, end: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """An interval end behind the operation."""
+        return end * values
+
+    def levels(self, quantize: Node, details: QuantizationDetails) -> int:
+        """The levels that the FakeQuantize had before it was aligned with its neighbours."""
+        alignment = self.attributes.get(quantize, IntervalsAlignment)
+        return alignment.levels if alignment is not None and alignment.levels else details.levels
+
+
+class FuseMultiplyToFakeQuantizeTransformation(FuseElementwiseToFakeQuantizeTransformation):
+    """``FQ(x) * c``: the output interval is scaled."""
+
+
+class FuseSubtractToFakeQuantizeTransformation(FuseElementwiseToFakeQuantizeTransformation):
+    """``FQ(x) - c``: the output interval is shifted."""
+
+    element = "Subtract"
+
+    def moved(self, end: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return end - values
+
+    def levels(self, quantize: Node, details: QuantizationDetails) -> int:
+        return details.levels

@@ -1,0 +1,181 @@
+"""What a caller can set: parameters, callbacks, restrictions, and all of them together for one plugin."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import NUMPY
+from ovlpt.trace import InputError
+
+Ports = int | tuple[int, ...]
+PrecisionsByPorts = Mapping[Ports, Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Params:
+    """The native ``LayerTransformation::Params`` under its Python names.
+
+    update_precisions: lower element types; False only moves scales about.
+    deq_precision: element type of the dequantization's arithmetic.
+    default_precisions: types that count as low precision where nothing more specific is known, in order of preference.
+    reshape_ignore_per_tensor_quantization_check: keep the dequantization before a Reshape that feeds a MatMul.
+    native_only: do exactly what the native library does and nothing more.
+    """
+
+    update_precisions: bool = True
+    deq_precision: str = "f32"
+    default_precisions: tuple[str, ...] = ("u8", "i8")
+    reshape_ignore_per_tensor_quantization_check: bool = False
+    native_only: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "default_precisions", tuple(self.default_precisions))
+        if self.deq_precision not in ("f32", "f16", "bf16"):
+            raise InputError(f'deq_precision is "{self.deq_precision}"; it must be "f32", "f16" or "bf16"')
+        for precision in self.default_precisions:
+            _known_precision(precision)
+
+
+def _known_precision(precision: str) -> str:
+    if precision not in NUMPY:
+        raise InputError(f'no element type "{precision}"; known are {", ".join(NUMPY)}')
+    return precision
+
+
+def _row(operation: str) -> str:
+    row = OPERATIONS.get(operation)
+    if row is None or row.kind == "absent":
+        near = difflib.get_close_matches(operation, [name for name, row in OPERATIONS.items() if row.kind != "absent"], 1)
+        hint = f' (did you mean "{near[0]}"?)' if near else ""
+        raise InputError(f'no row for operation "{operation}"{hint}')
+    return operation
+
+
+def _known_port(operation: str, port: int) -> int:
+    ports = OPERATIONS[operation].data_inputs
+    if port < 0 or (ports is not None and port not in ports):
+        names = " and ".join(map(str, ports or ())) or "0"
+        plural = "inputs" if ports and len(ports) > 1 else "input"
+        raise InputError(f"{operation} has {plural} {names}, not {port}")
+    return port
+
+
+@dataclass(frozen=True)
+class PrecisionsRestriction:
+    """Element types that the inputs of an operation may have. Made by `create`."""
+
+    operation: str
+    by_ports: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] | Callable[[Node], PrecisionsByPorts]
+    opset: str | None = None
+
+    @classmethod
+    def create(
+        cls,
+        operation: str,
+        precisions: PrecisionsByPorts | Callable[[Node], PrecisionsByPorts] | None = None,
+        opset: str | None = None,
+    ) -> PrecisionsRestriction:
+        """Restrict ``operation``: ``{port or (ports…): [types in order of preference]}``.
+
+        An empty mapping: the operation is not to be quantized. A function of the node: asked for each node. ``opset``
+        ("opset1"): only that version. Raises `InputError` for names and ports that do not exist.
+        """
+        _row(operation)
+        if callable(precisions):
+            return cls(operation, precisions, opset)
+        return cls(operation, _normalized(operation, precisions or {}), opset)
+
+    def of(self, node: Node) -> tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]:
+        """The restriction of this node: groups of ports, each with its types."""
+        if callable(self.by_ports):
+            return _normalized(self.operation, self.by_ports(node))
+        return self.by_ports
+
+
+def _normalized(operation: str, precisions: PrecisionsByPorts) -> tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]:
+    groups = []
+    for ports, types in precisions.items():
+        ports = (ports,) if isinstance(ports, int) else tuple(ports)
+        if isinstance(types, str):
+            types = (types,)
+        groups.append((tuple(_known_port(operation, port) for port in ports), tuple(map(_known_precision, types))))
+    return tuple(groups)
+
+
+@dataclass(frozen=True)
+class QuantizationGranularityRestriction:
+    """Inputs of an operation that must be quantized per tensor (or may be per channel). Made by `create`."""
+
+    operation: str
+    by_port: tuple[tuple[int, Literal["per_tensor", "per_channel"]], ...]  # empty: every input per tensor
+    opset: str | None = None
+
+    @classmethod
+    def create(
+        cls,
+        operation: str,
+        ports: Iterable[int] | Mapping[int, str] = (),
+        opset: str | None = None,
+    ) -> QuantizationGranularityRestriction:
+        """Restrict the listed ports to per-tensor quantization; none listed: all. A mapping names the granularity."""
+        _row(operation)
+        named = ports.items() if isinstance(ports, Mapping) else ((port, "per_tensor") for port in ports)
+        by_port = []
+        for port, granularity in named:
+            if granularity not in ("per_tensor", "per_channel"):
+                raise InputError(f'no granularity "{granularity}"; it is "per_tensor" or "per_channel"')
+            by_port.append((_known_port(operation, port), granularity))
+        return cls(operation, tuple(by_port), opset)
+
+
+def _pass_name(transformation: type | str) -> str:
+    return transformation if isinstance(transformation, str) else transformation.__name__
+
+
+@dataclass
+class PassConfig:
+    """Which passes run, and a callback per pass that says True where a node is to be left alone."""
+
+    disabled: set[str] = field(default_factory=set)
+    callbacks: dict[str, Callable[[Node], bool]] = field(default_factory=dict)
+
+    def disable(self, transformation: type | str) -> None:
+        self.disabled.add(_pass_name(transformation))
+
+    def enable(self, transformation: type | str) -> None:
+        self.disabled.discard(_pass_name(transformation))
+
+    def set_callback(self, transformation: type | str, callback: Callable[[Node], bool]) -> None:
+        self.callbacks[_pass_name(transformation)] = callback
+
+    def is_disabled(self, transformation: type | str) -> bool:
+        return _pass_name(transformation) in self.disabled
+
+    def leaves_alone(self, transformation: type | str, node: Node) -> bool:
+        callback = self.callbacks.get(_pass_name(transformation))
+        return bool(callback and callback(node))
+
+
+@dataclass(frozen=True)
+class PluginConfig:
+    """All settings of `LowPrecision` for one plugin."""
+
+    name: str
+    precision_restrictions: tuple[PrecisionsRestriction, ...] = ()
+    quantization_restrictions: tuple[QuantizationGranularityRestriction, ...] = ()
+    params: Params = field(default_factory=Params)
+    disabled: tuple[str, ...] = ()
+    callbacks: Mapping[str, Callable[[Node], bool]] = field(default_factory=dict)
+
+    def native_params(self) -> Params:
+        """The parameters with ``native_only`` set."""
+        return replace(self.params, native_only=True)
+
+    def pass_config(self) -> PassConfig:
+        """A fresh PassConfig with this plugin's disabled passes and callbacks."""
+        return PassConfig(set(self.disabled), dict(self.callbacks))

@@ -1,0 +1,53 @@
+"""A FakeQuantize taken apart into a quantization and a dequantization, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.fake_quantize import fake_quantize
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.precisions import NUMPY, DataPrecision
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """``FQ(x) == (Q(x) - zero_point) * scale``, Q mapping to [low, high]; float32 arrays, zero_point None where it is 0."""
+
+    low: np.ndarray
+    high: np.ndarray
+    scale: np.ndarray
+    zero_point: np.ndarray | None
+
+
+def decompose(details: QuantizationDetails, precision: DataPrecision, update_precisions: bool = True) -> Decomposition:
+    """Split the output interval over [precision.min, precision.max].
+
+    Constants have the shape of ``output_low``. A channel whose output interval is a point keeps it as it is. The zero
+    point is not rounded here. Source: the native ``NetworkHelper::decomposeFakeQuantize``.
+    """
+    low, high = details.output_low, details.output_high
+    low, high = np.broadcast_arrays(low, high)
+    wide = np.float64 if details.levels > 65536 else np.float32
+    minimum, maximum = wide(precision.min), wide(precision.max)
+    point = high == low
+    width = np.where(point, wide(1), high.astype(wide) - low.astype(wide))
+    scale = np.where(point, 1, width / (maximum - minimum)).astype(np.float32)
+    shift = np.where(point, 0, (minimum * high - maximum * low) / width).astype(np.float32)
+    new_low, new_high = (np.where(point, high, value).astype(np.float32) for value in (minimum, maximum))
+    magnitude = np.clip(np.abs(scale), np.float32(1e-32), np.float32(1e32))
+    scale = np.where(scale < 0, -magnitude, magnitude)
+    has_shift = precision.has_zero_point and bool((shift != 0).any())
+    return Decomposition(_squeezed(new_low), _squeezed(new_high), scale, shift + np.float32(0) if has_shift else None)
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    """Equal ends need only one value."""
+    return values.reshape(-1)[0].reshape(()) if (values == values.flat[0]).all() else values
+
+
+def quantized_values(values: np.ndarray, details: QuantizationDetails, parts: Decomposition, precision: str) -> np.ndarray:
+    """The integers that a constant becomes, in numpy's type for ``precision``."""
+    quantized = fake_quantize(values, details.input_low, details.input_high, parts.low, parts.high, details.levels)
+    return np.rint(quantized).astype(NUMPY[precision])

@@ -1,0 +1,212 @@
+"""The dequantization chain ``Convert → Subtract → Multiply``, read and written in one place.
+
+``y = (x - zero_point) * scale``; every link may be absent. Source: the native ``FakeQuantizeDequantization``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.precisions import INT4, INT8, REAL, is_low
+
+
+@dataclass(frozen=True)
+class Dequantization:
+    """A chain as found in the graph. ``data`` is what it reads; an absent chain has only ``data``."""
+
+    data: Output
+    convert: Node | None = None
+    subtract: Node | None = None
+    zero_point: np.ndarray | None = None  # float32, in the constant's shape
+    zero_point_precision: str | None = None  # type of the stored constant
+    multiply: Node | None = None
+    scale: np.ndarray | None = None  # float32, in the constant's shape
+
+    @property
+    def empty(self) -> bool:
+        """Neither Subtract nor Multiply; a lone Convert counts as empty."""
+        return self.subtract is None and self.multiply is None
+
+    @property
+    def output(self) -> Output:
+        """The dequantized value."""
+        last = self.multiply or self.subtract or self.convert
+        return last.output(0) if last is not None else self.data
+
+    @property
+    def data_precision(self) -> str:
+        return precision_of(self.data)
+
+    @property
+    def is_low_precision(self) -> bool:
+        return is_low(self.data_precision)
+
+    @property
+    def precision(self) -> str:
+        """Element type of the arithmetic of the chain."""
+        node = self.multiply or self.subtract
+        return precision_of(node.input_value(1 if _constant_port(node) == 1 else 0)) if node else precision_of(self.output)
+
+    @property
+    def has_zero_or_denormal_scale(self) -> bool:
+        return self.scale is not None and bool((np.abs(self.scale) < 1e-32).any())
+
+    @property
+    def is_per_tensor(self) -> bool:
+        return all(values is None or values.size == 1 for values in (self.zero_point, self.scale))
+
+    @property
+    def channel_axis(self) -> int:
+        """Where a scale per channel lies: the last axis after a MatMul, else axis 1 (0 for vectors)."""
+        shape = self.data.get_partial_shape()
+        if shape.rank.is_dynamic:
+            return 1
+        rank = shape.rank.get_length()
+        if self.data.get_node().get_type_name() == "MatMul":
+            return rank - 1
+        return 0 if rank == 1 else 1
+
+
+def _constant_port(node: Node) -> int | None:
+    """The port of an elementwise node that holds its real-valued constant (maybe behind a Convert)."""
+    for port in (1, 0):
+        source = node.input_value(port).get_node()
+        if isinstance(source, Constant):
+            if precision_of(source.output(0)) in REAL:
+                return port
+        elif (
+            source.get_type_name() == "Convert"
+            and isinstance(source.input_value(0).get_node(), Constant)
+            and precision_of(source.output(0)) in REAL
+        ):
+            return port
+    return None
+
+
+def _stored_constant(node: Node, port: int) -> Constant:
+    source = node.input_value(port).get_node()
+    return source if isinstance(source, Constant) else source.input_value(0).get_node()
+
+
+def _broadcasts_its_data(node: Node, data_port: int) -> bool:
+    """Whether the constant makes the output larger than the data."""
+    data, output = node.get_input_partial_shape(data_port), node.get_output_partial_shape(0)
+    if data.rank.is_dynamic or output.rank.is_dynamic or data.rank != output.rank:
+        return True
+    return any(
+        after.is_static and (before.is_dynamic or before != after) for before, after in zip(data, output, strict=True)
+    )
+
+
+def read_dequantization(output: Output, default_precisions: Sequence[str] = INT8) -> Dequantization:
+    """The chain that ends in ``output``. A constant that broadcasts its data ends the search."""
+    raw = output
+    found: dict = {}
+    node = output.get_node()
+    if node.get_type_name() == "Multiply" and (port := _constant_port(node)) is not None:
+        if _broadcasts_its_data(node, 1 - port):
+            return Dequantization(raw)
+        found |= {"multiply": node, "scale": values_of(_stored_constant(node, port)).astype(np.float32, copy=False)}
+        output = node.input_value(1 - port)
+        node = output.get_node()
+    if node.get_type_name() == "Subtract" and (port := _constant_port(node)) is not None:
+        if _broadcasts_its_data(node, 1 - port):
+            return Dequantization(output, **found)
+        stored = _stored_constant(node, port)
+        found |= {
+            "subtract": node,
+            "zero_point": values_of(stored).astype(np.float32, copy=False),
+            "zero_point_precision": precision_of(stored.output(0)),
+        }
+        output = node.input_value(1 - port)
+        node = output.get_node()
+    if node.get_type_name() == "Convert":
+        source = node.input_value(0)
+        if precision_of(source) in (*default_precisions, *INT4, "f32", "f16"):
+            return Dequantization(source, convert=node, **found)
+    return Dequantization(output, **found)
+
+
+def dequantization_above(node: Node, port: int = 0, default_precisions: Sequence[str] = INT8) -> Dequantization:
+    """The chain on an input of ``node``."""
+    return read_dequantization(node.input_value(port), default_precisions)
+
+
+def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequantization:
+    """The chain that starts at the first consumer of ``node``; every link but the last has a single consumer."""
+    data = node.output(0)
+    found: dict = {}
+
+    def only_consumer(output: Output) -> Node | None:
+        targets = list(output.get_target_inputs())
+        return targets[0].get_node() if len(targets) == 1 else None
+
+    consumer = only_consumer(data)
+    if consumer is not None and consumer.get_type_name() == "Convert":
+        found["convert"] = consumer
+        consumer = only_consumer(consumer.output(0))
+    elif convert_is_mandatory:
+        return Dequantization(data)
+    if consumer is not None and consumer.get_type_name() == "Subtract" and (port := _constant_port(consumer)) is not None:
+        stored = _stored_constant(consumer, port)
+        found |= {
+            "subtract": consumer,
+            "zero_point": values_of(stored).astype(np.float32, copy=False),
+            "zero_point_precision": precision_of(stored.output(0)),
+        }
+        consumer = only_consumer(consumer.output(0))
+    if consumer is not None and consumer.get_type_name() == "Multiply" and (port := _constant_port(consumer)) is not None:
+        found |= {
+            "multiply": consumer,
+            "scale": values_of(_stored_constant(consumer, port)).astype(np.float32, copy=False),
+        }
+    return Dequantization(data, **found)
+
+
+def write_dequantization(
+    data: Output,
+    name: str,
+    scale: np.ndarray | None,
+    zero_point: np.ndarray | None = None,
+    precision: str = "f32",
+    output_precision: str | None = None,
+    zero_point_precision: str | None = None,
+) -> tuple[Output, list[Node]]:
+    """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
+
+    The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` is stored
+    in that type behind a Convert of its own. The Multiply reports ``output_precision`` (default: ``precision``).
+    """
+    output, nodes = data, []
+    output_precision = output_precision or precision
+
+    def append(node: Node, link: str) -> None:
+        nonlocal output
+        node.set_friendly_name(f"{name}/Dequantization{link}")
+        nodes.append(node)
+        output = node.output(0)
+
+    if precision_of(output) != precision:
+        append(opset1.convert(output, precision), "Convert")
+    if zero_point is not None:
+        if zero_point_precision and zero_point_precision not in REAL:
+            stored = opset1.convert(constant(zero_point, zero_point_precision), precision)
+        else:
+            stored = constant(zero_point, precision)
+        append(opset1.subtract(output, stored), "Subtract")
+    if scale is not None:
+        if output_precision == precision:
+            append(opset1.multiply(output, constant(scale, precision)), "Multiply")
+        else:
+            inputs = [output, constant(scale, precision).output(0)]
+            append(relaxed("Multiply", inputs, output_precision, {"auto_broadcast": "numpy"}, origin=precision), "Multiply")
+    elif output_precision != precision:
+        append(opset1.convert(output, output_precision), "Convert")
+    return output, nodes
+

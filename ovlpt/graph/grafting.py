@@ -1,0 +1,23 @@
+"""One model takes over another's nodes, keeping its own Parameters and Results."""
+
+from __future__ import annotations
+
+from ovlpt.openvino_api import Model
+
+
+def graft(model: Model, transformed: Model) -> None:
+    """Give ``model`` the graph of ``transformed``, a changed clone of it with the same inputs, outputs and sinks."""
+    for mine, theirs in zip(model.get_parameters(), transformed.get_parameters(), strict=True):
+        for target in theirs.output(0).get_target_inputs():
+            target.replace_source_output(mine.output(0))
+    for sink in model.get_sinks():
+        model.remove_sink(sink)
+    for variable in model.get_variables():
+        model.remove_variable(variable)
+    if variables := transformed.get_variables():
+        model.add_variables(variables)
+    if sinks := transformed.get_sinks():
+        model.add_sinks(sinks)
+    for mine, theirs in zip(model.get_results(), transformed.get_results(), strict=True):
+        mine.input(0).replace_source_output(theirs.input_value(0))
+    model.validate_nodes_and_infer_types()

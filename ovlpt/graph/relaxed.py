@@ -1,0 +1,117 @@
+"""Type-relaxed operations: the only file that knows how they are made.
+
+The native library lets an operation read low precision inputs and still report a real output through a C++ wrapper,
+``ov::op::TypeRelaxed``, that Python has no class for. An IR layer of the wrapper's own opset is read back as such a
+node, though. So each kind of node (operation, attributes, types) is read once, as a template whose shapes are wholly
+dynamic; every use clones the template and rewires its inputs, which takes less than 0.1 ms.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import quoteattr
+
+from ovlpt.openvino_api import RELEASE, UNDEFINED, Core, Model, Node, Output, relaxed_version
+from ovlpt.trace import OvlptError
+
+# Inputs that hold axes, sizes or shapes. They keep their own type: read as f32, an axis becomes 12884901890.
+_INDEX_INPUTS = {
+    "ConvolutionBackpropData": (2,),
+    "Interpolate": (1, 2, 3),
+    "MVN": (1,),
+    "NormalizeL2": (1,),
+    "ReduceMean": (1,),
+    "ReduceSum": (1,),
+}
+_RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
+
+
+@functools.cache
+def _core() -> Core:
+    core = Core()
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the plugin, which brings the relaxed operations' opset
+    return core
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(_text(item) for item in value)
+    return str(value)
+
+
+@functools.lru_cache(maxsize=4096)
+def _template(
+    operation: str, opset: str, attributes: tuple[tuple[str, str], ...], inputs: int, origins: str, outputs: str
+) -> Model:
+    index = _INDEX_INPUTS.get(operation, ())
+    layers, edges = [], []
+    for port in range(inputs):
+        kind = "i64" if port in index else "f32"
+        layers.append(
+            f'<layer id="{port}" name="i{port}" type="Parameter" version="opset1">'
+            f'<data shape="..." element_type="{kind}"/><output><port id="0" precision="{kind}"/></output></layer>'
+        )
+        edges.append(f'<edge from-layer="{port}" from-port="0" to-layer="{inputs}" to-port="{port}"/>')
+    data = "".join(f" {name}={quoteattr(value)}" for name, value in attributes)
+    ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
+    layers.append(
+        f'<layer id="{inputs}" name="relaxed" type="{operation}" version="{relaxed_version(opset)}">'
+        f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>'
+        f'<input>{ports}</input><output><port id="{inputs}" precision="{outputs}"/></output></layer>'
+    )
+    layers.append(
+        f'<layer id="{inputs + 1}" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer>'
+    )
+    edges.append(f'<edge from-layer="{inputs}" from-port="{inputs}" to-layer="{inputs + 1}" to-port="0"/>')
+    xml = f'<net name="t" version="11"><layers>{"".join(layers)}</layers><edges>{"".join(edges)}</edges></net>'
+    try:
+        return _core().read_model(xml.encode(), b"")
+    except RuntimeError as error:
+        release = ".".join(map(str, RELEASE))
+        raise OvlptError(
+            f"OpenVINO {release} cannot make a type-relaxed {operation} of {opset}: {str(error).strip().splitlines()[-1]}"
+        ) from error
+
+
+def relaxed(
+    operation: str,
+    inputs: Sequence[Output],
+    output_precision: str,
+    attributes: Mapping[str, object] | None = None,
+    opset: str = "opset1",
+    origin: str = "f32",
+    siblings: int = 0,
+) -> Node:
+    """A type-relaxed node: it validates as if its inputs had type ``origin`` and reports ``output_precision``.
+
+    ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
+    ``SharedOpOptimization`` from merging otherwise equal nodes.
+    Raises `OvlptError` where the installed OpenVINO cannot make the node (on 2024.6: operations whose relaxed form
+    needs an opset other than the first).
+    """
+    texts = tuple(
+        (name, _text(value)) for name, value in (attributes or {}).items() if name not in _RELAXATION and value is not None
+    )
+    index = _INDEX_INPUTS.get(operation, ())
+    origins = [UNDEFINED if port in index else origin for port in range(len(inputs))] + [origin] * siblings
+    template = _template(operation, opset, texts, len(inputs), ", ".join(origins), output_precision)
+    node = template.clone().get_results()[0].input_value(0).get_node()
+    node.set_arguments(list(inputs))
+    node.set_friendly_name(node.get_name())
+    node.validate_and_infer_types()
+    return node
+
+
+def relaxed_like(node: Node, inputs: Sequence[Output], output_precision: str, origin: str = "f32") -> Node:
+    """The type-relaxed form of ``node`` on other inputs, with its attributes and its friendly name."""
+    opset = node.get_type_info().version_id
+    result = relaxed(node.get_type_name(), inputs, output_precision, node.get_attributes(), opset, origin)
+    result.set_friendly_name(node.get_friendly_name())
+    return result
+
+
+def is_relaxed(node: Node) -> bool:
+    return "type_relax" in node.get_attributes()

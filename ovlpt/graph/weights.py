@@ -1,0 +1,189 @@
+"""Quantized weights of convolutions: found, checked, and turned into integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.fake_quantize import fake_quantize
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.decomposition import decompose, quantized_values
+from ovlpt.graph.dequantization import read_dequantization
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.precisions import INT8, NUMPY, DataPrecision, fits, is_low, round_half_away
+from ovlpt.trace import reject_unless
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Quantized weights: ``w = (integers - zero_point) * scale``; the constants broadcast against the stored values."""
+
+    source: Output  # a Constant: the integers, or the real values that ``fake_quantize`` quantizes
+    fake_quantize: Node | None
+    scale: np.ndarray
+    zero_point: np.ndarray | None
+    precision: str
+    shape: tuple[int, ...]  # as the operation reads them, behind a Reshape
+
+    def integers(self) -> Output:
+        """A Constant of ``precision`` and ``shape``."""
+        if self.fake_quantize is None and tuple(self.source.get_shape()) == self.shape:
+            return self.source
+        values = values_of(self.source.get_node())
+        if self.fake_quantize is not None:
+            details = QuantizationDetails.of(self.fake_quantize)
+            data_precision = DataPrecision.of(self.precision, details.levels, self.zero_point is not None)
+            values = quantized_values(values, details, decompose(details, data_precision), self.precision)
+        return constant(values.reshape(self.shape), self.precision).output(0)
+
+
+def read_weights(
+    node: Node, axes: Sequence[int], allowed: Sequence[str] = INT8, default_precisions: Sequence[str] = INT8
+) -> Weights:
+    """The weights on input 1 of a convolution; raises `Rejected` where they are not usable.
+
+    ``axes``: the output channels of the weights, the only axes along which a scale may vary. ``allowed``: element types
+    of the integers, in order of preference.
+    """
+    value = node.input_value(1)
+    reject_unless(value.get_partial_shape().is_static, "dynamic_weights", "the shape of the weights is not known")
+    shape = tuple(value.get_shape())
+    if value.get_node().get_type_name() == "Reshape":
+        value = value.get_node().input_value(0)
+        axes = axes[:1]
+    if value.get_node().get_type_name() == "FakeQuantize":
+        return _fake_quantized(value.get_node(), shape, axes, allowed)
+    return _dequantized(value, shape, axes, default_precisions)
+
+
+def _fake_quantized(quantize: Node, shape: tuple[int, ...], axes: Sequence[int], allowed: Sequence[str]) -> Weights:
+    details = QuantizationDetails.of(quantize)
+    reject_unless(details is not None, "dynamic_intervals", "an interval end of the weights is not a constant")
+    reject_unless(details.is_supported, "weights_levels", f"the weights have {details.levels} levels")
+    source = quantize.input_value(0)
+    if not isinstance(source.get_node(), Constant):
+        folded = folded_constant(source)
+        reject_unless(folded is not None, "dynamic_weights", "the weights are not constant")
+        source = constant(folded).output(0)
+    for end in details.intervals[2:]:
+        _check_axes(end, len(source.get_shape()), axes)
+    asked = details.precision
+    precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
+    reject_unless(
+        precision is not None and fits(precision, details.levels),
+        "weights_levels",
+        f"{details.levels} levels of the weights do not fit {precision or 'any type'}",
+    )
+    parts = decompose(details, DataPrecision.of(precision, details.levels, asked.precision != precision))
+    _check_zero_point(parts.zero_point, precision)
+    return Weights(source, quantize, parts.scale, parts.zero_point, precision, shape)
+
+
+def _dequantized(value: Output, shape: tuple[int, ...], axes: Sequence[int], default_precisions: Sequence[str]) -> Weights:
+    found = read_dequantization(value, default_precisions)
+    reject_unless(not found.empty and found.multiply, "weights_not_quantized", "the weights are not quantized")
+    reject_unless(isinstance(found.data.get_node(), Constant), "dynamic_weights", "the weights are not constant")
+    reject_unless(is_low(found.data_precision), "weights_precision", f"the weights are stored as {found.data_precision}")
+    reject_unless(
+        found.zero_point_precision in (None, "f32", "f16", found.data_precision),
+        "zero_point_precision",
+        f"the weights' zero point has type {found.zero_point_precision}, the weights {found.data_precision}",
+    )
+    _check_zero_point(found.zero_point, found.data_precision)
+    for values in (found.scale, found.zero_point):
+        if values is not None:
+            _check_axes(values, len(found.data.get_shape()), axes)
+    return Weights(found.data, None, found.scale, found.zero_point, found.data_precision, shape)
+
+
+def _check_zero_point(zero_point: np.ndarray | None, precision: str) -> None:
+    reject_unless(
+        zero_point_fits(zero_point, precision),
+        "weights_zero_point_range",
+        f"the weights' zero point {extreme(zero_point):g} does not fit {precision}",
+    )
+
+
+def _check_axes(values: np.ndarray, rank: int, axes: Sequence[int]) -> None:
+    reject_unless(
+        varies_along(values, rank, axes),
+        "weights_granularity",
+        f"the scale of the weights has the shape {list(values.shape)}; it may vary along the output channels only",
+    )
+
+
+def varies_along(values: np.ndarray, rank: int, axes: Sequence[int]) -> bool:
+    """Whether the constant has long dimensions on ``axes`` only, aligned to ``rank`` from the right."""
+    aligned = (1,) * (rank - values.ndim) + values.shape
+    return all(size == 1 or axis in axes for axis, size in enumerate(aligned))
+
+
+def has_quantized_weights(node: Node, axes: Sequence[int], default_precisions: Sequence[str] = INT8) -> bool:
+    """The native ``isQuantizedStatic``: looks at the form only, not at whether the numbers are usable."""
+    value = node.input_value(1)
+    if value.get_node().get_type_name() == "Reshape":
+        value = value.get_node().input_value(0)
+        axes = axes[:1]
+    if value.get_node().get_type_name() == "FakeQuantize":
+        details = QuantizationDetails.of(value.get_node())
+        return details is not None and details.is_supported
+    found = read_dequantization(value, default_precisions)
+    if found.empty or found.data.get_partial_shape().rank.is_dynamic:
+        return False
+    rank = found.data.get_partial_shape().rank.get_length()
+    if not all(varies_along(values, rank, axes) for values in (found.scale, found.zero_point) if values is not None):
+        return False
+    source = found.data.get_node()
+    if isinstance(source, Constant):
+        same_type = found.zero_point_precision in (None, "f32", "f16", found.data_precision)
+        return is_low(found.data_precision) and same_type
+    return source.get_type_name() == "FakeQuantize"
+
+
+def rounded_zero_point(zero_point: np.ndarray | None, precision: str) -> np.ndarray | None:
+    """The zero point on the integer grid of ``precision``; None where nothing is left of it."""
+    if zero_point is None:
+        return None
+    limits = np.iinfo(NUMPY[precision])
+    rounded = np.clip(round_half_away(zero_point), limits.min, limits.max)
+    return rounded if rounded.any() else None
+
+
+def zero_point_fits(zero_point: np.ndarray | None, precision: str) -> bool:
+    """The native ``checkZeroPoint``: within half a step of the type's range."""
+    if zero_point is None:
+        return True
+    if precision not in INT8:
+        return precision in ("f32", "f16")
+    limits = np.iinfo(NUMPY[precision])
+    return bool(((zero_point >= limits.min - 0.5) & (zero_point <= limits.max + 0.5)).all())
+
+
+def extreme(values: np.ndarray | None) -> float:
+    """The value farthest from zero."""
+    return 0.0 if values is None else float(values.flat[np.abs(values).argmax()])
+
+
+def folded_constant(value: Output) -> np.ndarray | None:
+    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize and Reshape in float32, else None."""
+    node = value.get_node()
+    if isinstance(node, Constant):
+        return values_of(node).astype(np.float32, copy=False)
+    kind = node.get_type_name()
+    if kind == "FakeQuantize":
+        details, source = QuantizationDetails.of(node), folded_constant(node.input_value(0))
+        return None if details is None or source is None else fake_quantize(source, *details.intervals, details.levels)
+    if kind == "Convert":
+        return folded_constant(node.input_value(0)) if precision_of(value) in ("f32", "f16", "bf16") else None
+    if kind == "Reshape":
+        source = folded_constant(node.input_value(0))
+        return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(value.get_shape())
+    if kind in ("Multiply", "Subtract"):
+        left, right = (folded_constant(node.input_value(port)) for port in (1, 0))
+        if left is None or right is None:
+            return None
+        return right * left if kind == "Multiply" else right - left
+    return None

@@ -1,0 +1,294 @@
+"""What every transformation shares: visiting, refusing, moving a dequantization, names and trace."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from ovlpt.attributes import AttributeTable, PrecisionPreserved, current_attributes
+from ovlpt.config import Params, PassConfig
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
+from ovlpt.graph.relaxed import relaxed_like
+from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType
+from ovlpt.operations import Operation, Shape, Site
+from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
+
+ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization behind it, as the native library calls it
+
+
+class _Configured:
+    """The settings that all passes take, by the same names."""
+
+    def _configure(
+        self,
+        params: Params | None,
+        pass_config: PassConfig | None,
+        trace: Trace | None,
+        attributes: AttributeTable | None,
+    ) -> None:
+        self.params = params or Params()
+        self.pass_config = pass_config or PassConfig()
+        self.trace = trace if trace is not None else Trace()
+        self.attributes = attributes if attributes is not None else current_attributes.get()
+        self.error: Exception | None = None
+
+    def settings(self) -> dict[str, object]:
+        """Keyword arguments that give another pass the same settings."""
+        return {
+            "params": self.params,
+            "pass_config": self.pass_config,
+            "trace": self.trace,
+            "attributes": self.attributes,
+        }
+
+    def _leave_alone(self, node: Node) -> bool:
+        token = current_attributes.set(self.attributes)
+        try:
+            leave = self.pass_config.leaves_alone(type(self), node)
+        finally:
+            current_attributes.reset(token)
+        if not leave:
+            return False
+        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {type(self).__name__} leaves it alone"))
+        return True
+
+    def _record(self, outcome: Outcome, node: Node, reason: Reason | None = None) -> None:
+        self.trace.add(outcome, type(self).__name__, node.get_type_name(), node.get_friendly_name(), reason)
+
+
+class ModelTransformation(ModelPass, _Configured):
+    """A pass over the whole model."""
+
+    def __init__(
+        self,
+        params: Params | None = None,
+        *,
+        pass_config: PassConfig | None = None,
+        trace: Trace | None = None,
+        attributes: AttributeTable | None = None,
+    ):
+        super().__init__()
+        self._configure(params, pass_config, trace, attributes)
+
+
+class LayerTransformation(MatcherPass, _Configured):
+    """One operation's rewrite. Subclasses name the row, say what must hold, and build.
+
+    `can_be_transformed` only reads the graph and raises `Rejected`; `transform` only builds. Nothing travels between
+    them through ``self``.
+    """
+
+    operation: ClassVar[Operation]
+    quiet: ClassVar[bool] = False  # refusals say nothing worth recording
+
+    def __init__(
+        self,
+        params: Params | None = None,
+        *,
+        pass_config: PassConfig | None = None,
+        trace: Trace | None = None,
+        attributes: AttributeTable | None = None,
+    ):
+        super().__init__()
+        self._configure(params, pass_config, trace, attributes)
+        # The C++ side keeps the callback, the callback would keep the pass, and the pass keeps the C++ side.
+        visit = weakref.WeakMethod(self.visit)
+        self.register_matcher(
+            Matcher(WrapType(self.type_names()), type(self).__name__), lambda matcher: visit()(matcher.get_match_root())
+        )
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        """The operations that the pass is shown."""
+        return cls.operation.type_names
+
+    def visit(self, node: Node) -> bool:
+        """Handle one matched node; True when the graph was changed."""
+        if self.pass_config.is_disabled(type(self)) or self._leave_alone(node):
+            return False
+        name = node.get_friendly_name()  # a transformation may rename the node
+        try:
+            self.can_be_transformed(node)
+            self.transform(node)
+        except Rejected as refusal:
+            if not self.quiet:
+                self._record(Outcome.REJECTED, node, refusal.reason)
+            return self.rejected(node)
+        except Exception as error:
+            self.error = error  # C++ turns it into a RuntimeError without its cause
+            raise
+        self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name)
+        return True
+
+    def can_be_transformed(self, node: Node) -> None:
+        """Raise `Rejected` where a condition does not hold."""
+        raise NotImplementedError
+
+    def transform(self, node: Node) -> None:
+        """Rewrite the node."""
+        raise NotImplementedError
+
+    def rejected(self, node: Node) -> bool:
+        """What to do with a refused node; True when the graph was changed."""
+        return False
+
+    # Reading
+
+    def dequantization(self, node: Node, port: int = 0) -> Dequantization:
+        return dequantization_above(node, port, self.params.default_precisions)
+
+    def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
+        found = self.dequantization(node, port)
+        reject_unless(not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization")
+        return found
+
+    def is_precision_preserved(self, node: Node) -> bool:
+        attribute = self.attributes.get(node, PrecisionPreserved)
+        return attribute is not None and attribute.value
+
+    def check_row(self, node: Node, found: Dequantization) -> None:
+        """The row's conditions."""
+        reason = self.operation.check(self.site(node, found))
+        if reason is not None:
+            raise Rejected(reason)
+
+    def site(self, node: Node, found: Dequantization) -> Site:
+        return site_of(node, found, strict=self.params.reshape_ignore_per_tensor_quantization_check)
+
+    # Building
+
+    def move_dequantization_after(
+        self,
+        node: Node,
+        found: Dequantization,
+        scale: np.ndarray | None,
+        zero_point: np.ndarray | None = None,
+        keeps_precision: bool = True,
+    ) -> Node:
+        """Let ``node`` read the raw data and put the dequantization with new constants behind it.
+
+        ``keeps_precision``: the output has the data's element type; otherwise the node is relaxed and reports the
+        dequantization's. Returns the node that now stands in the place of ``node``.
+        """
+        output_precision = precision_of(node.output(0))
+        targets = consumers_of(node.output(0))
+        if keeps_precision or found.data_precision == found.precision:
+            node.input(0).replace_source_output(found.data)
+            node.validate_and_infer_types()
+            moved = node
+        else:
+            inputs = [found.data, *node.input_values()[1:]]
+            moved = relaxed_like(node, inputs, found.precision, origin=self.params.deq_precision)
+            self.attributes.move(node, moved)
+            replace_output(node.output(0), moved.output(0))
+        self.dequantize(moved.output(0), moved.get_friendly_name(), targets, found, scale, zero_point, output_precision)
+        return moved
+
+    def dequantize(
+        self,
+        data: Output,
+        name: str,
+        targets: Iterable[object],
+        found: Dequantization,
+        scale: np.ndarray | None,
+        zero_point: np.ndarray | None,
+        output_precision: str,
+    ) -> None:
+        """Write a dequantization behind ``data`` and let ``targets`` read it (operations on shapes keep the raw data)."""
+        output, nodes = write_dequantization(
+            data,
+            name,
+            scale,
+            zero_point,
+            precision=found.precision,
+            output_precision=output_precision,
+            zero_point_precision=found.zero_point_precision,
+        )
+        insert_after(data, output, targets, nodes)
+
+
+class MoveDequantizationAfter(LayerTransformation):
+    """Rows whose dequantization passes: ``op((x - z) * s) == (op(x) - move(z)) * move(s)``."""
+
+    def can_be_transformed(self, node: Node) -> None:
+        self.check_row(node, self.require_dequantization(node))
+
+    def transform(self, node: Node) -> None:
+        found = self.dequantization(node)
+        site = self.site(node, found)
+        scale = None if found.scale is None else self.operation.move(found.scale, site)
+        zero_point = None if found.zero_point is None else self.operation.move(found.zero_point, site)
+        self.move_dequantization_after(node, found, scale, zero_point, self.keeps_precision(node))
+
+    def keeps_precision(self, node: Node) -> bool:
+        """Whether the output has the element type of the raw data."""
+        return self.operation.precision_preserved
+
+
+def site_of(node: Node, found: Dequantization, strict: bool = False) -> Site:
+    """What the table may know of a node."""
+    consumers = node.output(0).get_target_inputs()
+    return Site(
+        shape=shape_of(found.data),
+        output_shape=shape_of(node.output(0)),
+        attributes=node.get_attributes(),
+        constants=(None, *(index_constant(node.input_value(port)) for port in range(1, node.get_input_size()))),
+        scale=found.scale if found.scale is not None else np.ones((), np.float32),
+        zero_point=found.zero_point,
+        channel_axis=found.channel_axis,
+        only_consumer=next(iter(consumers)).get_node().get_type_name() if len(consumers) == 1 else None,
+        strict=strict,
+    )
+
+
+def shape_of(output: Output) -> Shape | None:
+    shape = output.get_partial_shape()
+    if shape.rank.is_dynamic:
+        return None
+    return tuple(size.get_length() if size.is_static else None for size in shape)
+
+
+def index_constant(output: Output) -> np.ndarray | None:
+    """A constant input that holds axes, sizes or an order, else None."""
+    node = output.get_node()
+    return node.data if isinstance(node, Constant) and precision_of(output) in ("i32", "i64", "u64") else None
+
+
+def consumers_of(output: Output) -> list:
+    """The inputs that read a value, those that only ask for its shape left out."""
+    return [target for target in output.get_target_inputs() if target.get_node().get_type_name() != "ShapeOf"]
+
+
+def replace_output(old: Output, new: Output) -> None:
+    """Let all consumers of ``old`` read ``new``, which takes over the tensor names."""
+    for target in old.get_target_inputs():
+        target.replace_source_output(new)
+    move_tensor_names(old, new)
+
+
+def move_tensor_names(old: Output, new: Output) -> None:
+    if names := old.get_names():
+        old.get_tensor().set_names(set())
+        new.get_tensor().add_names(names)
+
+
+def insert_after(data: Output, dequantized: Output, targets: Iterable[object], nodes: list[Node]) -> None:
+    """Let ``targets`` read ``dequantized`` instead of ``data``.
+
+    Where one of them is a Result, the last new node takes the name of the producer, so that outputs keep theirs.
+    """
+    reaches_result = False
+    for target in targets:
+        target.replace_source_output(dequantized)
+        reaches_result |= target.get_node().get_type_name() == "Result"
+    move_tensor_names(data, dequantized)
+    if reaches_result and nodes:
+        producer = data.get_node()
+        name = producer.get_friendly_name()
+        if not name.endswith(ORIGINAL_SUFFIX):
+            producer.set_friendly_name(name + ORIGINAL_SUFFIX)
+            nodes[-1].set_friendly_name(name)

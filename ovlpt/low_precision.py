@@ -1,0 +1,171 @@
+"""`LowPrecision`: the steps as tuples of passes, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovlpt.attributes import AttributeTable
+from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransformation
+from ovlpt.cleanup.fold_convert import FoldConvertTransformation
+from ovlpt.cleanup.fold_fake_quantize import FoldFakeQuantizeTransformation
+from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
+from ovlpt.cleanup.fuse_elementwise_to_fake_quantize import (
+    FuseMultiplyToFakeQuantizeTransformation,
+    FuseSubtractToFakeQuantizeTransformation,
+)
+from ovlpt.config import (
+    Params,
+    PassConfig,
+    PluginConfig,
+    PrecisionsRestriction,
+    QuantizationGranularityRestriction,
+)
+from ovlpt.graph.grafting import graft
+from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.main.add import AddTransformation
+from ovlpt.main.avg_pool import AvgPoolTransformation
+from ovlpt.main.clamp import ClampTransformation
+from ovlpt.main.concat import ConcatTransformation
+from ovlpt.main.convolution import ConvolutionTransformation
+from ovlpt.main.convolution_backprop_data import ConvolutionBackpropDataTransformation
+from ovlpt.main.fake_quantize import FakeQuantizeTransformation
+from ovlpt.main.fake_quantize_decomposition import FakeQuantizeDecompositionTransformation
+from ovlpt.main.group_convolution import GroupConvolutionTransformation
+from ovlpt.main.mat_mul import MatMulTransformation
+from ovlpt.main.max_pool import MaxPoolTransformation
+from ovlpt.main.multiply_partial import MultiplyPartialTransformation
+from ovlpt.main.reduce_mean import ReduceMeanTransformation
+from ovlpt.main.relu import ReluTransformation
+from ovlpt.main.reshape import ReshapeTransformation
+from ovlpt.main.split import SplitTransformation
+from ovlpt.main.transpose import TransposeTransformation
+from ovlpt.main.variadic_split import VariadicSplitTransformation
+from ovlpt.markup.align_quantization_intervals import AlignQuantizationIntervals
+from ovlpt.markup.align_quantization_parameters import AlignQuantizationParameters
+from ovlpt.markup.markup_avg_pool_precision_preserved import MarkupAvgPoolPrecisionPreserved
+from ovlpt.markup.markup_bias import MarkupBias
+from ovlpt.markup.markup_can_be_quantized import MarkupCanBeQuantized
+from ovlpt.markup.markup_precisions import MarkupPrecisions
+from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
+from ovlpt.markup.propagate_precisions import PropagatePrecisions
+from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
+from ovlpt.trace import Outcome, Reason, Trace
+
+MAIN: tuple[type[LayerTransformation], ...] = (
+    AddTransformation,
+    AvgPoolTransformation,
+    ClampTransformation,
+    ConcatTransformation,
+    ConvolutionTransformation,
+    ConvolutionBackpropDataTransformation,
+    FakeQuantizeDecompositionTransformation,
+    FakeQuantizeTransformation,
+    GroupConvolutionTransformation,
+    MatMulTransformation,
+    MaxPoolTransformation,
+    MultiplyPartialTransformation,
+    ReduceMeanTransformation,
+    ReluTransformation,
+    ReshapeTransformation,
+    SplitTransformation,
+    TransposeTransformation,
+    VariadicSplitTransformation,
+)
+
+CLEANUP: tuple[type[LayerTransformation], ...] = (
+    EliminateFakeQuantizeTransformation,
+    FoldConvertTransformation,
+    FuseConvertTransformation,
+    FuseSubtractToFakeQuantizeTransformation,
+    FuseMultiplyToFakeQuantizeTransformation,
+)
+
+MARKER = "ovlpt"  # section of the model's runtime information that says the model was transformed
+
+
+class LowPrecision(ModelPass):
+    """Turns a quantized model (FakeQuantize) into one of low precision operations and dequantizations.
+
+    Source: the native pass of the same name, whose steps, order and result it keeps. The model is either transformed
+    wholly or left as it was. A model that was transformed before is returned at once.
+
+    Raises what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.
+    """
+
+    def __init__(
+        self,
+        precision_restrictions: Sequence[PrecisionsRestriction] = (),
+        quantization_restrictions: Sequence[QuantizationGranularityRestriction] = (),
+        params: Params | None = None,
+        pass_config: PassConfig | None = None,
+        trace: Trace | None = None,
+    ):
+        super().__init__()
+        self.precision_restrictions = tuple(precision_restrictions)
+        self.quantization_restrictions = tuple(quantization_restrictions)
+        self.params = params or Params()
+        self.pass_config = pass_config or PassConfig()
+        self.trace = trace if trace is not None else Trace()
+
+    @classmethod
+    def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:
+        """The pass with a plugin's settings."""
+        params = config.params if not native_only else config.native_params()
+        return cls(
+            config.precision_restrictions, config.quantization_restrictions, params, config.pass_config(), trace
+        )
+
+    def run_on_model(self, model: Model) -> bool:
+        if model.has_rt_info([MARKER, "transformed"]):
+            self.trace.add(
+                Outcome.REJECTED, "LowPrecision", "Model", model.get_friendly_name(),
+                Reason("transformed_before", "the model has been transformed before"),
+            )  # fmt: skip
+            return False
+        work = Model(model).clone()
+        self._run(work)
+        graft(model, work)
+        model.set_rt_info("true", [MARKER, "transformed"])
+        return True
+
+    def _run(self, model: Model) -> None:
+        settings = {
+            "params": self.params,
+            "pass_config": self.pass_config,
+            "trace": self.trace,
+            "attributes": AttributeTable(),
+        }
+        for step in self._markup(model, settings):
+            step.run_on_model(model)
+        for step in (MAIN, CLEANUP, (FoldFakeQuantizeTransformation,)):
+            self._rewrite(model, [kind(**settings) for kind in step])
+
+    def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:
+        kinds = {node.get_type_name() for node in model.get_ops()}
+        steps: list[ModelPass] = [MarkupCanBeQuantized(**settings)]
+        if self.precision_restrictions:
+            steps.append(MarkupPrecisions(self.precision_restrictions, **settings))
+        if self.quantization_restrictions:
+            steps.append(MarkupQuantizationGranularity(self.quantization_restrictions, **settings))
+        if "AvgPool" in kinds:
+            steps.append(MarkupAvgPoolPrecisionPreserved(**settings))
+        steps.append(PropagatePrecisions(**settings))
+        if "Concat" in kinds:
+            steps += [AlignQuantizationIntervals(**settings), AlignQuantizationParameters(**settings)]
+        return [*steps, MarkupBias(**settings)]
+
+    @staticmethod
+    def _rewrite(model: Model, passes: list[LayerTransformation]) -> None:
+        """One traversal in topological order: the first pass that changes a node ends its visit."""
+        rewrite = GraphRewrite()
+        for step in passes:
+            rewrite.add_matcher(step)
+        manager = Manager()
+        manager.register_pass(rewrite)
+        try:
+            manager.run_passes(model)
+        except RuntimeError:
+            for step in passes:
+                if step.error is not None:
+                    raise step.error from None
+            raise

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import Bias
+from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.graph.weights import folded_constant
+from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
+from ovlpt.main.elementwise import ElementwiseTransformation, values_or
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.trace import reject_unless
+
+
+class AddTransformation(ElementwiseTransformation):
+    """``s1 * (x1 - z1) + s2 * (x2 - z2) == s2 * (s1' * (x1 - z1') + x2)``
+
+    with ``s1' = s1 / s2`` and ``z1' = z1 + s2 * z2 / s1``. Branch 1 is the full branch, branch 2 the empty one. Adding a
+    constant ``b`` moves it into the zero point: ``s * (x - z) + b == s * (x - (z - b / s))``.
+    """
+
+    operation = OPERATIONS["Add"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        super().can_be_transformed(node)
+        branches = self.branches(node)
+        reject_unless(
+            not any(branch.has_zero_or_denormal_scale for branch in branches), "zero_scale", "a scale is zero or denormal"
+        )
+        full = self.full_branch(node)
+        if full is None:
+            port = self._constant_port(node)
+            reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
+            other = branches[1 - port]
+            reject_unless(other.multiply is not None, "no_scale", "the data has no scale to divide the constant by")
+            return
+        empty = branches[1 - full]
+        if self.params.update_precisions and not empty.empty:
+            reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}")
+        reject_unless(
+            all(np.isfinite(values).all() for values in self._combined(node, full)), "overflow", "the divided scales overflow"
+        )
+
+    def transform(self, node: Node) -> None:
+        full = self.full_branch(node)
+        if full is None:
+            self._move_constant(node)
+        else:
+            self._add_branches(node, full)
+
+    @staticmethod
+    def _constant_port(node: Node) -> int | None:
+        for port in (1, 0):
+            if folded_constant(node.input_value(port)) is not None:
+                return port
+        return None
+
+    def _combined(self, node: Node, full: int) -> tuple[np.ndarray, np.ndarray]:
+        """``s1'`` and ``z1'``."""
+        branches = self.branches(node)
+        zero_point_full, scale_full = values_or(branches[full])
+        zero_point_empty, scale_empty = values_or(branches[1 - full])
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            scale = scale_full / scale_empty
+            zero_point = zero_point_full + zero_point_empty * scale_empty / scale_full
+        return scale, zero_point
+
+    def _add_branches(self, node: Node, full: int) -> None:
+        branches = self.branches(node)
+        scale, zero_point = self._combined(node, full)
+        _, scale_empty = values_or(branches[1 - full])
+        deq, name = self.params.deq_precision, node.get_friendly_name()
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        source = branches[full]
+        dequantized, _ = write_dequantization(
+            source.data,
+            f"{name}/FullBranch",
+            scale,
+            zero_point if zero_point.any() else None,
+            deq,
+            zero_point_precision=None,
+        )
+        inputs = [dequantized, branches[1 - full].data]
+        if full == 1:
+            inputs.reverse()
+        add = relaxed("Add", inputs, deq, {"auto_broadcast": "numpy"}, origin=deq)
+        add.set_friendly_name(name)
+        self.attributes.move(node, add)
+        replace_output(node.output(0), add.output(0))
+        output, nodes = write_dequantization(add.output(0), name, scale_empty, precision=deq, output_precision=original)
+        insert_after(add.output(0), output, targets, nodes)
+
+    def _move_constant(self, node: Node) -> None:
+        port = self._constant_port(node)
+        added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
+        zero_point, scale = values_or(found)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
+        deq, name = self.params.deq_precision, node.get_friendly_name()
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        if self.attributes.get(node, Bias):
+            before, _ = write_dequantization(found.data, f"{name}/Shifted", None, found.zero_point, deq)
+            add = relaxed("Add", [before, constant(moved, deq).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq)
+            add.set_friendly_name(name)
+            self.attributes.move(node, add)
+            data, shift = add.output(0), None
+            replace_output(node.output(0), data)
+        else:
+            data, shift = found.data, zero_point - moved
+        output, nodes = write_dequantization(data, name, scale, shift, deq, original)
+        insert_after(node.output(0) if data is found.data else data, output, targets, nodes)
+
+

@@ -1,0 +1,136 @@
+"""Which of two quantized inputs keeps its dequantization: shared by Add and Multiply."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import Bias
+from ovlpt.graph.dequantization import Dequantization
+from ovlpt.layer_transformation import LayerTransformation, shape_of
+from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.trace import reject_unless
+
+_TARGETS = frozenset(("Convolution", "GroupConvolution", "MatMul"))
+
+
+class ElementwiseTransformation(LayerTransformation):
+    """Two inputs; the *full* branch keeps a dequantization and computes in float, the *empty* one is read raw."""
+
+    def can_be_transformed(self, node: Node) -> None:
+        self.check_row(node, self.dequantization(node, 0))
+        self.check_row(node, self.dequantization(node, 1))
+        branches = self.branches(node)
+        reject_unless(
+            not (branches[0].empty and branches[1].empty), "not_quantized", "neither input has a dequantization"
+        )
+        for port, branch in enumerate(branches):
+            if not branch.empty:
+                reject_unless(
+                    is_per_channel_at_most(branch), "not_per_channel", f"the dequantization of input {port} varies off the channel axis"
+                )
+
+    def branches(self, node: Node) -> tuple[Dequantization, Dequantization]:
+        return self.dequantization(node, 0), self.dequantization(node, 1)
+
+    def full_branch(self, node: Node) -> int | None:
+        """The index of the full branch; None where one input is constant.
+
+        The criteria in their order of priority: a branch that alone is in low precision is empty; a branch that alone
+        has a FakeQuantize before its dequantization is full, since that FakeQuantize takes the new scale in; of two, the
+        one with a single consumer is full; a broadcast branch is full where both or neither come from a weighted
+        operation; a branch with several consumers on its way is empty; the branch behind a weighted operation is full;
+        else the first.
+        """
+        one, other = self.branches(node)
+        data = one.data.get_node(), other.data.get_node()
+        if isinstance(data[0], Constant) or isinstance(data[1], Constant):
+            return None
+        quantized = not one.empty and one.is_low_precision, not other.empty and other.is_low_precision
+        if quantized[0] != quantized[1]:
+            return 1 if quantized[0] else 0
+        if not self.params.update_precisions:
+            return 1 if not one.empty and other.empty else 0
+        has_fake_quantize = [source.get_type_name() == "FakeQuantize" for source in data]
+        if has_fake_quantize[0] != has_fake_quantize[1]:
+            return 0 if has_fake_quantize[0] else 1
+        if all(has_fake_quantize):
+            several = [consumer_count(source) > 1 for source in data]
+            if several[0] != several[1]:
+                return 1 if several[0] else 0
+        parents = [self._weighted_parent(branch.data) for branch in (one, other)]
+        is_target = [parent.get_type_name() in _TARGETS for parent in parents]
+        if is_target[0] == is_target[1]:
+            for index, branch in enumerate((one, other)):
+                if _is_broadcast(shape_of(branch.data)):
+                    return index
+        several = [_branches_out(source, parent) for source, parent in zip(data, parents, strict=True)]
+        if several[0] != several[1]:
+            return 1 if several[0] else 0
+        if is_target[0] != is_target[1]:
+            return 0 if is_target[0] else 1
+        return 0
+
+    def _weighted_parent(self, data: Output) -> Node:
+        """The operation behind a chain of FakeQuantize, and behind its bias."""
+        node = data.get_node()
+        while node.get_type_name() == "FakeQuantize":
+            node = node.input_value(0).get_node()
+        if node.get_type_name() == "Add" and self.attributes.get(node, Bias):
+            found = self.dequantization(node, 0)
+            behind = found.data.get_node() if not found.empty else node.input_value(0).get_node()
+            if behind.get_type_name() in _TARGETS:
+                return behind
+        return node
+
+
+def consumer_count(node: Node) -> int:
+    return sum(len(output.get_target_inputs()) for output in node.outputs())
+
+
+def _branches_out(data: Node, parent: Node) -> bool:
+    """Whether any node from ``data`` up to ``parent`` has several consumers."""
+    node = data
+    while True:
+        if consumer_count(node) > 1:
+            return True
+        if node.get_instance_id() == parent.get_instance_id() or node.get_input_size() == 0:
+            return False
+        node = node.input_value(0).get_node()
+
+
+def _is_broadcast(shape: tuple[int | None, ...] | None) -> bool:
+    """All spatial dimensions are 1."""
+    if shape is None:
+        return False
+    start = 2 if len(shape) > 2 else len(shape) - 1
+    return all(size == 1 for size in shape[start:])
+
+
+def is_per_channel_at_most(found: Dequantization) -> bool:
+    """The native ``checkElementwise``: one value, or one per channel on axis 1."""
+    shape = shape_of(found.data)
+    for values in (found.scale, found.zero_point):
+        if values is None or values.size == 1:
+            continue
+        if shape is None or values.ndim > 5 or len(shape) < 2:
+            return False
+        channels = shape[found.channel_axis]
+        if channels is None:
+            return False
+        aligned = (channels,) if values.ndim == 1 else (1,) * (len(shape) - values.ndim) + values.shape
+        if values.ndim == 1:
+            if values.size != channels:
+                return False
+            continue
+        if any(size != 1 and (axis != found.channel_axis or size != channels) for axis, size in enumerate(aligned)):
+            return False
+    return True
+
+
+def values_or(found: Dequantization) -> tuple[np.ndarray, np.ndarray]:
+    """Zero point and scale, 0 and 1 where they are absent."""
+    zero_point = found.zero_point if found.zero_point is not None else np.zeros((), np.float32)
+    scale = found.scale if found.scale is not None else np.ones((), np.float32)
+    return zero_point, scale
+
+

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import Bias, DisableCleanup
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
+from ovlpt.openvino_api import Constant, Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import REAL
+from ovlpt.trace import reject_unless
+
+
+class FakeQuantizeTransformation(LayerTransformation):
+    """``FQ(x * a; il, ih) == FQ(x; il / a, ih / a)``: elementwise operations before it move into its input interval.
+
+    Likewise ``x - a`` and ``x + a`` shift the interval, and a Convert that only widens is read past.
+    """
+
+    operation = OPERATIONS["FakeQuantize"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        details = QuantizationDetails.of(node)
+        reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
+        parent = node.input_value(0).get_node()
+        reject_unless(self._fused(parent, details) is not None, "no_elementwise", "no elementwise operation to fuse above it")
+
+    def transform(self, node: Node) -> None:
+        details = QuantizationDetails.of(node)
+        low, high, data = details.input_low, details.input_high, node.input_value(0)
+        while (fused := self._fused(data.get_node(), details, low, high)) is not None:
+            data, low, high = fused
+        ends = [constant(low).output(0), constant(high).output(0), node.input_value(3), node.input_value(4)]
+        quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
+        quantize.set_friendly_name(node.get_friendly_name())
+        self.attributes.move(node, quantize)
+        replace_output(node.output(0), quantize.output(0))
+
+    def _fused(self, parent: Node, details: QuantizationDetails, low=None, high=None):
+        """(data, input low, input high) with ``parent`` taken in, or None."""
+        low = details.input_low if low is None else low
+        high = details.input_high if high is None else high
+        kind = parent.get_type_name()
+        if kind not in ("Multiply", "Subtract", "Add", "Convert") or self.attributes.get(parent, DisableCleanup):
+            return None
+        types = {precision_of(value) for value in (*parent.input_values(), *parent.outputs())}
+        if not self.params.update_precisions and len(types) > 1:
+            return None
+        if kind == "Convert":
+            source = parent.input_value(0)
+            from_fake_quantize = source.get_node().get_type_name() == "FakeQuantize"
+            if from_fake_quantize or precision_of(source) == "i32" or isinstance(source.get_node(), Constant):
+                return None
+            return (source, low, high) if precision_of(parent.output(0)) in REAL else None
+        port = self._constant_port(parent)
+        if port is None or (kind == "Add" and self.attributes.get(parent, Bias)):
+            return None
+        values = values_of(parent.input_value(port).get_node()).astype(np.float32, copy=False)
+        if kind == "Multiply":
+            if (values <= 0).any():
+                return None
+            with np.errstate(over="ignore"):
+                low, high = low / values, high / values
+            if not (np.isfinite(low).all() and np.isfinite(high).all()):
+                return None
+        elif kind == "Subtract":
+            if port == 0 and not self.params.native_only:
+                return None  # c - x turns the order of values round
+            low, high = low + values, high + values
+        else:
+            low, high = low - values, high - values
+        return parent.input_value(1 - port), low, high
+
+    @staticmethod
+    def _constant_port(parent: Node) -> int | None:
+        """The port of a constant that varies along the first two axes at most and does not broadcast the data."""
+        for port in (0, 1):
+            source = parent.input_value(port).get_node()
+            if not isinstance(source, Constant):
+                continue
+            values = source.get_output_shape(0)
+            if np.prod(values, dtype=np.int64) == 1:
+                return port
+            data, output = shape_of(parent.input_value(1 - port)), shape_of(parent.output(0))
+            if data is None or data != output or any(size != 1 for size in list(values)[2:]):
+                return None
+            return port
+        return None

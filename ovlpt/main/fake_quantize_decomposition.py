@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import IntervalsAlignment, Precisions, QuantizationAlignment
+from ovlpt.graph.constants import constant, is_constant_path, precision_of
+from ovlpt.graph.decomposition import decompose
+from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import DataPrecision, aligned_levels, fits, is_low
+from ovlpt.trace import reject_unless
+
+
+class FakeQuantizeDecompositionTransformation(LayerTransformation):
+    """``FQ(x) == (Q(x) - z) * s``: Q has the same input intervals and the range of a low precision as output.
+
+    With ``[lo, hi]`` the output interval and ``[min, max]`` the integers of the precision:
+    ``s = (hi - lo) / (max - min)``, ``z = (min * hi - max * lo) / (hi - lo)``.
+    """
+
+    operation = OPERATIONS["FakeQuantize"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        details = QuantizationDetails.of(node)
+        reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
+        reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
+        reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
+        allowed = self.attributes.get(node.output(0), Precisions)
+        reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
+        reject_unless(allowed.value, "consumer_forbids", "a consumer must not be quantized")
+        reject_unless(not is_low(precision_of(node.output(0))), "decomposed", "it is in low precision already")
+        reject_unless(
+            any(fits(precision, details.levels) for precision in allowed.value),
+            "levels",
+            f"{details.levels} levels fit none of {', '.join(allowed.value)}",
+        )
+        alignment = self._alignment(node)
+        if alignment is not None:
+            reject_unless(
+                alignment.value.min_levels > 2,
+                "alignment",
+                f"aligned with its neighbours it would keep {alignment.value.min_levels} levels",
+            )
+
+    def transform(self, node: Node) -> None:
+        details = QuantizationDetails.of(node)
+        allowed = self.attributes.get(node.output(0), Precisions)
+        alignment = self._alignment(node)
+        precision = self._data_precision(details, allowed.value, alignment)
+        allowed.value = (precision.precision,)  # everything that shares the tensor now takes this type
+        if alignment is None:
+            parts = decompose(details, precision, self.params.update_precisions)
+            levels, low, high, scale, zero_point = details.levels, parts.low, parts.high, parts.scale, parts.zero_point
+        else:
+            combined = alignment.value
+            part = aligned_levels(
+                precision.min, precision.max, combined.combined_low, combined.combined_high,
+                float(details.output_low.flat[0]), float(details.output_high.flat[0]),
+            )  # fmt: skip
+            reject_unless(part.levels > 2, "alignment", f"aligned with its neighbours it would keep {part.levels} levels")
+            levels, low, high = part.levels, np.float32(np.rint(part.output_low)), np.float32(np.rint(part.output_high))
+            scale = np.full(details.output_low.shape, part.scale, np.float32)
+            zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
+        self._write(node, precision.precision, levels, low, high, scale, zero_point)
+
+    def _write(self, node, precision, levels, low, high, scale, zero_point) -> None:
+        output, targets = node.output(0), consumers_of(node.output(0))
+        original = precision_of(output)
+        ends = [node.input_value(1), node.input_value(2), constant(low).output(0), constant(high).output(0)]
+        precision = precision if self.params.update_precisions else original
+        quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
+        quantize.set_friendly_name(node.get_friendly_name())
+        self.attributes.move(node, quantize)
+        replace_output(output, quantize.output(0))
+        dequantized, nodes = write_dequantization(
+            quantize.output(0), node.get_friendly_name(), scale, zero_point, self.params.deq_precision, original
+        )
+        insert_after(quantize.output(0), dequantized, targets, nodes)
+        self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
+
+    def _alignment(self, node: Node) -> IntervalsAlignment | None:
+        for target in node.output(0).get_target_inputs():
+            aligned = self.attributes.get(target.get_node(), QuantizationAlignment)
+            if aligned is not None and aligned.value:
+                return self.attributes.get(node, IntervalsAlignment)
+        return None
+
+    def _data_precision(
+        self, details: QuantizationDetails, allowed: tuple[str, ...], alignment: IntervalsAlignment | None
+    ) -> DataPrecision:
+        allowed = tuple(precision for precision in allowed if fits(precision, details.levels))
+        asked = details.precision
+        if asked.precision in allowed:
+            return DataPrecision.of(asked.precision, details.levels, asked.has_zero_point)
+        chosen = allowed[0]
+        if len(allowed) > 1 and alignment is not None:
+            chosen = next((item for item in alignment.value.preferable if item in allowed), chosen)
+        return DataPrecision.of(chosen, details.levels, has_zero_point=True)

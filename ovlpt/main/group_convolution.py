@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import is_scalar_like
+from ovlpt.graph.dequantization import Dequantization
+from ovlpt.main.weightable_layer import WeightableLayerTransformation
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.trace import reject_unless
+
+
+class GroupConvolutionTransformation(WeightableLayerTransformation):
+    """Weights [G, O, I, …]; the activations may have one scale per group, which then scales the group's outputs."""
+
+    operation = OPERATIONS["GroupConvolution"]
+
+    def check_activations(self, node: Node, found: Dequantization) -> None:
+        if is_scalar_like(found.scale):
+            return
+        groups = node.get_input_partial_shape(1)[0]
+        reject_unless(groups.is_static, "dynamic_weights", "the number of groups is not known")
+        groups = groups.get_length()
+        if groups == 1:
+            super().check_activations(node, found)
+        reject_unless(
+            found.scale.size % groups == 0, "scale_shape", f"{found.scale.size} scales do not divide into {groups} groups"
+        )
+        per_group = found.scale.reshape(groups, -1)
+        reject_unless(
+            (per_group == per_group[:, :1]).all(),
+            "per_channel_activations",
+            "the scale differs between channels of one group, and they are summed",
+        )
+
+    def _activation_scale(self, node: Node, found: Dequantization) -> np.ndarray:
+        if is_scalar_like(found.scale):
+            return super()._activation_scale(node, found)
+        groups, outputs = node.get_input_shape(1)[:2]
+        return np.repeat(found.scale.reshape(groups, -1)[:, 0], outputs)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import Precisions
+from ovlpt.graph.constants import constant, is_constant_path, is_scalar_like, precision_of, to_scalar_if_possible, values_of
+from ovlpt.graph.decomposition import decompose, quantized_values
+from ovlpt.graph.dequantization import Dequantization, read_dequantization, write_dequantization
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import relaxed_like
+from ovlpt.graph.weights import folded_constant, rounded_zero_point
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output, shape_of
+from ovlpt.openvino_api import Node, Output
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import DataPrecision, fits
+from ovlpt.trace import reject_unless
+
+
+class MatMulTransformation(LayerTransformation):
+    """``((a - za) * sa) @ (b * sb) == (a @ b - za @ b) * (sa * sb)``.
+
+    A zero point on ``a`` needs a constant ``b``: ``za @ b`` is then a constant, subtracted behind the product.
+    """
+
+    operation = OPERATIONS["MatMul"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        left = self.require_dequantization(node)
+        self.check_row(node, left)
+        attributes = node.get_attributes()
+        rank = len(shape_of(left.data) or ())
+        if self.params.update_precisions:
+            reject_unless(left.is_low_precision, "activation_precision", f"input 0 comes in {left.data_precision}")
+        self._check_contracted(left.scale, rank, rank - 2 if attributes["transpose_a"] else rank - 1, "input 0")
+        right = self._right(node)
+        b_rank = len(shape_of(node.input_value(1)) or ())
+        contracted = b_rank - 1 if attributes["transpose_b"] else b_rank - 2
+        quantize = right.data.get_node() if right.empty else None
+        if quantize is not None and quantize.get_type_name() == "FakeQuantize":
+            details = QuantizationDetails.of(quantize)
+            reject_unless(details is not None, "dynamic_intervals", "an interval end of input 1 is not a constant")
+            precision = self._weights_precision(node, details)
+            reject_unless(
+                not precision.has_zero_point,
+                "weights_zero_point",
+                f"input 1 has an asymmetric interval [{details.output_low.min():g}, {details.output_high.max():g}]",
+            )
+            reject_unless(is_constant_path(quantize), "not_decomposed", "the FakeQuantize on input 1 stays in float")
+            for end in details.intervals[2:]:
+                self._check_contracted(end, b_rank, contracted, "input 1")
+        else:
+            reject_unless(not right.empty, "weights_not_quantized", "input 1 is not quantized")
+            if self.params.update_precisions:
+                reject_unless(right.is_low_precision, "weights_precision", f"input 1 comes in {right.data_precision}")
+            if right.zero_point is not None:
+                rounded = rounded_zero_point(right.zero_point, right.data_precision) if right.is_low_precision else right.zero_point
+                reject_unless(rounded is None, "weights_zero_point", "input 1 has a zero point")
+            self._check_contracted(right.scale, b_rank, contracted, "input 1")
+        if left.zero_point is not None:
+            constant_right = is_constant_path(node.input_value(1).get_node())
+            reject_unless(constant_right, "zero_point", "input 0 has a zero point and input 1 is not constant")
+
+    def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
+        if values is None or values.size == 1 or values.ndim != rank or rank < 2:
+            return
+        reject_unless(
+            values.shape[axis] == 1,
+            "contracted_scale",
+            f"{name} has a scale along axis {axis} ({values.shape[axis]} values), and that axis is summed",
+        )
+
+    def _right(self, node: Node) -> Dequantization:
+        return read_dequantization(node.input_value(1), self.params.default_precisions)
+
+    def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
+        required = self.attributes.get(node.input(1), Precisions)
+        allowed = required.value if required else self.params.default_precisions
+        asked = details.precision
+        precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
+        reject_unless(
+            precision is not None and fits(precision, details.levels),
+            "weights_levels",
+            f"{details.levels} levels of input 1 do not fit {precision}",
+        )
+        return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
+
+    def transform(self, node: Node) -> None:
+        left, (integers, right_scale) = self.dequantization(node), self._integers(node)
+        attributes, deq = node.get_attributes(), self.params.deq_precision
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        layer = relaxed_like(node, [left.data, integers], deq, origin=deq)
+        self.attributes.move(node, layer)
+        replace_output(node.output(0), layer.output(0))
+        zero_point = self._folded_zero_point(left, integers, attributes)
+        rank = len(shape_of(left.data))
+        left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
+        scale = _product(
+            _transposed(left_scale, attributes["transpose_a"]), _transposed(right_scale, attributes["transpose_b"]), rank
+        )
+        output, nodes = write_dequantization(layer.output(0), layer.get_friendly_name(), scale, zero_point, deq, original)
+        insert_after(layer.output(0), output, targets, nodes)
+
+    def _integers(self, node: Node) -> tuple[Output, np.ndarray]:
+        """Input 1 in low precision, and its scale."""
+        right = self._right(node)
+        source = right.data.get_node()
+        if right.empty and source.get_type_name() == "FakeQuantize":
+            details = QuantizationDetails.of(source)
+            precision = self._weights_precision(node, details)
+            parts = decompose(details, precision, self.params.update_precisions)
+            values = folded_constant(source.input_value(0))
+            integers = quantized_values(values, details, parts, precision.precision)
+            stored = precision.precision if self.params.update_precisions else precision_of(node.input_value(1))
+            return constant(integers, stored).output(0), parts.scale
+        return right.data, right.scale if right.scale is not None else np.ones((), np.float32)
+
+    @staticmethod
+    def _folded_zero_point(left: Dequantization, integers: Output, attributes: dict) -> np.ndarray | None:
+        if left.zero_point is None:
+            return None
+        weights = values_of(integers.get_node()).astype(np.float32)
+        weights = np.swapaxes(weights, -1, -2) if attributes["transpose_b"] and weights.ndim > 1 else weights
+        depth = weights.shape[-2] if weights.ndim > 1 else weights.shape[0]
+        rank = len(shape_of(left.data))
+        zero_point = np.broadcast_to(left.zero_point.reshape(-1), (depth,)) if left.zero_point.size in (1, depth) else None
+        row = zero_point.reshape((1,) * (rank - 1) + (depth,))
+        return (row @ weights).astype(np.float32)
+
+
+def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:
+    return np.swapaxes(scale, -1, -2) if transpose and scale.ndim > 1 else scale
+
+
+def _product(left: np.ndarray, right: np.ndarray, rank: int) -> np.ndarray:
+    right = right.reshape(-1)[0].reshape(()) if is_scalar_like(right) else right.reshape((1,) * (rank - right.ndim) + right.shape)
+    return to_scalar_if_possible((left * right).astype(np.float32))
+
+

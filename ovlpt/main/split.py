@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import precision_of
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, shape_of
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+
+
+class SplitTransformation(LayerTransformation):
+    """Each part gets the dequantization of its channels."""
+
+    operation = OPERATIONS["Split"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        self.check_row(node, self.require_dequantization(node))
+
+    def transform(self, node: Node) -> None:
+        found = self.dequantization(node)
+        rank = len(shape_of(found.data))
+        axis = int(node.input_value(1).get_node().data.reshape(-1)[0]) % rank
+        lengths = [shape_of(output)[axis] for output in node.outputs()]
+        outputs = [(output, precision_of(output), consumers_of(output)) for output in node.outputs()]
+        scales, zero_points = (_split(values, rank, axis, lengths) for values in (found.scale, found.zero_point))
+        node.input(0).replace_source_output(found.data)
+        node.validate_and_infer_types()
+        for index, (output, precision, targets) in enumerate(outputs):
+            name = f"{node.get_friendly_name()}.{index}"
+            self.dequantize(output, name, targets, found, scales[index], zero_points[index], precision)
+
+
+def _split(values: np.ndarray | None, rank: int, axis: int, lengths: list[int | None]) -> list[np.ndarray | None]:
+    """The constant of each part."""
+    if values is None or values.size == 1:
+        return [values] * len(lengths)
+    aligned = values.reshape((1,) * (rank - values.ndim) + values.shape)
+    if aligned.shape[axis] == 1:
+        return [values] * len(lengths)
+    return np.split(aligned, np.cumsum(lengths)[:-1], axis)

@@ -1,0 +1,127 @@
+"""What convolutions share: the conditions, and the rewrite itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import DisableCleanup, Precisions
+from ovlpt.graph.constants import constant, is_scalar_like, precision_of
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.relaxed import relaxed, relaxed_like
+from ovlpt.graph.weights import Weights, extreme, folded_constant, read_weights, rounded_zero_point, zero_point_fits
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output, shape_of
+from ovlpt.openvino_api import Node, Output
+from ovlpt.trace import reject_unless
+
+
+class WeightableLayerTransformation(LayerTransformation):
+    """``conv((x - zx) * sx, (w - zw) * sw) == conv(x - zx, w - zw) * (sx * sw)``.
+
+    The subtractions stay before the convolution: plugins execute them as zero points.
+    """
+
+    # Conditions
+
+    def can_be_transformed(self, node: Node) -> None:
+        found = self.require_dequantization(node)
+        self.check_row(node, found)
+        reject_unless(found.multiply is not None, "no_scale", "the activations have a zero point but no scale")
+        self.check_activations(node, found)
+        if self.params.update_precisions:
+            reject_unless(found.is_low_precision, "activation_precision", f"the activations come in {found.data_precision}")
+            reject_unless(
+                zero_point_fits(found.zero_point, found.data_precision),
+                "zero_point_range",
+                f"the zero point {extreme(found.zero_point):g} does not fit {found.data_precision}",
+            )
+            reject_unless(
+                found.zero_point_precision in (None, "f32", "f16", found.data_precision),
+                "zero_point_precision",
+                f"the zero point has type {found.zero_point_precision}, the data {found.data_precision}",
+            )
+        self.weights(node)
+
+    def check_activations(self, node: Node, found: Dequantization) -> None:
+        reject_unless(
+            is_scalar_like(found.scale),
+            "per_channel_activations",
+            f"the data has a scale per channel ({found.scale.size}) and the channels are summed",
+        )
+
+    def weights(self, node: Node) -> Weights:
+        required = self.attributes.get(node.input(1), Precisions)
+        default = self.params.default_precisions
+        return read_weights(node, self.operation.weights_axes, required.value if required else default, default)
+
+    # Rewrite
+
+    def transform(self, node: Node) -> None:
+        found, weights = self.dequantization(node), self.weights(node)
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        inputs = [self._activations(node, found), self._weights_input(node, weights), *node.input_values()[2:]]
+        precision = self.params.deq_precision
+        layer = relaxed_like(node, inputs, precision, origin=precision)
+        self.attributes.move(node, layer)
+        replace_output(node.output(0), layer.output(0))
+        scale = self._output_scale(node, found, weights)
+        output, nodes = write_dequantization(
+            layer.output(0), layer.get_friendly_name(), scale, precision=precision, output_precision=original
+        )
+        insert_after(layer.output(0), output, targets, nodes)
+
+    def _activations(self, node: Node, found: Dequantization) -> Output:
+        """The raw data, minus its zero point as an array of one value per input channel."""
+        if found.zero_point is None:
+            return found.data
+        if found.convert is None:
+            return found.subtract.output(0)
+        zero_point = rounded_zero_point(found.zero_point, found.data_precision)
+        if zero_point is None:
+            return found.data
+        shape = shape_of(found.data)
+        if shape[1] is not None:
+            spatial = (1,) * (len(shape) - 2)
+            zero_point = np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
+        return self._minus(found.data, zero_point, found.data_precision, f"{node.get_friendly_name()}/ZeroPoint")
+
+    def _weights_input(self, node: Node, weights: Weights) -> Output:
+        integers = weights.integers()
+        zero_point = rounded_zero_point(weights.zero_point, weights.precision)
+        if zero_point is None:
+            return integers
+        axes = self.operation.weights_axes
+        shape = [size if axis in axes else 1 for axis, size in enumerate(weights.shape)]
+        spread = np.full(shape, zero_point.flat[0]) if zero_point.size == 1 else zero_point.reshape(shape)
+        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+
+    def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str) -> Output:
+        deq = self.params.deq_precision
+        stored = constant(zero_point, precision).output(0)
+        subtract = relaxed("Subtract", [data, stored], deq, {"auto_broadcast": "numpy"}, origin=deq)
+        subtract.set_friendly_name(name)
+        self.attributes.set(subtract, DisableCleanup(True))  # plugins recognize it
+        return subtract.output(0)
+
+    def _output_scale(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray:
+        """``sx * sw`` in the layout of the output: one value, or [1, C_out, 1, …]."""
+        rank = len(shape_of(node.output(0)))
+        product = self._activation_scale(node, found) * weights.scale.reshape(-1)
+        if is_scalar_like(product):
+            return product.reshape(-1)[0].reshape((1,) * rank)
+        return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
+
+    def _activation_scale(self, node: Node, found: Dequantization) -> np.ndarray:
+        """One value, or one per output channel."""
+        return found.scale.reshape(-1)[:1]
+
+    def rejected(self, node: Node) -> bool:
+        """A convolution that stays in float reads plain weights."""
+        value = node.input_value(1)
+        if value.get_node().get_type_name() not in ("Multiply", "FakeQuantize", "Reshape"):
+            return False
+        folded = folded_constant(value)
+        if folded is None:
+            return False
+        node.input(1).replace_source_output(constant(folded, precision_of(value)).output(0))
+        return True
+

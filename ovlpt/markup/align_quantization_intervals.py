@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import Interval, IntervalsAlignment
+from ovlpt.graph.constants import is_scalar_like
+from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import ModelTransformation
+from ovlpt.markup.propagation import CreateAttribute, PropagateThroughPrecisionPreserved
+from ovlpt.openvino_api import Model, Node
+
+
+class AlignQuantizationIntervals(ModelTransformation):
+    """Collects the union of the intervals that meet downstream of precision-preserved operations."""
+
+    def run_on_model(self, model: Model) -> bool:
+        settings = self.settings()
+        for step in (
+            CreateAttribute({"FakeQuantize"}, _interval, **settings),
+            PropagateThroughPrecisionPreserved(IntervalsAlignment, **settings),
+        ):
+            step.run_on_model(model)
+        return False
+
+
+def _interval(node: Node) -> IntervalsAlignment | None:
+    details = QuantizationDetails.of(node)
+    if details is None or not details.is_supported:
+        return None
+    low, high = details.output_low, details.output_high
+    if not (is_scalar_like(low) and is_scalar_like(high)):
+        return None
+    low, high = np.float32(low.flat[0]), np.float32(high.flat[0])
+    below = dequantization_below(node, convert_is_mandatory=True)
+    if below.scale is not None:
+        if not is_scalar_like(below.scale):
+            return None
+        low, high = low * below.scale.flat[0], high * below.scale.flat[0]
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return None
+    asked = details.precision.precision
+    interval = Interval(float(low), float(high), float(low), float(high), details.levels, (asked,) if asked else ())
+    return IntervalsAlignment(interval, details.levels)

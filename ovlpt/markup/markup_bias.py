@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from ovlpt.attributes import Bias
+from ovlpt.markup.propagation import Propagation
+from ovlpt.openvino_api import Constant, Node
+
+_LAYERS = frozenset(
+    ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
+)
+
+
+class MarkupBias(Propagation):
+    """Marks the Add of a constant with at most one long dimension right behind a weighted operation."""
+
+    def visit(self, node: Node) -> None:
+        if node.get_type_name() != "Add" or node.get_output_partial_shape(0).rank.is_dynamic:
+            return
+        for port in (0, 1):
+            layer, other = node.input_value(port).get_node(), node.input_value(1 - port).get_node()
+            if layer.get_type_name() in _LAYERS and isinstance(other, Constant):
+                if sum(size != 1 for size in other.get_output_shape(0)) <= 1:
+                    self.attributes.set(node, Bias(True))
+                return

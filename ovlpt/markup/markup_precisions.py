@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovlpt.attributes import PrecisionPreserved, Precisions
+from ovlpt.config import PrecisionsRestriction
+from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.layer_transformation import site_of
+from ovlpt.markup.propagation import Propagation
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS, along_channels
+
+
+class MarkupPrecisions(Propagation):
+    """Marks precision-preserved operations, and the element types that restrictions allow on inputs.
+
+    An operation without a rule, or whose dequantization varies off the channel axis, takes no low precision.
+    """
+
+    def __init__(self, restrictions: Sequence[PrecisionsRestriction] = (), **settings):
+        super().__init__(**settings)
+        self.restrictions: dict[str, list[PrecisionsRestriction]] = {}
+        for restriction in restrictions:
+            self.restrictions.setdefault(restriction.operation, []).append(restriction)
+
+    def visit(self, node: Node) -> None:
+        kind = node.get_type_name()
+        if kind in ("Constant", "Parameter"):
+            return
+        row = OPERATIONS.get(kind)
+        if kind not in ("Result", "Convert", "Subtract") and (row is None or row.kind == "absent"):
+            return self._forbid(node)
+        if not self._can_be_transformed(node):
+            return self._forbid(node)
+        if row is not None and row.precision_preserved and not self._is_disabled(node):
+            self.attributes.set(node, PrecisionPreserved(True))
+        for restriction in self.restrictions.get(kind, ()):
+            if restriction.opset in (None, node.get_type_info().version_id):
+                self._restrict(node, restriction)
+
+    def _forbid(self, node: Node) -> None:
+        if node.get_input_size():
+            self.attributes.set(node.input(0), Precisions(()))
+
+    def _can_be_transformed(self, node: Node) -> bool:
+        if not node.get_input_size() or not node.get_output_size():
+            return True
+        if any(node.get_output_partial_shape(port).rank.is_dynamic for port in range(node.get_output_size())):
+            return False
+        found = dequantization_above(node, 0, self.params.default_precisions)
+        return found.empty or along_channels(site_of(node, found)) is None
+
+    def _is_disabled(self, node: Node) -> bool:
+        marks = (self.attributes.get(node.input(port), Precisions) for port in range(node.get_input_size()))
+        return any(mark is not None and not mark.value for mark in marks)
+
+    def _restrict(self, node: Node, restriction: PrecisionsRestriction) -> None:
+        groups = restriction.of(node)
+        if not groups:
+            for port in range(node.get_input_size()):
+                self.attributes.set(node.input(port), Precisions(()))
+        for ports, precisions in groups:
+            shared = Precisions(precisions)
+            for port in ports:
+                if port >= node.get_input_size():
+                    continue
+                own = self.attributes.get(node.input(port), Precisions)
+                if own is None or own.value:
+                    self.attributes.set(node.input(port), shared)
+
+

@@ -1,0 +1,47 @@
+"""Which OpenVINO is installed: the one file that knows (2024.6 … 2026.x)."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import openvino
+
+RELEASE: tuple[int, int] = tuple(int(part) for part in openvino.__version__.split(".")[:2])  # (2026, 4)
+
+
+def _module(name: str) -> ModuleType:
+    """``openvino.<name>``, or its place under ``openvino.runtime`` in releases before 2025."""
+    try:
+        return importlib.import_module(f"openvino.{name}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"openvino.runtime.{name}")
+
+
+_passes = _module("passes")
+ConstantFolding = _passes.ConstantFolding
+GraphRewrite = _passes.GraphRewrite
+Manager = _passes.Manager
+Matcher = _passes.Matcher
+MatcherPass = _passes.MatcherPass
+ModelPass = _passes.ModelPass
+WrapType = _passes.WrapType
+
+opset1 = _module("opset1")
+
+Core = openvino.Core
+Model = openvino.Model
+Type = openvino.Type
+PartialShape = openvino.PartialShape
+Tensor = openvino.Tensor
+Node = _module("utils.types").Node
+Output = type(opset1.parameter([1], Type.f32).output(0))
+
+Constant = _module("op").Constant
+
+UNDEFINED = "dynamic" if RELEASE >= (2025, 0) else "undefined"
+
+
+def relaxed_version(opset: str) -> str:
+    """The IR version string of a type-relaxed operation of ``opset`` ("opset1" …)."""
+    return f"type_relaxed_{opset}" if RELEASE >= (2025, 0) else "type_relaxed_opset"
