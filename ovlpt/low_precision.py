@@ -34,6 +34,7 @@ from ovlpt.main.group_convolution import GroupConvolutionTransformation
 from ovlpt.main.mat_mul import MatMulTransformation
 from ovlpt.main.max_pool import MaxPoolTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
+from ovlpt.main.mvn import MVNTransformation
 from ovlpt.main.reduce_mean import ReduceMeanTransformation
 from ovlpt.main.relu import ReluTransformation
 from ovlpt.main.reshape import ReshapeTransformation
@@ -64,6 +65,7 @@ MAIN: tuple[type[LayerTransformation], ...] = (
     MatMulTransformation,
     MaxPoolTransformation,
     MultiplyPartialTransformation,
+    MVNTransformation,
     ReduceMeanTransformation,
     ReluTransformation,
     ReshapeTransformation,

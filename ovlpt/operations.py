@@ -149,6 +149,21 @@ def _known_reduced_size(site: Site) -> Reason | None:
     return None
 
 
+def _normalized_axes(site: Site) -> Reason | None:
+    """The scale is constant over what is normalized."""
+    if len(site.constants) > 1:
+        if site.constants[1] is None:
+            return Reason("not_constant", "the list of axes is not a constant")
+        axes = _axes(site)
+    else:
+        axes = site.attributes.get("reduction_axes") or range(1 if site.attributes.get("across_channels") else 2, site.rank)
+    if 1 not in axes:
+        return None
+    if any(axis not in axes for axis in range(2, site.rank)):
+        return Reason("normalized_axes", f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows")
+    return scalar_like(site)
+
+
 # Moves: the constant after from the constant before
 
 
@@ -261,6 +276,7 @@ _ROWS = (
     # reduces
     Operation("AvgPool", "reduces"),
     Operation("MaxPool", "reduces", check=all_of(along_channels, positive_scale), precision_preserved=True),
+    Operation("MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)),
     _reduces("ReduceMean"),
     # passes
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
