@@ -27,9 +27,10 @@ MatcherPass = _passes.MatcherPass
 ModelPass = _passes.ModelPass
 WrapType = _passes.WrapType
 
-opset1 = _module("opset1")
+opset1, opset4, opset8 = (_module(name) for name in ("opset1", "opset4", "opset8"))
 
 Core = openvino.Core
+CompiledModel = openvino.CompiledModel
 Model = openvino.Model
 Type = openvino.Type
 PartialShape = openvino.PartialShape

@@ -1,0 +1,14 @@
+"""One device: lowering, compilation, and what was executed."""
+
+from ovlpt.device.compile import compile_model, transform
+from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
+from ovlpt.device.lowering import PluginLowering
+
+__all__ = [
+    "ExecutionTypes",
+    "LayerExecution",
+    "PluginLowering",
+    "compile_model",
+    "execution_types",
+    "transform",
+]

@@ -1,0 +1,94 @@
+"""From a quantized model to a compiled one, with the plugin's own LPT off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ovlpt import plugin_config
+from ovlpt.config import PluginConfig
+from ovlpt.device.lowering import PluginLowering
+from ovlpt.low_precision import MARKER, LowPrecision
+from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
+from ovlpt.prerequisites.common_optimizations import CommonOptimizations
+from ovlpt.trace import InputError, Trace
+
+LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
+
+
+def read_model(model: Model | str | Path, core: Core) -> Model:
+    """The model itself, or what a path holds. Raises `InputError` for a file that is missing or unreadable."""
+    if not isinstance(model, (str, Path)):
+        return model
+    path = Path(model)
+    if not path.exists():
+        raise InputError(f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads')
+    try:
+        return core.read_model(str(path))
+    except RuntimeError as error:
+        detail = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), "unreadable")
+        raise InputError(f'OpenVINO cannot read "{path}": {detail}') from error
+
+
+def transform(
+    model: Model | str | Path,
+    device: str = "CPU",
+    config: PluginConfig | None = None,
+    lowered: bool = True,
+    native_only: bool = False,
+    core: Core | None = None,
+    trace: Trace | None = None,
+) -> Model:
+    """A new model, transformed for ``device``; the caller's stays as it is.
+
+    ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
+    let a plugin take it. Raises `InputError` for an unusable model or device, and for a model without quantization.
+    """
+    core = core or Core()
+    config = config or plugin_config.for_device(core, device)
+    source = read_model(model, core)
+    check_quantized(source, model)
+    work = source.clone()
+    if work.has_rt_info([MARKER, "transformed"]):
+        return work
+    manager = Manager()
+    manager.register_pass(CommonOptimizations())
+    manager.register_pass(LowPrecision.from_config(config, native_only, trace))
+    if lowered:
+        manager.register_pass(PluginLowering(device))
+    manager.run_passes(work)
+    return work
+
+
+def check_quantized(model: Model, name: object) -> None:
+    """Raise `InputError` when nothing in the model says how to quantize its activations."""
+    kinds = {node.get_type_name() for node in model.get_ops()}
+    if "FakeQuantize" in kinds or model.has_rt_info([MARKER, "transformed"]):
+        return
+    label = f'"{name}"' if isinstance(name, (str, Path)) else f'the model "{model.get_friendly_name()}"'
+    low = any(
+        value.get_element_type().get_type_name() in ("u8", "i8", "u4", "i4") and node.get_type_name() == "Constant"
+        for node in model.get_ops()
+        for value in node.outputs()
+    )
+    if low:
+        raise InputError(f"{label} has compressed weights only and float activations: nothing for LPT to do; quantize activations too")
+    raise InputError(f"{label} is not quantized (no FakeQuantize): quantize it first, with NNCF for instance")
+
+
+def compile_model(
+    model: Model | str | Path,
+    device: str = "CPU",
+    properties: Mapping[str, object] | None = None,
+    config: PluginConfig | None = None,
+    native_only: bool = False,
+    core: Core | None = None,
+    trace: Trace | None = None,
+) -> CompiledModel:
+    """Transform ``model`` and compile it with the plugin's own LPT off. The caller's model is not changed.
+
+    ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
+    """
+    core = core or Core()
+    transformed = transform(model, device, config, native_only=native_only, core=core, trace=trace)
+    return core.compile_model(transformed, device, {**(properties or {}), **LPT_OFF[device.split(".")[0]]})

@@ -1,0 +1,147 @@
+"""From the pass's own result to a form that a plugin executes in int8 with its own LPT off.
+
+A plugin runs its common optimizations before it would run LPT, and they do not expect type-relaxed operations. These
+are the rules, all found by running:
+
+1. A constant Multiply behind a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
+   and throw. A Clamp over the whole float range between them stops that, and still fuses into the kernel.
+2. A relaxed Subtract of an integer tensor and a float constant throws; it gets a Convert. Only there: a Convert before
+   every zero point or residual Add loses the int8 fusion.
+3. Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
+   convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
+4. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
+   rank 3 between two Reshapes, which cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
+from ovlpt.layer_transformation import replace_output, shape_of
+from ovlpt.openvino_api import Constant, Model, ModelPass, Node, opset1
+from ovlpt.precisions import REAL
+from ovlpt.trace import InputError
+
+_WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
+_FLOAT_MAX = float(np.finfo(np.float32).max)
+
+
+class PluginLowering(ModelPass):
+    """Prepares the result of `LowPrecision` for ``core.compile_model`` on ``device``.
+
+    The numbers stay the same. Raises `InputError` for a device without lowering rules.
+    """
+
+    def __init__(self, device: str = "CPU"):
+        super().__init__()
+        if device.split(".")[0] not in ("CPU", "GPU"):
+            raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
+        self.device = device
+
+    def run_on_model(self, model: Model) -> bool:
+        nodes = model.get_ordered_ops()
+        relaxed_nodes = [node for node in nodes if node.get_type_name() in _WEIGHTED | {"Subtract"} and is_relaxed(node)]
+        for node in relaxed_nodes:
+            if node.get_type_name() in _WEIGHTED:
+                if node.get_type_name() == "MatMul":
+                    _run_at_rank_3(node)
+                _guard_output(node)
+            elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
+                _convert_input(node)
+        _keep_siblings_apart([node for node in relaxed_nodes if node.get_type_name() == "Subtract"])
+        model.validate_nodes_and_infer_types()
+        return True
+
+
+def _guard_output(node: Node) -> None:
+    targets = node.output(0).get_target_inputs()
+    clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
+    clamp.set_friendly_name(f"{node.get_friendly_name()}/Guard")
+    for target in targets:
+        target.replace_source_output(clamp.output(0))
+    if names := node.output(0).get_names():
+        node.output(0).get_tensor().set_names(set())
+        clamp.output(0).get_tensor().add_names(names)
+
+
+def _convert_input(node: Node) -> None:
+    convert = opset1.convert(node.input_value(0), precision_of(node.input_value(1)))
+    subtract = opset1.subtract(convert, node.input_value(1))
+    subtract.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), subtract.output(0))
+
+
+def _keep_siblings_apart(subtracts: list[Node]) -> None:
+    siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    for node in subtracts:
+        if node.output(0).get_target_inputs():  # not replaced above
+            source = node.input_value(0)
+            siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
+    for group in siblings.values():
+        for index, node in enumerate(group[1:], 1):
+            output = precision_of(node.output(0))
+            attributes = {"auto_broadcast": "numpy"}
+            apart = relaxed("Subtract", node.input_values(), output, attributes, siblings=index)
+            apart.set_friendly_name(node.get_friendly_name())
+            replace_output(node.output(0), apart.output(0))
+
+
+_ELEMENTWISE = frozenset(("Add", "Clamp", "Convert", "FakeQuantize", "Gelu", "Multiply", "Relu", "Sigmoid", "Subtract", "Swish", "HSwish", "Tanh"))
+
+
+def _run_at_rank_3(node: Node) -> None:
+    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]."""
+    shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
+    weights = node.input_value(1)
+    plain = isinstance(weights.get_node(), Constant) and len(weights.get_shape()) == 2 and not node.get_attributes()["transpose_a"]
+    if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
+        return
+    chain = _elementwise_chain(node)
+    last = chain[-1]
+    flat = opset1.reshape(node.input_value(0), _target(shape[0], shape[1] * shape[2], shape[3]), False)
+    targets, original = last.output(0).get_target_inputs(), last.output(0)
+    new = relaxed_like(node, [flat.output(0), weights], precision_of(node.output(0)))
+    replace_output(node.output(0), new.output(0))
+    for link in chain[1:]:
+        for port in range(link.get_input_size()):
+            source = link.input_value(port).get_node()
+            if isinstance(source, Constant) and len(source.get_output_shape(0)) == 4:
+                values = values_of(source)
+                squeezed = values.reshape(values.shape[0], -1, values.shape[3])
+                link.input(port).replace_source_output(constant(squeezed, precision_of(link.input_value(port))).output(0))
+        link.validate_and_infer_types()
+    end = new.output(0) if last is node else original
+    shaped = opset1.reshape(end, _target(*output_shape), False)
+    shaped.set_friendly_name(f"{node.get_friendly_name()}/Rank4")
+    for target in targets:
+        target.replace_source_output(shaped.output(0))
+
+
+def _target(*sizes: int | None) -> Node:
+    return constant(np.array([-1 if size is None else size for size in sizes]), "i64")
+
+
+def _elementwise_chain(node: Node) -> list[Node]:
+    """The node and the single-consumer elementwise operations behind it, each with constants as its other inputs."""
+    chain = [node]
+    while True:
+        targets = list(chain[-1].output(0).get_target_inputs())
+        if len(targets) != 1:
+            return chain
+        follower = targets[0].get_node()
+        others = [follower.input_value(port).get_node() for port in range(follower.get_input_size()) if port != targets[0].get_index()]
+        if follower.get_type_name() not in _ELEMENTWISE or not all(isinstance(other, Constant) and _flattens(other) for other in others):
+            return chain
+        chain.append(follower)
+
+
+def _flattens(node: Constant) -> bool:
+    """Whether a constant still broadcasts once H and W are one axis."""
+    shape = tuple(node.get_output_shape(0))
+    return len(shape) <= 1 or (len(shape) <= 3 and all(size == 1 for size in shape[:-1])) or (len(shape) == 4 and shape[1:3] == (1, 1))
+
+
