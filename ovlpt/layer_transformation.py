@@ -46,6 +46,8 @@ class _Configured:
         }
 
     def _leave_alone(self, node: Node) -> bool:
+        if not self.pass_config.has_callback(type(self)):
+            return False
         token = current_attributes.set(self.attributes)
         try:
             leave = self.pass_config.leaves_alone(type(self), node)
@@ -247,6 +249,8 @@ def site_of(node: Node, found: Dequantization, strict: bool = False) -> Site:
 
 def shape_of(output: Output) -> Shape | None:
     shape = output.get_partial_shape()
+    if shape.is_static:
+        return tuple(shape.to_shape())
     if shape.rank.is_dynamic:
         return None
     return tuple(size.get_length() if size.is_static else None for size in shape)

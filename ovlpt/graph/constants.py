@@ -16,7 +16,7 @@ def precision_of(output: Output) -> str:
 def constant(values: np.ndarray | float, precision: str = "f32") -> Constant:
     """A Constant of ``precision`` with the shape of ``values``."""
     if precision in NUMPY:
-        return opset1.constant(np.asarray(values, NUMPY[precision]))
+        return Constant(np.asarray(values, NUMPY[precision]))
     return opset1.constant(np.asarray(values, np.float32), Type(precision))  # bf16 has no numpy type
 
 
@@ -61,8 +61,10 @@ def is_constant_path(node: Node) -> bool:
         node = pending.pop()
         if node.get_type_name() in _SOURCES_OF_ACTIVATIONS:
             return False
-        for value in node.input_values():
+        for value in reversed(node.input_values()):  # the data input is followed first: it ends the walk soonest
             source = value.get_node()
+            if isinstance(source, Constant):
+                continue
             key = source.get_instance_id()
             if key not in seen:
                 seen.add(key)

@@ -97,6 +97,8 @@ def _stored_constant(node: Node, port: int) -> Constant:
 def _broadcasts_its_data(node: Node, data_port: int) -> bool:
     """Whether the constant makes the output larger than the data."""
     data, output = node.get_input_partial_shape(data_port), node.get_output_partial_shape(0)
+    if data == output and data.is_static:
+        return False
     if data.rank.is_dynamic or output.rank.is_dynamic or data.rank != output.rank:
         return True
     return any(
