@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 from tools.zoo.networks import NETWORKS
@@ -30,6 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError as error:
         parser.error(f"the zoo needs torch, transformers and nncf ({error}): pip install ovlpt[zoo]")
 
+    warnings.simplefilter(
+        "ignore"
+    )  # tracing warns of every shape that becomes a constant, which is wanted here
     options.output.mkdir(parents=True, exist_ok=True)
     failed = 0
     for name in names:

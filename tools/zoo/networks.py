@@ -1,4 +1,4 @@
-"""The networks: one function each, `NETWORKS` lists them. Nothing heavy is imported before a function runs."""
+"""The networks: one function each, `NETWORKS` lists them. A function imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Network:
     """A module with random weights and what feeds it.
 
     ``sample`` draws one batch-1 input: an array for every input by its name, in the order of the module's
-    parameters. ``transformer`` and ``mixed`` are NNCF's model type and preset: with ``mixed`` signed activations
-    get a zero point.
+    parameters. ``transformer`` and ``mixed`` are NNCF's model type and preset: with ``mixed`` signed
+    activations get a zero point.
     """
 
     module: nn.Module
@@ -97,12 +97,160 @@ def vit() -> Network:
     return on_images(ViTForImageClassification(config), 224, transformer=True)
 
 
+def vit_sdpa() -> Network:
+    """The same ViT, attention as one ScaledDotProductAttention."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(num_hidden_layers=4, num_labels=1000, attn_implementation="sdpa")
+    return on_images(ViTForImageClassification(config), 224, transformer=True)
+
+
+def convnext() -> Network:
+    """ConvNeXt-T: 7x7 depthwise convolutions, channel-last linear layers, LayerNorm, GELU."""
+    from transformers import ConvNextConfig, ConvNextForImageClassification
+
+    config = ConvNextConfig(num_labels=1000, layer_scale_init_value=1.0)
+    return on_images(ConvNextForImageClassification(config), 224, mixed=True)
+
+
+def unet() -> Network:
+    """UNet: transposed convolutions, concatenations, no global pooling."""
+    from tools.zoo.modules import UNet
+
+    return on_images(UNet(), 256)
+
+
+def swin() -> Network:
+    """Swin-T: attention in shifted windows, many Reshapes and Transposes."""
+    from transformers import SwinConfig, SwinForImageClassification
+
+    config = SwinConfig(num_labels=1000, attn_implementation="eager")
+    return on_images(SwinForImageClassification(config), 224, transformer=True)
+
+
+def segformer() -> Network:
+    """SegFormer-B0: attention on reduced keys, depthwise convolutions between Transposes, Interpolate."""
+    from transformers import SegformerConfig, SegformerForSemanticSegmentation
+
+    config = SegformerConfig(num_labels=21, attn_implementation="eager")
+    return on_images(SegformerForSemanticSegmentation(config), 256, transformer=True)
+
+
+def shufflenet() -> Network:
+    """ShuffleNet V2 1.0: Split, Concat and ShuffleChannels between convolutions."""
+    from tools.zoo.modules import shufflenet
+
+    return on_images(shufflenet(), 224)
+
+
+def yolo() -> Network:
+    """YOLOv5-like: SiLU, one activation for two convolutions, chained max pools, three outputs."""
+    from tools.zoo.modules import Yolo
+
+    return on_images(Yolo(), 320, mixed=True)
+
+
+def densenet() -> Network:
+    """DenseNet-like: ever longer concatenations, BatchNorm before the convolution, average pooling."""
+    from tools.zoo.modules import densenet
+
+    return on_images(densenet(), 224)
+
+
+def googlenet() -> Network:
+    """GoogLeNet-like: four branches a block, max pooling with the output size rounded up (ceil_torch)."""
+    from tools.zoo.modules import googlenet
+
+    return on_images(googlenet(), 224)
+
+
+def regnet() -> Network:
+    """RegNetY-800MF: grouped convolutions, squeeze and excitation."""
+    from transformers import RegNetConfig, RegNetForImageClassification
+
+    config = RegNetConfig(
+        hidden_sizes=[64, 128, 320, 768], depths=[1, 3, 8, 2], groups_width=16, num_labels=1000
+    )
+    return on_images(RegNetForImageClassification(config), 224)
+
+
+def lstm_tagger() -> Network:
+    """A bidirectional LSTM over 64 tokens."""
+    from torch import nn
+
+    from tools.zoo.modules import Tagger
+
+    return on_tokens(Tagger(nn.LSTM, vocabulary=1000), 64, 1000)
+
+
+def gru_tagger() -> Network:
+    """A bidirectional GRU over 64 tokens."""
+    from torch import nn
+
+    from tools.zoo.modules import Tagger
+
+    return on_tokens(Tagger(nn.GRU, vocabulary=1000), 64, 1000)
+
+
+def wav2vec2() -> Network:
+    """wav2vec 2.0, 4 layers of width 256, one second of sound at 16 kHz: one-dimensional convolutions."""
+    from transformers import Wav2Vec2Config, Wav2Vec2Model
+
+    config = Wav2Vec2Config(
+        hidden_size=256,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=1024,
+        conv_dim=(256,) * 7,
+        attn_implementation="eager",
+    )
+
+    def sample(rng: np.random.Generator) -> Sample:
+        return {"sound": smooth(rng, (1, 16000), waves=40)[0]}
+
+    return Network(Wav2Vec2Model(config), sample, transformer=True)
+
+
+def yolos() -> Network:
+    """YOLOS, 4 layers of width 192: ViT with detection tokens."""
+    from transformers import YolosConfig, YolosForObjectDetection
+
+    config = YolosConfig(
+        hidden_size=192,
+        num_hidden_layers=4,
+        num_attention_heads=3,
+        intermediate_size=768,
+        image_size=[224, 224],
+        use_mid_position_embeddings=False,
+        attn_implementation="eager",
+    )
+    return on_images(YolosForObjectDetection(config), 224, transformer=True)
+
+
+def dpt() -> Network:
+    """DPT, 4 layers of width 384: ViT whose layers a convolutional decoder joins, with transposed convolutions."""
+    from transformers import DPTConfig, DPTForDepthEstimation
+
+    config = DPTConfig(
+        hidden_size=384,
+        num_hidden_layers=4,
+        num_attention_heads=6,
+        intermediate_size=1536,
+        image_size=224,
+        backbone_out_indices=[0, 1, 2, 3],
+        neck_hidden_sizes=[48, 96, 192, 384],
+        fusion_hidden_size=96,
+        attn_implementation="eager",
+    )
+    return on_images(DPTForDepthEstimation(config), 224, transformer=True)
+
+
 NETWORKS: dict[str, Callable[[], Network]] = {
     network.__name__: network
     for network in (
-        resnet50,
-        mobilenet_v2,
-        bert,
-        vit,
+        *(resnet50, mobilenet_v2, regnet, shufflenet, densenet, googlenet, convnext),
+        *(unet, yolo),
+        *(bert, vit, vit_sdpa, swin, segformer, yolos, dpt, wav2vec2),
+        *(lstm_tagger, gru_tagger),
     )
 }
