@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(build(name, NETWORKS[name], options.output), flush=True)
         except Exception as error:  # whatever torch, transformers or nncf throw at a version they do not know
             reason = " ".join(str(error).split())
-            print(f"{name} cannot be built: {type(error).__name__}: {reason[:300]}", file=sys.stderr)
+            print(f"{name} cannot be built ({type(error).__name__}): {reason[:300]}", file=sys.stderr)
             failed += 1
     return 2 if failed else 0
 

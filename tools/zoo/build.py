@@ -15,7 +15,8 @@ from tools.ir import save_ir
 from tools.zoo.networks import Network, Sample
 
 CALIBRATION = 16
-ALIVE = 0.02  # a dead network's output does not move at all; the living ones here move by 0.05 to 1.4
+FAITHFUL = 1e-3  # float against float: rounding that a deep random network has amplified
+ALIVE = 0.02  # of the output's length; those of the living networks here move by a tenth at least
 
 
 class TensorsOnly(nn.Module):
@@ -61,6 +62,7 @@ def convert(module: nn.Module, sample: Sample) -> ov.Model:
     model = ov.convert_model(module, example_input=tensors(sample), input=shapes)
     for value, name in zip(model.inputs, sample, strict=True):
         value.tensor.set_names({name})
+        value.node.set_friendly_name(name)
     return model
 
 
@@ -74,22 +76,33 @@ def quantize(network: Network, model: ov.Model, samples: list[Sample]) -> ov.Mod
     )
 
 
-def movement(model: ov.Model, samples: list[Sample]) -> float:
-    """How much the outputs change from input to input: the least, over the outputs, of |y - mean y| / |y|."""
-    compiled = ov.compile_model(model, "CPU")
+def run(model: ov.Model, samples: list[Sample]) -> list[np.ndarray]:
+    """Every output of the model, stacked over the samples."""
+    compiled = ov.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     results = [[np.array(value) for value in compiled(sample).values()] for sample in samples]
-    outputs = [np.stack(values) for values in zip(*results, strict=True)]
-    return min(float(np.linalg.norm(y - y.mean(0)) / np.linalg.norm(y)) for y in outputs)
+    return [np.stack(values) for values in zip(*results, strict=True)]
 
 
-class Dead(Exception):
-    """The network's output does not depend on its input."""
+def distance(outputs: list[np.ndarray], others: list[np.ndarray]) -> list[float]:
+    """|a - b| / |a| of every output."""
+    pairs = zip(outputs, others, strict=True)
+    return [float(np.linalg.norm(a - b) / np.linalg.norm(a)) for a, b in pairs]
+
+
+def movement(outputs: list[np.ndarray]) -> float:
+    """How much the outputs change from input to input: |y - mean y| / |y| of the stillest one."""
+    return min(distance(outputs, [y.mean(0) for y in outputs]))
+
+
+class Unusable(Exception):
+    """The network was built, but measuring anything on it would be vain."""
 
 
 def build(name: str, make: Callable[[], Network], folder: Path) -> str:
     """Write ``folder/name.xml`` (quantized) and ``folder/name_float.xml``; return a line about them.
 
-    Raises `Dead` if an output of either stays the same whatever the input.
+    Raises `Unusable` if the converted model does not compute what the module computes, or if an output of
+    either model stays the same whatever the input.
     """
     torch.manual_seed(0)
     nncf.set_log_level("ERROR")
@@ -99,9 +112,19 @@ def build(name: str, make: Callable[[], Network], folder: Path) -> str:
     estimate_batch_norm(module, samples)
     model = convert(module, samples[0])
     quantized = quantize(network, model, samples)
-    moved = [movement(each, samples[:4]) for each in (model, quantized)]
-    if not min(moved) > ALIVE:  # also when it is not a number
-        raise Dead(f"its output moves by {moved[0]:.1e} (float) and {moved[1]:.1e} (quantized) of its length")
+
+    before, after = run(model, samples[:4]), run(quantized, samples[:4])
+    expected = module(*tensors(samples[1]))
+    expected = [expected] if isinstance(expected, Tensor) else list(expected)
+    error = max(distance([y.numpy() for y in expected], [y[1] for y in before]))
+    if not error < FAITHFUL:  # also when it is not a number
+        raise Unusable(f"the converted model is off by {error:.1e} of the output's length")
+    moved = movement(before), movement(after)
+    if not min(moved) > ALIVE:
+        raise Unusable(
+            f"its output moves by {moved[0]:.1e} (float) and {moved[1]:.1e} (quantized) of its length only"
+        )
+
     save_ir(model, folder / f"{name}_float.xml")
     save_ir(quantized, folder / f"{name}.xml")
     count = sum(node.get_type_name() == "FakeQuantize" for node in quantized.get_ops())

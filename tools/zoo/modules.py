@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
@@ -38,8 +40,7 @@ class UNet(nn.Module):
         widths = [width << level for level in range(depth + 1)]
         self.stem = self.twice(3, width)
         self.down = nn.ModuleList(
-            nn.Sequential(nn.MaxPool2d(2), self.twice(thin, thick))
-            for thin, thick in zip(widths, widths[1:], strict=False)
+            nn.Sequential(nn.MaxPool2d(2), self.twice(thin, thick)) for thin, thick in pairwise(widths)
         )
         self.up = nn.ModuleList(nn.ConvTranspose2d(2 * thin, thin, 2, 2) for thin in widths[-2::-1])
         self.merge = nn.ModuleList(self.twice(2 * thin, thin) for thin in widths[-2::-1])
@@ -60,7 +61,7 @@ class UNet(nn.Module):
 
 
 class ShuffleUnit(nn.Module):
-    """ShuffleNet V2's unit: half of the channels pass by, or with stride 2 both halves are computed; then mixed."""
+    """ShuffleNet V2's unit: half of the channels pass by, with stride 2 all are computed; then they mix."""
 
     def __init__(self, channels: int, stride: int = 1, inputs: int | None = None):
         super().__init__()
@@ -141,15 +142,18 @@ class Yolo(nn.Module):
     def __init__(self, width: int = 32, outputs: int = 85):
         super().__init__()
         w2, w4, w8, w16 = (width * factor for factor in (2, 4, 8, 16))
-        down = lambda thin, thick, depth: nn.Sequential(  # noqa: E731
-            conv(thin, thick, 3, 2, act=nn.SiLU), CrossStage(thick, thick, depth)
+        self.fine = nn.Sequential(
+            conv(3, width, 3, 2, act=nn.SiLU), self.down(width, w2, 1), self.down(w2, w4, 2)
         )
-        self.fine = nn.Sequential(conv(3, width, 3, 2, act=nn.SiLU), down(width, w2, 1), down(w2, w4, 2))
-        self.middle = down(w4, w8, 2)
-        self.coarse = nn.Sequential(down(w8, w16, 1), PyramidPooling(w16))
+        self.middle = self.down(w4, w8, 2)
+        self.coarse = nn.Sequential(self.down(w8, w16, 1), PyramidPooling(w16))
         self.narrow_coarse, self.narrow_middle = conv(w16, w8, act=nn.SiLU), conv(w8, w4, act=nn.SiLU)
         self.merge_middle, self.merge_fine = CrossStage(2 * w8, w8), CrossStage(2 * w4, w4)
         self.heads = nn.ModuleList(nn.Conv2d(channels, 3 * outputs, 1) for channels in (w4, w8, w8))
+
+    @staticmethod
+    def down(inputs: int, outputs: int, depth: int) -> nn.Sequential:
+        return nn.Sequential(conv(inputs, outputs, 3, 2, act=nn.SiLU), CrossStage(outputs, outputs, depth))
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         fine = self.fine(x)
@@ -164,7 +168,7 @@ class Yolo(nn.Module):
 
 
 class DenseLayer(nn.Module):
-    """Adds ``growth`` channels to those it reads: BatchNorm before the convolutions, so it cannot be fused back."""
+    """Adds ``growth`` channels to those it reads; BatchNorm comes before the convolutions."""
 
     def __init__(self, inputs: int, growth: int):
         super().__init__()
@@ -205,30 +209,34 @@ def inception(inputs: int, direct: int, *convolved: tuple[int, int], pooled: int
 
 
 def googlenet(classes: int = 1000) -> nn.Sequential:
-    half = lambda: nn.MaxPool2d(3, 2, ceil_mode=True)  # noqa: E731
+    half = nn.MaxPool2d(3, 2, ceil_mode=True)
     return nn.Sequential(
-        *(conv(3, 64, 7, 2), half(), conv(64, 64), conv(64, 192, 3), half()),
+        *(conv(3, 64, 7, 2), half, conv(64, 64), conv(64, 192, 3), half),
         inception(192, 64, (96, 128), (16, 32), pooled=32),
         inception(256, 128, (128, 192), (32, 96), pooled=64),
-        half(),
+        half,
         inception(480, 192, (96, 208), (16, 48), pooled=64),
         inception(512, 160, (112, 224), (24, 64), pooled=64),
         inception(512, 112, (144, 288), (32, 64), pooled=64),
         inception(528, 256, (160, 320), (32, 128), pooled=128),
-        half(),
+        half,
         inception(832, 384, (192, 384), (48, 128), pooled=128),
         *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1024, classes)),
     )
 
 
 class Tagger(nn.Module):
-    """Token numbers [1, length] → tag scores [1, length, tags] through a recurrent layer in both directions."""
+    """Frames [1, length, features] and initial states [2, 1, width] → tag scores [1, length, tags].
 
-    def __init__(self, recurrent: type[nn.RNNBase], vocabulary: int, width: int = 256, tags: int = 16):
+    An LSTM in both directions. Its states are inputs, as in streaming: NNCF quantizes constant states like
+    weights, and the CPU plugin has no integer kernel for that.
+    """
+
+    def __init__(self, features: int = 80, width: int = 256, tags: int = 16):
         super().__init__()
-        self.embedding = nn.Embedding(vocabulary, width)
-        self.recurrent = recurrent(width, width, bidirectional=True, batch_first=True)
+        self.embedding = nn.Sequential(nn.Linear(features, width), nn.ReLU())
+        self.recurrent = nn.LSTM(width, width, bidirectional=True, batch_first=True)
         self.head = nn.Linear(2 * width, tags)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.recurrent(self.embedding(tokens))[0])
+    def forward(self, frames: Tensor, hidden: Tensor, cell: Tensor) -> Tensor:
+        return self.head(self.recurrent(self.embedding(frames), (hidden, cell))[0])

@@ -52,11 +52,6 @@ def on_images(module: nn.Module, size: int, **kind: bool) -> Network:
     return Network(module, lambda rng: {"image": smooth(rng, (3, size, size))}, **kind)
 
 
-def on_tokens(module: nn.Module, length: int, vocabulary: int, **kind: bool) -> Network:
-    """``module`` on token numbers i64 [1, length]."""
-    return Network(module, lambda rng: {"tokens": rng.integers(vocabulary, size=(1, length))}, **kind)
-
-
 def resnet50() -> Network:
     """ResNet-50: bottlenecks with residual Adds."""
     from transformers import ResNetConfig, ResNetForImageClassification
@@ -107,10 +102,14 @@ def vit_sdpa() -> Network:
 
 def convnext() -> Network:
     """ConvNeXt-T: 7x7 depthwise convolutions, channel-last linear layers, LayerNorm, GELU."""
+    from torch import nn
     from transformers import ConvNextConfig, ConvNextForImageClassification
 
-    config = ConvNextConfig(num_labels=1000, layer_scale_init_value=1.0)
-    return on_images(ConvNextForImageClassification(config), 224, mixed=True)
+    module = ConvNextForImageClassification(ConvNextConfig(num_labels=1000))
+    for name, parameter in module.named_parameters():
+        if name.endswith("layer_scale_parameter"):
+            nn.init.uniform_(parameter, 0.2, 1)  # 1e-6 without training: the blocks would add nothing
+    return on_images(module, 224, mixed=True)
 
 
 def unet() -> Network:
@@ -175,21 +174,14 @@ def regnet() -> Network:
 
 
 def lstm_tagger() -> Network:
-    """A bidirectional LSTM over 64 tokens."""
-    from torch import nn
-
+    """A bidirectional LSTM over 64 frames of sound, its initial states are inputs."""
     from tools.zoo.modules import Tagger
 
-    return on_tokens(Tagger(nn.LSTM, vocabulary=1000), 64, 1000)
+    def sample(rng: np.random.Generator) -> Sample:
+        hidden, cell = np.tanh(rng.standard_normal((2, 2, 1, 256), np.float32))
+        return {"frames": smooth(rng, (1, 64, 80))[0], "hidden": hidden, "cell": cell}
 
-
-def gru_tagger() -> Network:
-    """A bidirectional GRU over 64 tokens."""
-    from torch import nn
-
-    from tools.zoo.modules import Tagger
-
-    return on_tokens(Tagger(nn.GRU, vocabulary=1000), 64, 1000)
+    return Network(Tagger(), sample)
 
 
 def wav2vec2() -> Network:
@@ -213,6 +205,7 @@ def wav2vec2() -> Network:
 
 def yolos() -> Network:
     """YOLOS, 4 layers of width 192: ViT with detection tokens."""
+    from torch import nn
     from transformers import YolosConfig, YolosForObjectDetection
 
     config = YolosConfig(
@@ -222,13 +215,16 @@ def yolos() -> Network:
         intermediate_size=768,
         image_size=[224, 224],
         use_mid_position_embeddings=False,
+        initializer_range=0.1,
         attn_implementation="eager",
     )
-    return on_images(YolosForObjectDetection(config), 224, transformer=True)
+    module = YolosForObjectDetection(config)
+    nn.init.normal_(module.vit.embeddings.detection_tokens)  # zeros, all detections equal, without training
+    return on_images(module, 224, transformer=True)
 
 
 def dpt() -> Network:
-    """DPT, 4 layers of width 384: ViT whose layers a convolutional decoder joins, with transposed convolutions."""
+    """DPT, 4 layers of width 384: a decoder of (also transposed) convolutions joins ViT's layers."""
     from transformers import DPTConfig, DPTForDepthEstimation
 
     config = DPTConfig(
@@ -251,6 +247,6 @@ NETWORKS: dict[str, Callable[[], Network]] = {
         *(resnet50, mobilenet_v2, regnet, shufflenet, densenet, googlenet, convnext),
         *(unet, yolo),
         *(bert, vit, vit_sdpa, swin, segformer, yolos, dpt, wav2vec2),
-        *(lstm_tagger, gru_tagger),
+        lstm_tagger,
     )
 }
