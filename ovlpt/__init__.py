@@ -8,5 +8,21 @@ from ovlpt.config import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
+from ovlpt.device import PluginLowering, compile_model, execution_types, transform
 from ovlpt.low_precision import LowPrecision
 from ovlpt.trace import Trace
+
+__all__ = [
+    "LowPrecision",
+    "Params",
+    "PassConfig",
+    "PluginConfig",
+    "PluginLowering",
+    "PrecisionsRestriction",
+    "QuantizationGranularityRestriction",
+    "Trace",
+    "compile_model",
+    "execution_types",
+    "plugin_config",
+    "transform",
+]

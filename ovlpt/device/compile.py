@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
+from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
+from ovlpt.precisions import INT4, INT8
 from ovlpt.trace import InputError, Trace
 
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
@@ -26,8 +30,7 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
     try:
         return core.read_model(str(path))
     except RuntimeError as error:
-        detail = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), "unreadable")
-        raise InputError(f'OpenVINO cannot read "{path}": {detail}') from error
+        raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
 
 
 def transform(
@@ -42,14 +45,24 @@ def transform(
     """A new model, transformed for ``device``; the caller's stays as it is.
 
     ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
-    let a plugin take it. Raises `InputError` for an unusable model or device, and for a model without quantization.
+    let a plugin take it. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
+    unusable model or device, and for a model without quantization.
     """
     core = core or Core()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
-    check_quantized(source, model)
     work = source.clone()
     if work.has_rt_info([MARKER, "transformed"]):
+        return work
+    label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
+    quantization = _quantization(source)
+    if quantization == "none":
+        raise InputError(f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance")
+    if quantization == "weights":
+        warnings.warn(
+            f"{label} has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
+            stacklevel=2,
+        )
         return work
     manager = Manager()
     manager.register_pass(CommonOptimizations())
@@ -60,20 +73,16 @@ def transform(
     return work
 
 
-def check_quantized(model: Model, name: object) -> None:
-    """Raise `InputError` when nothing in the model says how to quantize its activations."""
+def _quantization(model: Model) -> str:
+    """"activations", "weights" (compressed weights and float activations), or "none"."""
     kinds = {node.get_type_name() for node in model.get_ops()}
-    if "FakeQuantize" in kinds or model.has_rt_info([MARKER, "transformed"]):
-        return
-    label = f'"{name}"' if isinstance(name, (str, Path)) else f'the model "{model.get_friendly_name()}"'
-    low = any(
-        value.get_element_type().get_type_name() in ("u8", "i8", "u4", "i4") and node.get_type_name() == "Constant"
+    if "FakeQuantize" in kinds:
+        return "activations"
+    compressed = any(
+        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4")
         for node in model.get_ops()
-        for value in node.outputs()
     )
-    if low:
-        raise InputError(f"{label} has compressed weights only and float activations: nothing for LPT to do; quantize activations too")
-    raise InputError(f"{label} is not quantized (no FakeQuantize): quantize it first, with NNCF for instance")
+    return "weights" if compressed and "Convert" in kinds else "none"
 
 
 def compile_model(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ovlpt.openvino_api import CompiledModel
+from ovlpt.trace import InputError
+
+_BOUNDARY = frozenset(("Const", "Input", "Output"))  # no computation, whatever kernel they name
 
 
 @dataclass(frozen=True, slots=True)
 class LayerExecution:
-    """One executed layer: the seeds' performance counters joined with the execution graph."""
+    """One layer: a row of the performance counters joined with its node of the execution graph."""
 
     name: str
     layer_type: str
-    status: str  # EXECUTED, NOT_RUN, OPTIMIZED_OUT, or "" where the model was not run with counters
-    exec_type: str  # the kernel: brgconv_avx512_I8
+    status: str  # EXECUTED, NOT_RUN (fused or removed), OPTIMIZED_OUT; "" without counters
+    exec_type: str  # the kernel: brgconv_avx512_I8; "undef" where the layer is part of another
     precision: str  # of the data that the layer reads: u8
     output_precision: str
     real_time: float  # milliseconds
@@ -26,15 +31,20 @@ class LayerExecution:
 
     @property
     def is_int8(self) -> bool:
-        """Whether the kernel computes in 8 bits. The precision field alone can lie, so the kernel's name decides.
+        """Whether the kernel computes on 8-bit data.
 
-        Kernels spell it at the end (brgconv_avx512_I8, ref_i8); layers that are no kernel say undef.
+        The kernel's name decides, by its last part (brgconv_avx512_I8, ref_i8): the precision field alone can lie.
         """
-        return self.exec_type.lower().rsplit("_", 1)[-1] in ("i8", "u8")
+        return self.layer_type not in _BOUNDARY and self.exec_type.lower().rsplit("_", 1)[-1] in ("i8", "u8")
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether it ran as a layer of its own; without counters, whether it computes anything."""
+        return self.status == "EXECUTED" if self.status else self.layer_type not in _BOUNDARY
 
 
 class ExecutionTypes(Sequence[LayerExecution]):
-    """The layers of a compiled model in order of execution."""
+    """The layers of a compiled model in order of execution, fused ones included where counters were read."""
 
     def __init__(self, layers: Sequence[LayerExecution]):
         self._layers = tuple(layers)
@@ -48,13 +58,22 @@ class ExecutionTypes(Sequence[LayerExecution]):
     def __iter__(self) -> Iterator[LayerExecution]:
         return iter(self._layers)
 
+    @property
+    def executed(self) -> list[LayerExecution]:
+        """The layers that ran."""
+        return [layer for layer in self._layers if layer.is_executed]
+
     def summary(self) -> dict[str, tuple[int, int]]:
-        """Per layer type: (layers, of them in int8)."""
-        counts: dict[str, tuple[int, int]] = {}
-        for layer in self._layers:
-            total, low = counts.get(layer.layer_type, (0, 0))
-            counts[layer.layer_type] = (total + 1, low + layer.is_int8)
-        return counts
+        """Per type of executed layer: (number, of them in int8)."""
+        total = Counter(layer.layer_type for layer in self.executed)
+        low = Counter(layer.layer_type for layer in self.executed if layer.is_int8)
+        return {kind: (count, low[kind]) for kind, count in sorted(total.items())}
+
+    @property
+    def int8_time_share(self) -> float:
+        """Part of the layers' real time spent in int8 kernels, 0 to 1; 0 without times."""
+        total = sum(layer.real_time for layer in self._layers)
+        return sum(layer.real_time for layer in self._layers if layer.is_int8) / total if total else 0.0
 
 
 def execution_types(
@@ -62,44 +81,67 @@ def execution_types(
 ) -> ExecutionTypes:
     """One record per layer of ``compiled``.
 
-    With ``inputs`` the model is run once first; times need a model compiled with ``PERF_COUNT``.
+    With ``inputs`` the model is run first, up to ten times; statuses and times, which are means over the runs, need a
+    model compiled with ``PERF_COUNT``.
+    Raises `InputError` for inputs that do not fit the model.
     """
-    request = compiled.create_infer_request()
-    counters = {}
-    if inputs is not None:
-        request.infer(inputs)
-    try:
-        if inputs is not None:
-            counters = {info.node_name: info for info in request.profiling_info}
-    except RuntimeError:  # compiled without PERF_COUNT
-        counters = {}
+    counters = _counters(compiled, inputs) if inputs is not None else {}
     layers = []
     for node in compiled.get_runtime_model().get_ordered_ops():
-        info = {key: _text(node.get_rt_info()[key]) for key in _KEYS if key in node.get_rt_info()}
-        name = node.get_friendly_name()
-        counter = counters.get(name)
+        runtime = node.get_rt_info()
+        info = {key: _text(runtime[key]) for key in _KEYS if key in runtime}
+        counter = counters.pop(node.get_friendly_name(), None)
         layers.append(
             LayerExecution(
-                name=name,
+                name=node.get_friendly_name(),
                 layer_type=info.get("layerType", node.get_type_name()),
-                status="" if counter is None else _status(counter),
+                status=_status(counter),
                 exec_type=info.get("primitiveType", "") if counter is None else counter.exec_type,
-                precision=info.get("runtimePrecision", ""),
+                precision=info.get("runtimePrecision", "").lower(),
                 output_precision=info.get("outputPrecisions", "").lower(),
-                real_time=0.0 if counter is None else counter.real_time.total_seconds() * 1e3,
-                cpu_time=0.0 if counter is None else counter.cpu_time.total_seconds() * 1e3,
+                real_time=_milliseconds(counter, "real_time"),
+                cpu_time=_milliseconds(counter, "cpu_time"),
                 original_names=tuple(item for item in info.get("originalLayersNames", "").split(",") if item),
             )
         )
+    for name, counter in counters.items():  # layers that are part of another
+        times = _milliseconds(counter, "real_time"), _milliseconds(counter, "cpu_time")
+        layers.append(LayerExecution(name, counter.node_type, _status(counter), counter.exec_type, "", "", *times, (name,)))
     return ExecutionTypes(layers)
 
 
 _KEYS = ("layerType", "primitiveType", "runtimePrecision", "outputPrecisions", "originalLayersNames")
 
 
+def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> dict[str, object]:
+    request = compiled.create_infer_request()
+    try:
+        end = time.perf_counter() + 0.2
+        for _ in range(10):
+            request.infer(inputs)
+            if time.perf_counter() > end:
+                break
+    except (RuntimeError, ValueError, KeyError, TypeError) as error:
+        expected = ", ".join(f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs)
+        raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
+    try:
+        return {info.node_name: info for info in request.profiling_info}
+    except RuntimeError:  # compiled without PERF_COUNT
+        return {}
+
+
+def last_line(error: Exception) -> str:
+    """The last non-empty line of an exception's text: where OpenVINO says what is wrong."""
+    return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+
+
 def _text(value: object) -> str:
     return str(value.astype(str)) if hasattr(value, "astype") else str(value)
 
 
-def _status(counter: object) -> str:
-    return str(counter.status).rsplit(".", 1)[-1]
+def _status(counter: object | None) -> str:
+    return "" if counter is None else str(counter.status).rsplit(".", 1)[-1]
+
+
+def _milliseconds(counter: object | None, field: str) -> float:
+    return 0.0 if counter is None else getattr(counter, field).total_seconds() * 1e3

@@ -1,0 +1,112 @@
+"""The main job: transform, compile, infer, and say what ran in int8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from ovlpt import data
+from ovlpt.device import ExecutionTypes, execution_types, transform
+from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.inspect.float_model import without_fake_quantize
+from ovlpt.inspect.inputs import load_inputs, random_inputs
+from ovlpt.inspect.latency import interleaved_latencies, median_ratio
+from ovlpt.openvino_api import CompiledModel, Core, Model
+from ovlpt.trace import InputError
+
+HINTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+
+OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `run` found. Latencies are medians in milliseconds of runs in turn."""
+
+    model: str
+    device: str
+    layers: ExecutionTypes
+    latencies: dict[str, float]
+    ratios: dict[str, float]  # median paired ratio ovlpt / other; below 1: ovlpt is faster
+    difference: float  # largest relative difference of an output from the plugin's own LPT
+    accuracy: dict[str, float] | None  # of the bundled model on its held-out images
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values for a file."""
+        return {
+            "model": self.model,
+            "device": self.device,
+            "layers": [{**asdict(layer), "is_int8": layer.is_int8} for layer in self.layers],
+            "summary": {kind: {"total": total, "int8": low, "float": total - low} for kind, (total, low) in self.layers.summary().items()},
+            "int8_time_share": self.layers.int8_time_share,
+            "latency_ms": self.latencies,
+            "latency_ratio": self.ratios,
+            "largest_relative_difference": self.difference,
+            "accuracy": self.accuracy,
+        }
+
+
+def run(
+    model: str | Path | Model | None = None,
+    device: str = "CPU",
+    inputs: str | Path | None = None,
+    float_model: str | Path | Model | None = None,
+    core: Core | None = None,
+) -> Run:
+    """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
+
+    Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; random without.
+    ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
+    Raises `InputError` for anything unusable.
+    """
+    core = core or Core()
+    bundled = model is None
+    if bundled:
+        model, float_model = data.digits(), data.digits_float()
+    source = read_model(model, core)
+    if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
+        raise InputError(f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}')
+    transformed = transform(model if not isinstance(model, Model) else source, device, core=core)
+    arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
+    plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
+    off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
+    layers = execution_types(core.compile_model(transformed, device, {**off, "PERF_COUNT": True}), arrays)
+    compiled = {
+        OVLPT: core.compile_model(transformed, device, off),
+        PLUGIN: core.compile_model(source, device, HINTS),
+        FLOAT: core.compile_model(plain, device, HINTS),
+        SIMULATION: core.compile_model(source, device, off),
+    }
+    requests = {name: each.create_infer_request() for name, each in compiled.items()}
+    latencies = interleaved_latencies({name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()})
+    return Run(
+        model="bundled digits network" if bundled else str(model if not isinstance(model, Model) else source.get_friendly_name()),
+        device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
+        layers=layers,
+        latencies={name: median(times) for name, times in latencies.items()},
+        ratios={name: median_ratio(latencies[OVLPT], latencies[name]) for name in (PLUGIN, FLOAT, SIMULATION)},
+        difference=relative_difference(compiled[OVLPT](arrays).values(), compiled[PLUGIN](arrays).values()),
+        accuracy={name: _accuracy(compiled[name]) for name in (FLOAT, PLUGIN, OVLPT)} if bundled else None,
+    )
+
+
+def relative_difference(mine: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+    """Largest difference of an element, relative to the largest magnitude of its output."""
+    worst = 0.0
+    for a, b in zip(mine, other, strict=True):
+        if b.size:
+            scale = float(np.abs(b).max()) or 1.0
+            worst = max(worst, float(np.abs(a.astype(np.float64) - b).max()) / scale)
+    return worst
+
+
+def _accuracy(compiled: CompiledModel) -> float:
+    images, labels = data.heldout()
+    answers = [int(compiled([image[None]])[0].argmax()) for image in images]
+    return float(np.mean(np.array(answers) == labels))
+
+
