@@ -27,7 +27,8 @@ MatcherPass = _passes.MatcherPass
 ModelPass = _passes.ModelPass
 WrapType = _passes.WrapType
 
-opset1, opset4, opset8 = (_module(name) for name in ("opset1", "opset4", "opset8"))
+opset1, opset8 = _module("opset1"), _module("opset8")
+NodeFactory = _module("utils.node_factory").NodeFactory
 
 Core = openvino.Core
 CompiledModel = openvino.CompiledModel

@@ -9,7 +9,10 @@ are the rules, all found by running:
    every zero point or residual Add loses the int8 fusion.
 3. Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
    convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
-4. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
+4. A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
+   takes it into its flags first.
+5. A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data; it gets a Convert.
+6. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
 """
 
@@ -20,6 +23,8 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.mat_mul import absorbed_transposes
+from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.layer_transformation import replace_output, shape_of
 from ovlpt.openvino_api import Constant, Model, ModelPass, Node, opset1
@@ -44,17 +49,38 @@ class PluginLowering(ModelPass):
 
     def run_on_model(self, model: Model) -> bool:
         nodes = model.get_ordered_ops()
-        relaxed_nodes = [node for node in nodes if node.get_type_name() in _WEIGHTED | {"Subtract"} and is_relaxed(node)]
+        kinds = _WEIGHTED | {"Subtract", "MVN"}
+        relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
+        subtracts = []
         for node in relaxed_nodes:
-            if node.get_type_name() in _WEIGHTED:
-                if node.get_type_name() == "MatMul":
-                    _run_at_rank_3(node)
+            kind = node.get_type_name()
+            if kind == "MatMul":
+                node = _absorb_transposes(node)
                 _guard_output(node)
+                _run_at_rank_3(node)
+            elif kind in _WEIGHTED:
+                _guard_output(node)
+            elif kind == "MVN":
+                if node.get_type_info().version_id == "opset6" and not has_kernel(node):
+                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
                 _convert_input(node)
-        _keep_siblings_apart([node for node in relaxed_nodes if node.get_type_name() == "Subtract"])
+            else:
+                subtracts.append(node)
+        _keep_siblings_apart(subtracts)
         model.validate_nodes_and_infer_types()
         return True
+
+
+def _absorb_transposes(node: Node) -> Node:
+    absorbed = absorbed_transposes(node)
+    if absorbed is None:
+        return node
+    inputs, attributes = absorbed
+    new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
 
 
 def _guard_output(node: Node) -> None:
@@ -78,9 +104,8 @@ def _convert_input(node: Node) -> None:
 def _keep_siblings_apart(subtracts: list[Node]) -> None:
     siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node in subtracts:
-        if node.output(0).get_target_inputs():  # not replaced above
-            source = node.input_value(0)
-            siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
+        source = node.input_value(0)
+        siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
     for group in siblings.values():
         for index, node in enumerate(group[1:], 1):
             output = precision_of(node.output(0))

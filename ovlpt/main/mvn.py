@@ -2,20 +2,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.graph.constants import is_scalar_like, precision_of
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.trace import reject_unless
 
 
 class MVNTransformation(LayerTransformation):
-    """``mvn(x * s) == mvn(x) * sign(s)`` with the variance normalized, else ``mvn(x) * s``; eps is kept."""
+    """``mvn(x * s; eps) == mvn(x; eps / s²) * sign(s)`` with the variance normalized, else ``mvn(x) * s``.
+
+    With eps added outside the square root it is divided by ``|s|``. The native pass keeps eps as it is, which is wrong
+    where the variance is of the order of eps.
+    """
 
     operation = OPERATIONS["MVN"]
 
     def can_be_transformed(self, node: Node) -> None:
-        self.check_row(node, self.require_dequantization(node))
+        found = self.require_dequantization(node)
+        self.check_row(node, found)
+        if node.get_attributes()["normalize_variance"] and not self.params.native_only:
+            reject_unless(
+                is_scalar_like(np.abs(found.scale)), "per_channel", "eps cannot follow a scale that differs between channels"
+            )
 
     def transform(self, node: Node) -> None:
-        found = self.dequantization(node)
-        scale = np.sign(found.scale) if node.get_attributes()["normalize_variance"] else found.scale
-        self.move_dequantization_after(node, found, scale, keeps_precision=False)
+        found, attributes = self.dequantization(node), node.get_attributes()
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        scale = found.scale
+        if attributes["normalize_variance"]:
+            scale = np.sign(found.scale)
+            if not self.params.native_only:
+                magnitude = float(np.abs(found.scale).flat[0])
+                outside = str(attributes.get("eps_mode", "inside_sqrt")).lower() == "outside_sqrt"
+                attributes["eps"] = attributes["eps"] / (magnitude if outside else magnitude**2)
+        inputs, opset = [found.data, *node.input_values()[1:]], node.get_type_info().version_id
+        normalize = relaxed("MVN", inputs, found.precision, attributes, opset, origin=self.params.deq_precision)
+        normalize.set_friendly_name(node.get_friendly_name())
+        self.attributes.move(node, normalize)
+        replace_output(node.output(0), normalize.output(0))
+        self.dequantize(normalize.output(0), node.get_friendly_name(), targets, found, scale, None, original)

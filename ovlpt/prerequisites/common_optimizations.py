@@ -10,8 +10,10 @@ import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
 from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.mat_mul import absorbed_transposes
+from ovlpt.graph.mvn import has_kernel
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Model, Node, Output, opset1, opset4, opset8
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
 from ovlpt.precisions import INT4, INT8
 
 
@@ -79,36 +81,25 @@ def _avg_pool(node: Node) -> Node | None:
 
 
 def _interpolate(node: Node) -> Node | None:
-    """Interpolate-11 takes sizes or scales, Interpolate-4 both."""
+    """Interpolate-4 takes sizes and scales, and ignores those that its mode does not name."""
     attributes = node.get_attributes()
     data, target = node.input_value(0), node.input_value(1)
     if attributes["mode"] not in ("nearest", "linear", "linear_onnx", "cubic"):
         return None
     if node.get_input_size() > 2:
         axes = node.input_value(2)
-        axes_values = axes.get_node().data if isinstance(axes.get_node(), Constant) else None
+        count = axes.get_partial_shape()[0]
     else:
-        rank = data.get_partial_shape().rank
-        axes_values = np.arange(rank.get_length()) if rank.is_static else None
-        axes = constant(axes_values, "i64").output(0) if axes_values is not None else None
-    before, after = shape_of(data), shape_of(node.output(0))
-    if axes_values is None or before is None or after is None:
+        count = data.get_partial_shape().rank
+        axes = constant(np.arange(count.get_length()), "i64").output(0) if count.is_static else None
+    if axes is None or count.is_dynamic:
         return None
+    ones = np.ones(count.get_length())
     if attributes["shape_calculation_mode"] == "sizes":
-        if any(before[axis] is None or after[axis] is None for axis in axes_values):
-            return None
-        sizes = target
-        scales = constant(np.array([after[axis] / before[axis] for axis in axes_values], np.float32)).output(0)
+        targets = [target, constant(ones).output(0)]
     else:
-        if any(after[axis] is None for axis in axes_values):
-            return None
-        sizes = constant(np.array([after[axis] for axis in axes_values]), "i64").output(0)
-        scales = target
-    names = ("mode", "shape_calculation_mode", "coordinate_transformation_mode", "nearest_mode", "antialias", "cube_coeff")
-    kept = {name: attributes[name] for name in names}
-    return opset4.interpolate(
-        data, sizes, scales, axes=axes, pads_begin=attributes["pads_begin"], pads_end=attributes["pads_end"], **kept
-    )
+        targets = [constant(ones, "i32").output(0), target]
+    return NodeFactory("opset4").create("Interpolate", [data, *targets, axes], attributes)
 
 
 def _scaled_dot_product_attention(node: Node) -> Node | None:
@@ -132,6 +123,34 @@ def _scaled_dot_product_attention(node: Node) -> Node | None:
     return opset1.matmul(opset8.softmax(scores, axis=-1), value, False, False)
 
 
+def _mat_mul(node: Node) -> Node | None:
+    absorbed = absorbed_transposes(node)
+    if absorbed is None:
+        return None
+    inputs, attributes = absorbed
+    return opset1.matmul(*inputs, attributes["transpose_a"], attributes["transpose_b"])
+
+
+def _mvn(node: Node) -> Node | None:
+    """``(x - mean) / sqrt(mean((x - mean)²) + eps)`` where the normalized axes are not one of the kernels' forms."""
+    attributes, shape, axes = node.get_attributes(), shape_of(node.input_value(0)), node.input_value(1)
+    if shape is None or has_kernel(node):
+        return None
+    data = node.input_value(0)
+    deviation = opset1.subtract(data, opset1.reduce_mean(data, axes, True))
+    if not attributes["normalize_variance"]:
+        return deviation
+    precision = precision_of(data)
+    square = opset1.power(deviation, constant(np.float32(2), precision))
+    variance = opset1.reduce_mean(square, axes, True)
+    eps = constant(np.float32(attributes["eps"]), precision)
+    if str(attributes["eps_mode"]).lower() == "inside_sqrt":
+        root = opset1.sqrt(opset1.add(variance, eps))
+    else:
+        root = opset1.add(opset1.sqrt(variance), eps)
+    return opset1.divide(deviation, root)
+
+
 def _last_axes_swapped(value: Output, rank: int) -> Output:
     """A Transpose that is there already takes the swap in."""
     order = [*range(rank - 2), rank - 1, rank - 2]
@@ -152,5 +171,7 @@ _CONVERSIONS = {
     ("MaxPool", "opset14"): _max_pool,
     ("AvgPool", "opset14"): _avg_pool,
     ("Interpolate", "opset11"): _interpolate,
+    ("MVN", "opset6"): _mvn,
+    ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,
 }
