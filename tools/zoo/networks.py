@@ -68,7 +68,7 @@ def mobilenet_v2() -> Network:
 
 
 def bert() -> Network:
-    """BERT, 4 layers of width 768, 128 tokens, attention mask."""
+    """BERT, 4 layers of width 768, 128 tokens; its masked attention stays MatMul and Softmax."""
     from transformers import BertConfig, BertModel
 
     vocabulary = 2000
@@ -85,18 +85,10 @@ def bert() -> Network:
 
 
 def vit() -> Network:
-    """ViT-B/16, 4 layers, attention as MatMul and Softmax."""
+    """ViT-B/16, 4 layers; conversion fuses its attention to ScaledDotProductAttention."""
     from transformers import ViTConfig, ViTForImageClassification
 
     config = ViTConfig(num_hidden_layers=4, num_labels=1000, attn_implementation="eager")
-    return on_images(ViTForImageClassification(config), 224, transformer=True)
-
-
-def vit_sdpa() -> Network:
-    """The same ViT, attention as one ScaledDotProductAttention."""
-    from transformers import ViTConfig, ViTForImageClassification
-
-    config = ViTConfig(num_hidden_layers=4, num_labels=1000, attn_implementation="sdpa")
     return on_images(ViTForImageClassification(config), 224, transformer=True)
 
 
@@ -246,7 +238,7 @@ NETWORKS: dict[str, Callable[[], Network]] = {
     for network in (
         *(resnet50, mobilenet_v2, regnet, shufflenet, densenet, googlenet, convnext),
         *(unet, yolo),
-        *(bert, vit, vit_sdpa, swin, segformer, yolos, dpt, wav2vec2),
+        *(bert, vit, swin, segformer, yolos, dpt, wav2vec2),
         lstm_tagger,
     )
 }
