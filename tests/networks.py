@@ -10,7 +10,7 @@ RNG = np.random.default_rng(7)
 
 
 def parameter(shape, precision: str = "f32", name: str = "x") -> Node:
-    node = opset1.parameter(list(shape), Type(precision), name=name)
+    node = opset1.parameter(list(shape), getattr(Type, precision), name=name)
     node.output(0).get_tensor().set_names({name})
     return node
 

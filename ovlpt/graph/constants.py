@@ -17,7 +17,7 @@ def constant(values: np.ndarray | float, precision: str = "f32") -> Constant:
     """A Constant of ``precision`` with the shape of ``values``."""
     if precision in NUMPY:
         return Constant(np.asarray(values, NUMPY[precision]))
-    return opset1.constant(np.asarray(values, np.float32), Type(precision))  # bf16 has no numpy type
+    return opset1.constant(np.asarray(values, np.float32), getattr(Type, precision))  # bf16 has no numpy type
 
 
 def values_of(node: Constant) -> np.ndarray:

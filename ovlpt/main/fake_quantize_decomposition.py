@@ -55,6 +55,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if alignment is None:
             parts = decompose(details, precision, self.params.update_precisions)
             levels, low, high, scale, zero_point = details.levels, parts.low, parts.high, parts.scale, parts.zero_point
+            is_identity = (scale == 1).all() and zero_point is None
+            reject_unless(self.params.update_precisions or not is_identity, "decomposed", "its output is on the grid already")
         else:
             combined = alignment.value
             part = aligned_levels(

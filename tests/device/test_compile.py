@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt import data
+from ovlpt.graph.text import to_text
+from ovlpt.openvino_api import opset1
+from ovlpt.trace import InputError
+from tests.conftest import EXACT
+from tests.networks import const, int8_weights, model, one_convolution, parameter
+
+
+def passes_of(statement: str) -> str:
+    """What OpenVINO prints of its passes while a statement runs in a process of its own."""
+    code = f"import openvino, ovlpt; core = openvino.Core(); path = {str(data.digits())!r}; {statement}"
+    environment = {**os.environ, "OV_ENABLE_PROFILE_PASS": "true"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def test_the_plugins_own_lpt_is_off():
+    marker = "low_precision::LowPrecision"
+    assert marker in passes_of("core.compile_model(path, 'CPU')")
+    assert marker not in passes_of("ovlpt.compile_model(path, core=core)")
+
+
+def test_the_callers_model_is_not_changed(core):
+    net = one_convolution()
+    before = to_text(net)
+    ovlpt.compile_model(net, core=core)
+    assert to_text(net) == before
+
+
+def test_the_bundled_network_runs_in_int8(core):
+    compiled = ovlpt.compile_model(data.digits(), core=core, properties=EXACT)
+    stock = core.compile_model(str(data.digits()), "CPU", EXACT)
+    mine, theirs = (ovlpt.execution_types(each) for each in (compiled, stock))
+    for kind in ("Convolution", "FullyConnected"):
+        assert mine.summary()[kind] == theirs.summary()[kind]
+        assert mine.summary()[kind][0] == mine.summary()[kind][1]
+    images, labels = data.heldout()
+    answers = [int(compiled([image[None]])[0].argmax()) for image in images[:100]]
+    assert np.mean(np.array(answers) == labels[:100]) >= 0.97
+
+
+def test_a_missing_file(core):
+    with pytest.raises(InputError, match='no file "nowhere.xml"'):
+        ovlpt.compile_model("nowhere.xml", core=core)
+
+
+def test_a_text_file_called_xml(core, tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text("hello")
+    with pytest.raises(InputError, match=r'OpenVINO cannot read ".*model.xml"'):
+        ovlpt.compile_model(path, core=core)
+
+
+def test_an_unknown_device(core):
+    with pytest.raises(InputError, match='no device "TPU" on this machine; available: CPU'):
+        ovlpt.compile_model(one_convolution(), "TPU", core=core)
+
+
+def test_a_float_model(core):
+    x = parameter([1, 8])
+    net = model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x)
+    with pytest.raises(InputError, match='the model "net" is not quantized'):
+        ovlpt.compile_model(net, core=core)
+
+
+def test_compressed_weights_pass_unchanged_with_a_sentence(core):
+    x = parameter([1, 32])
+    net = model(opset1.matmul(x, int8_weights([16, 32]), False, True), x)
+    with pytest.warns(UserWarning, match="compressed weights only"):
+        transformed = ovlpt.transform(net, core=core)
+    assert to_text(transformed) == to_text(net)
+    with pytest.warns(UserWarning, match="compressed weights only"):
+        assert ovlpt.compile_model(net, core=core)([np.ones((1, 32), np.float32)])
+
+
+def test_execution_types_of_a_wrong_input(core):
+    compiled = ovlpt.compile_model(one_convolution(), core=core)
+    with pytest.raises(InputError, match=r"the inputs do not fit the model, which takes f32\[1,16,8,8\]"):
+        ovlpt.execution_types(compiled, [np.zeros((1, 3, 4, 4), np.float32)])
+
+
+def test_execution_types_join_counters_and_graph(core):
+    compiled = ovlpt.compile_model(one_convolution(), core=core, properties={**EXACT, "PERF_COUNT": True})
+    layers = ovlpt.execution_types(compiled, [np.zeros((1, 16, 8, 8), np.float32)])
+    convolution = next(layer for layer in layers if layer.layer_type == "Convolution")
+    assert convolution.status == "EXECUTED"
+    assert convolution.precision == "u8"
+    assert convolution.output_precision == "f32"
+    assert convolution.exec_type.lower().endswith("i8")
+    assert convolution.real_time > 0
+    assert "conv_original" in convolution.original_names
+    fused = next(layer for layer in layers if layer.layer_type in ("Clamp", "Multiply", "MulAdd"))
+    assert fused.status == "NOT_RUN"
+    assert not fused.is_executed
+    assert 0 < layers.int8_time_share <= 1

@@ -1,0 +1,127 @@
+"""One test for each trap that the lowering avoids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device import PluginLowering
+from ovlpt.openvino_api import Manager, opset1
+from ovlpt.trace import InputError
+from tests.conftest import EXACT, assert_close, inputs_of
+from tests.networks import const, convolution, encoder, int8_weights, model, one_convolution, parameter, quantized, residual, shared_zero_point
+
+
+def weighted(layers):
+    return [layer for layer in layers.executed if layer.layer_type in ("Convolution", "FullyConnected", "MatMul", "Deconvolution")]
+
+
+def drop_in(net, core):
+    """Both passes in one Manager, as in a pipeline that compiles by itself."""
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
+    manager.register_pass(PluginLowering("CPU"))
+    manager.run_passes(net)
+    return net
+
+
+def test_zero_points_of_two_consumers_are_not_merged(core, infer):
+    """Merged, the second convolution loses its zero point: wrong numbers without an error."""
+    net = shared_zero_point()
+    inputs = inputs_of(net)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    layers = weighted(ovlpt.execution_types(compiled, inputs))
+    assert [layer.precision for layer in layers] == ["u8", "u8"]
+    assert all(layer.is_int8 for layer in layers)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+@pytest.mark.parametrize("build", [one_convolution, residual, shared_zero_point, encoder], ids=lambda each: each.__name__)
+def test_drop_in_with_the_plugins_lpt_off_and_on(core, infer, build, lpt):
+    net = build()
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "YES")
+    scale = max(float(np.abs(value).max()) for value in expected)
+    assert_close(infer(drop_in(net, core), inputs, lpt), expected, level=0.02 * scale, share=1e-3)
+
+
+def test_a_scale_behind_integer_weights(core, infer):
+    """ConvolutionMultiplyFusion and MatMulMultiplyFusion would multiply i8 weights by f32."""
+    for net in (one_convolution(), encoder(False)):
+        inputs = inputs_of(net)
+        lowered = ovlpt.transform(net, core=core)
+        kinds = [node.get_type_name() for node in lowered.get_ops()]
+        assert kinds.count("Clamp") == kinds.count("Convolution") + kinds.count("MatMul")
+        layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
+        assert all(layer.is_int8 for layer in weighted(layers))
+        assert_close(infer(lowered, inputs), infer(net, inputs, "YES"), level=np.inf, share=1e-3)
+
+
+def test_a_scale_that_reaches_the_layer_through_an_add(core, infer):
+    x = parameter([1, 16, 8, 8])
+    net = model(opset1.multiply(convolution(quantized(x, 0, 2.55), 16, bias=True), const(np.full((1, 16, 1, 1), 0.5))), x)
+    inputs = inputs_of(net)
+    assert_close(infer(ovlpt.transform(net, core=core), inputs), infer(net, inputs, "YES"))
+
+
+def test_integers_minus_a_float_constant(core, infer):
+    """ConvertSubtractWithConstant throws on mixed types."""
+    x = parameter([1, 16, 8, 8])
+    asymmetric = quantized(x, -1.0, 1.55)
+    net = model([convolution(asymmetric, 16), opset1.sigmoid(asymmetric)], x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "YES"))
+
+
+def test_a_residual_add_reads_integers_without_a_convert(core):
+    lowered = ovlpt.transform(residual(), core=core)
+    add = next(node for node in lowered.get_ops() if node.get_type_name() == "Add" and "u8" in [str(v.get_element_type().get_type_name()) for v in node.input_values()])
+    assert add.get_output_element_type(0).get_type_name() == "f32"
+    layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
+    assert not [layer for layer in layers.executed if layer.layer_type in ("Eltwise", "Subgraph") and layer.precision == "f32"][1:]
+
+
+def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
+    """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain behind."""
+    x = parameter([1, 7, 7, 32])
+    product = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([64, 32]), False, True)
+    biased = opset1.add(product, const(np.random.default_rng(0).standard_normal((1, 1, 1, 64))))
+    second = opset1.matmul(quantized(opset1.relu(biased), 0, 4), int8_weights([32, 64], seed=1), False, True)
+    net = model(second, x)
+    inputs = inputs_of(net)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    layers = ovlpt.execution_types(compiled, inputs).executed
+    assert sum(layer.is_int8 for layer in layers if layer.layer_type == "FullyConnected") == 2
+    assert not [layer for layer in layers if layer.layer_type == "Eltwise"]
+    expected = infer(net, inputs, "YES")
+    assert_close(list(compiled(inputs).values()), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1e-2)
+
+
+def test_a_transpose_before_a_product(core, infer):
+    """Fused by the plugin, it would make a MatMul of integers."""
+    x, y = parameter([1, 2, 16, 8], name="x"), parameter([1, 2, 16, 8], name="y")
+    swapped = opset1.transpose(quantized(y, -1.28, 1.27), const([0, 1, 3, 2], "i64"))
+    net = model(opset1.matmul(quantized(x, -1.28, 1.27), swapped, False, False), [x, y])
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "YES"))
+
+
+def test_a_normalization_without_a_kernel(core, infer):
+    """Decomposed by the plugin in the type of its data."""
+    from ovlpt.openvino_api import NodeFactory
+
+    x = parameter([1, 8, 8, 16])
+    attributes = {"eps": 1e-6, "normalize_variance": True, "eps_mode": "inside_sqrt"}
+    inputs_ = [quantized(x, -2.56, 2.54).output(0), const([-1], "i64").output(0)]
+    normalized = NodeFactory("opset6").create("MVN", inputs_, attributes)
+    net = model(opset1.matmul(quantized(normalized, -2.56, 2.54), int8_weights([8, 16]), False, True), x)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "YES")
+    assert_close(infer(drop_in(net, core), inputs), expected, level=0.05 * float(np.abs(expected[0]).max()), share=1e-2)
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(InputError, match='no lowering for device "TPU"'):
+        PluginLowering("TPU")

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ovlpt import cli
+from ovlpt.openvino_api import opset1
+from tests.networks import const, model, one_convolution, parameter
+
+
+def save(net, path):
+    import openvino
+
+    openvino.save_model(net, str(path), compress_to_fp16=False)
+    return str(path)
+
+
+@pytest.fixture
+def quantized(tmp_path):
+    return save(one_convolution(), tmp_path / "net.xml")
+
+
+def test_the_main_job(tmp_path, capsys):
+    target = tmp_path / "run.json"
+    assert cli.main(["run", "--json", str(target)]) == 0
+    printed = capsys.readouterr().out
+    assert "latency, plugin's own LPT" in printed
+    assert "FakeQuantize simulation" in printed
+    content = json.loads(target.read_text())
+    assert content["summary"]["Convolution"]["float"] == 0
+    assert content["accuracy"]["ovlpt"] >= 0.97
+    assert abs(content["accuracy"]["ovlpt"] - content["accuracy"]["plugin's own LPT"]) <= 0.01
+    assert content["largest_relative_difference"] < 0.05
+    assert set(content["latency_ms"]) == {"ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"}
+
+
+def test_performance_counters_with_an_input_file(quantized, tmp_path, capsys):
+    np.savez(tmp_path / "in.npz", x=np.ones((1, 16, 8, 8), np.float32))
+    assert cli.main(["run", quantized, "-i", str(tmp_path / "in.npz"), "-pc"]) == 0
+    printed = capsys.readouterr().out
+    assert "execStatus" in printed
+    assert "NOT_RUN" in printed
+
+
+def float_model(tmp_path):
+    x = parameter([1, 8])
+    return save(model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x), tmp_path / "float.xml")
+
+
+def text_file(tmp_path):
+    (tmp_path / "text.xml").write_text("no model")
+    return str(tmp_path / "text.xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (lambda path: ["run", str(path / "nowhere.xml")], "no file"),
+        (lambda path: ["run", text_file(path)], "cannot read"),
+        (lambda path: ["run", float_model(path)], "is not quantized"),
+        (lambda path: ["run", "-d", "TPU"], 'no device "TPU"'),
+        (lambda path: ["run", "-i", str(path / "nowhere.npz")], "no file"),
+        (lambda path: ["run", "-i", text_file(path)], "is no .npz"),
+        (lambda path: ["run", "--json", str(path / "no folder" / "x.json")], "cannot write"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(arguments, sentence, tmp_path, capsys):
+    assert cli.main(arguments(tmp_path)) == 2
+    error = capsys.readouterr().err.strip()
+    assert sentence in error
+    assert error.count("\n") == 0
+    assert "Traceback" not in error
+
+
+def test_an_input_of_the_wrong_shape(quantized, tmp_path, capsys):
+    np.savez(tmp_path / "in.npz", x=np.ones((1, 3, 8, 8), np.float32))
+    assert cli.main(["run", quantized, "-i", str(tmp_path / "in.npz")]) == 2
+    assert 'input "x" takes the shape [1,16,8,8]' in capsys.readouterr().err
+
+

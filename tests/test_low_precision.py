@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.graph.text import to_text
+from ovlpt.low_precision import MAIN
+from ovlpt.main.convolution import ConvolutionTransformation
+from ovlpt.openvino_api import Manager
+from ovlpt.trace import Outcome, Trace
+from tests.conftest import assert_close, inputs_of, run_pass
+from tests.networks import encoder, model, one_convolution, parameter, residual
+
+CONVOLUTION_AFTER = """
+x: f32[1,16,8,8] = Parameter
+quantize: u8[1,16,8,8] = FakeQuantize(x, 0, 2.55, 0, 255) {levels=256}
+conv_original: f32[1,32,8,8] = Convolution(quantize, i8[32,16,3,3]) {pads_begin=[1, 1], pads_end=[1, 1]}
+conv: f32[1,32,8,8] = Multiply(conv_original, f32[1,32,1,1])
+"""
+
+
+def config(core):
+    return ovlpt.plugin_config.for_device(core, "CPU")
+
+
+def test_a_quantized_convolution_in_a_manager(core):
+    net = one_convolution()
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision())
+    manager.run_passes(net)
+    assert "\n".join(to_text(net).splitlines()[:-1]) == CONVOLUTION_AFTER.strip()
+
+
+def test_asymmetric_activations_keep_their_zero_point(core):
+    net = run_pass(one_convolution(-1.0, 1.55), ovlpt.LowPrecision.from_config(config(core)))
+    assert "Subtract(quantize, u8[1,16,1,1])" in to_text(net)
+    stored = next(node for node in net.get_ops() if node.get_friendly_name() == "conv/ZeroPoint").input_value(1).get_node()
+    assert np.array_equal(np.unique(stored.data), [100])
+
+
+@pytest.mark.parametrize("build", [one_convolution, residual, encoder])
+def test_numbers_and_names_of_outputs_stay(core, infer, build):
+    net = build()
+    names = [port.get_names() for port in net.outputs]
+    transformed = ovlpt.transform(net, core=core)
+    assert [port.get_names() for port in transformed.outputs] == names
+    inputs = inputs_of(net)
+    # a tie in a quantization may move one level; behind it a level is a small part of the output
+    expected = infer(net, inputs, "YES")
+    scale = max(float(np.abs(value).max()) for value in expected)
+    assert_close(infer(transformed, inputs), expected, level=0.02 * scale, share=1e-3)
+
+
+def test_a_second_run_changes_nothing_and_says_so():
+    trace = Trace()
+    net = run_pass(one_convolution(), ovlpt.LowPrecision())
+    before = to_text(net)
+    run_pass(net, ovlpt.LowPrecision(trace=trace))
+    assert to_text(net) == before
+    assert [event.reason.code for event in trace] == ["transformed_before"]
+
+
+@pytest.mark.parametrize("broken", range(3))
+def test_a_failure_leaves_the_model_unchanged(monkeypatch, broken):
+    """Fails at the first, the second and the third convolution: halfway through the graph."""
+    net, calls = residual(), []
+    before = to_text(net)
+    plain = ConvolutionTransformation.transform
+
+    def transform(self, node):
+        calls.append(node)
+        if len(calls) > broken:
+            raise ZeroDivisionError("broken on purpose")
+        plain(self, node)
+
+    monkeypatch.setattr(ConvolutionTransformation, "transform", transform)
+    with pytest.raises((RuntimeError, ZeroDivisionError), match="broken on purpose"):
+        run_pass(net, ovlpt.LowPrecision())
+    assert to_text(net) == before
+    assert not net.has_rt_info(["ovlpt", "transformed"])
+
+
+def test_every_refusal_has_a_reason(core):
+    trace = Trace()
+    ovlpt.transform(residual(), core=core, trace=trace)
+    assert any(event.outcome is Outcome.TRANSFORMED for event in trace)
+    for event in trace:
+        if event.outcome is not Outcome.TRANSFORMED:
+            assert event.reason.code
+            assert event.reason.text
+
+
+def test_precision_restriction():
+    restriction = ovlpt.PrecisionsRestriction.create("Convolution", {0: ["i8"], 1: ["i8"]})
+    net = run_pass(one_convolution(), ovlpt.LowPrecision([restriction]))
+    assert "quantize: i8" in to_text(net)
+
+
+def test_an_empty_restriction_switches_an_operation_off():
+    net = run_pass(one_convolution(), ovlpt.LowPrecision([ovlpt.PrecisionsRestriction.create("Convolution", {})]))
+    assert "quantize: f32" in to_text(net)
+
+
+def test_update_precisions_off_changes_no_type():
+    net = one_convolution()
+    types = {node.get_friendly_name(): str(node.get_output_element_type(0)) for node in net.get_ops()}
+    run_pass(net, ovlpt.LowPrecision(params=ovlpt.Params(update_precisions=False)))
+    assert "u8" not in to_text(net).replace("i8", "")
+    assert types["quantize"] == "<Type: 'float32'>"
+
+
+def test_a_callback_leaves_a_node_alone():
+    trace, passes = Trace(), ovlpt.PassConfig()
+    passes.set_callback(ConvolutionTransformation, lambda node: node.get_friendly_name() == "conv")
+    net = run_pass(one_convolution(), ovlpt.LowPrecision(pass_config=passes, trace=trace))
+    assert "quantize: f32" in to_text(net)
+    assert [event.node for event in trace if event.outcome is Outcome.DISABLED] == ["conv"]
+
+
+@pytest.mark.parametrize("transformation", MAIN, ids=lambda each: each.__name__)
+def test_each_transformation_is_registrable_alone(transformation):
+    net = model(parameter([1, 4, 4, 4]), []) if False else one_convolution()
+    before = to_text(net)
+    run_pass(net, transformation())
+    assert to_text(net) == before or transformation is ConvolutionTransformation
+
+
+def test_wrong_restrictions_are_refused_when_built():
+    with pytest.raises(ValueError, match=r'no row for operation "Convolutoin" \(did you mean "Convolution"\?\)'):
+        ovlpt.PrecisionsRestriction.create("Convolutoin", {0: ["u8"]})
+    with pytest.raises(ValueError, match="MatMul has inputs 0 and 1, not 2"):
+        ovlpt.PrecisionsRestriction.create("MatMul", {2: ["u8"]})
+    with pytest.raises(ValueError, match='no element type "int8"'):
+        ovlpt.PrecisionsRestriction.create("MatMul", {0: ["int8"]})
