@@ -24,22 +24,39 @@ from ovlpt.graph.grafting import graft
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
+from ovlpt.main.batch_to_space import BatchToSpaceTransformation
+from ovlpt.main.broadcast import BroadcastTransformation
 from ovlpt.main.clamp import ClampTransformation
 from ovlpt.main.concat import ConcatTransformation
 from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.main.convolution_backprop_data import ConvolutionBackpropDataTransformation
+from ovlpt.main.depth_to_space import DepthToSpaceTransformation
 from ovlpt.main.fake_quantize import FakeQuantizeTransformation
 from ovlpt.main.fake_quantize_decomposition import FakeQuantizeDecompositionTransformation
+from ovlpt.main.gather import GatherTransformation
 from ovlpt.main.group_convolution import GroupConvolutionTransformation
+from ovlpt.main.interpolate import InterpolateTransformation
 from ovlpt.main.mat_mul import MatMulTransformation
 from ovlpt.main.max_pool import MaxPoolTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
 from ovlpt.main.mvn import MVNTransformation
+from ovlpt.main.normalize_l2 import NormalizeL2Transformation
+from ovlpt.main.pad import PadTransformation
+from ovlpt.main.prelu import PReluTransformation
+from ovlpt.main.reduce_max import ReduceMaxTransformation
 from ovlpt.main.reduce_mean import ReduceMeanTransformation
+from ovlpt.main.reduce_min import ReduceMinTransformation
+from ovlpt.main.reduce_sum import ReduceSumTransformation
 from ovlpt.main.relu import ReluTransformation
 from ovlpt.main.reshape import ReshapeTransformation
+from ovlpt.main.shuffle_channels import ShuffleChannelsTransformation
+from ovlpt.main.slice import SliceTransformation
+from ovlpt.main.space_to_batch import SpaceToBatchTransformation
 from ovlpt.main.split import SplitTransformation
+from ovlpt.main.squeeze import SqueezeTransformation
+from ovlpt.main.strided_slice import StridedSliceTransformation
 from ovlpt.main.transpose import TransposeTransformation
+from ovlpt.main.unsqueeze import UnsqueezeTransformation
 from ovlpt.main.variadic_split import VariadicSplitTransformation
 from ovlpt.markup.align_quantization_intervals import AlignQuantizationIntervals
 from ovlpt.markup.align_quantization_parameters import AlignQuantizationParameters
@@ -55,22 +72,39 @@ from ovlpt.trace import Outcome, Reason, Trace
 MAIN: tuple[type[LayerTransformation], ...] = (
     AddTransformation,
     AvgPoolTransformation,
+    BatchToSpaceTransformation,
+    BroadcastTransformation,
     ClampTransformation,
     ConcatTransformation,
     ConvolutionTransformation,
     ConvolutionBackpropDataTransformation,
+    DepthToSpaceTransformation,
     FakeQuantizeDecompositionTransformation,
     FakeQuantizeTransformation,
+    InterpolateTransformation,
     GroupConvolutionTransformation,
     MatMulTransformation,
     MaxPoolTransformation,
     MultiplyPartialTransformation,
     MVNTransformation,
+    NormalizeL2Transformation,
+    PadTransformation,
+    PReluTransformation,
+    ReduceMaxTransformation,
     ReduceMeanTransformation,
+    ReduceMinTransformation,
+    ReduceSumTransformation,
     ReluTransformation,
     ReshapeTransformation,
+    SqueezeTransformation,
+    ShuffleChannelsTransformation,
+    SliceTransformation,
+    SpaceToBatchTransformation,
     SplitTransformation,
+    StridedSliceTransformation,
     TransposeTransformation,
+    GatherTransformation,
+    UnsqueezeTransformation,
     VariadicSplitTransformation,
 )
 
