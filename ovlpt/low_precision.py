@@ -67,7 +67,18 @@ from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
+from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
+from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
+from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
+from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
 from ovlpt.trace import Outcome, Reason, Trace
+
+PREREQUISITES: tuple[type[LayerTransformation], ...] = (
+    PullReshapeThroughDequantization,
+    PullTransposeThroughDequantization,
+    *LIN_OP_SEQUENCE_FUSION,
+    MoveFakeQuantize,
+)
 
 MAIN: tuple[type[LayerTransformation], ...] = (
     AddTransformation,
@@ -171,6 +182,7 @@ class LowPrecision(ModelPass):
             "trace": self.trace,
             "attributes": AttributeTable(),
         }
+        self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         for step in self._markup(model, settings):
             step.run_on_model(model)
         for step in (MAIN, CLEANUP, (FoldFakeQuantizeTransformation,)):
