@@ -15,7 +15,7 @@ Five kinds of row:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -144,10 +144,14 @@ def constant_input(port: int, what: str) -> Check:
 
 def _scales_not_reduced(site: Site) -> Reason | None:
     axes = _axes(site)
-    for values in site.values:
-        aligned = _aligned(values, site.rank)
-        if values.size > 1 and any(aligned.shape[axis] != 1 for axis in axes):
-            return Reason("reduced_scale", f"the scale differs along axis {axes}, and that axis is reduced")
+    return next((reason for values in site.values if (reason := _not_along(values, axes, site))), None)
+
+
+def _not_along(values: np.ndarray, axes: Iterable[int], site: Site) -> Reason | None:
+    aligned = _aligned(values, site.rank)
+    for axis in axes:
+        if aligned.shape[axis] > 1:
+            return Reason("reduced_scale", f"the scale has {aligned.shape[axis]} values along axis {axis}, and that axis is reduced")
     return None
 
 
@@ -160,7 +164,7 @@ def _normalized_axes(site: Site) -> Reason | None:
     else:
         axes = site.attributes.get("reduction_axes") or range(1 if site.attributes.get("across_channels") else 2, site.rank)
     if 1 not in axes:
-        return None
+        return _not_along(site.scale, axes, site)
     if any(axis not in axes for axis in range(2, site.rank)):
         return Reason("normalized_axes", f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows")
     return scalar_like(site)
