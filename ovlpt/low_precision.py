@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ovlpt.attributes import AttributeTable
 from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransformation
+from ovlpt.cleanup.fold_constants import FoldConstants
 from ovlpt.cleanup.fold_convert import FoldConvertTransformation
 from ovlpt.cleanup.fold_fake_quantize import FoldFakeQuantizeTransformation
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
@@ -187,6 +188,7 @@ class LowPrecision(ModelPass):
             step.run_on_model(model)
         for step in (MAIN, CLEANUP, (FoldFakeQuantizeTransformation,)):
             self._rewrite(model, [kind(**settings) for kind in step])
+        FoldConstants(**settings).run_on_model(model)
 
     def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:
         kinds = {node.get_type_name() for node in model.get_ops()}
