@@ -44,6 +44,7 @@ from ovlpt.main.mvn import MVNTransformation
 from ovlpt.main.normalize_l2 import NormalizeL2Transformation
 from ovlpt.main.pad import PadTransformation
 from ovlpt.main.prelu import PReluTransformation
+from ovlpt.main.recurrent_cell import RecurrentCellTransformation
 from ovlpt.main.reduce_max import ReduceMaxTransformation
 from ovlpt.main.reduce_mean import ReduceMeanTransformation
 from ovlpt.main.reduce_min import ReduceMinTransformation
@@ -102,6 +103,7 @@ MAIN: tuple[type[LayerTransformation], ...] = (
     NormalizeL2Transformation,
     PadTransformation,
     PReluTransformation,
+    RecurrentCellTransformation,
     ReduceMaxTransformation,
     ReduceMeanTransformation,
     ReduceMinTransformation,
