@@ -198,9 +198,26 @@ def _padding_not_averaged(site: Site) -> Reason | None:
 
 
 def _broadcastable(site: Site) -> Reason | None:
-    if site.native_only and len(site.constants) < 3:
+    if site.native_only and (site.attributes["mode"] != "explicit" or len(site.constants) < 3):
         return Reason("implicit_axes", "it has no axes mapping")
+    if all(_scalar_like(values) for values in site.values):
+        return None
+    axes = _mapped_axes(site)
+    if axes is None:
+        return Reason("not_constant", "the axes mapping or the target shape is not a constant and the scale differs between channels")
+    axis = site.channel_axis
+    if axes[axis] != axis or site.shape[axis] is None or site.shape[axis] != site.output_shape[axis]:
+        return Reason("channel_moves", f"{_show(site.shape)} becomes {_show(site.output_shape)}: the channels do not stay where they are")
     return None
+
+
+def _mapped_axes(site: Site) -> list[int] | None:
+    """Where each axis of the data goes."""
+    if site.constants[1] is None:
+        return None
+    if site.attributes["mode"] != "explicit" or len(site.constants) < 3:
+        return list(range(len(site.output_shape) - site.rank, len(site.output_shape)))
+    return None if site.constants[2] is None else [int(axis) for axis in np.ravel(site.constants[2])]
 
 
 def _gatherable(site: Site) -> Reason | None:
@@ -324,6 +341,15 @@ def _shuffle(values: np.ndarray, site: Site) -> np.ndarray:
         return values
     order = np.arange(aligned.shape[axis]).reshape(groups, -1).T.reshape(-1)
     return np.take(aligned, order, axis)
+
+
+def _broadcast(values: np.ndarray, site: Site) -> np.ndarray:
+    if _scalar_like(values):
+        return values
+    shape = [1] * len(site.output_shape)
+    for axis, size in zip(_mapped_axes(site), _aligned(values, site.rank).shape, strict=True):
+        shape[axis] = size
+    return values.reshape(shape)
 
 
 def _gather(values: np.ndarray, site: Site) -> np.ndarray:
@@ -522,7 +548,7 @@ _ROWS = (
     # passes
     Operation("Assign", "passes", ("opset3", "opset6"), check=all_of(along_channels, no_zero_point)),
     _passes("BatchToSpace", along_channels, per_tensor, opsets=("opset2",)),
-    _passes("Broadcast", along_channels, scalar_like, _broadcastable, opsets=("opset1", "opset3")),
+    _passes("Broadcast", along_channels, _broadcastable, move=_broadcast, opsets=("opset1", "opset3")),
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
     _passes("DepthToSpace", along_channels, scalar_like),
     _passes("Gather", along_channels, _gatherable, move=_gather, opsets=("opset1", "opset7", "opset8")),
@@ -541,7 +567,7 @@ _ROWS = (
     _passes("VariadicSplit", static_rank, constant_input(1, "axis"), constant_input(2, "list of lengths")),
     _passes("Squeeze", along_channels, constant_input(1, "list of axes"), move=_squeeze),
     _passes("StridedSlice", _sliceable, move=_strided_slice),
-    _passes("Transpose", static_rank, constant_input(1, "order"), _transposable, move=_transpose),
+    _passes("Transpose", along_channels, constant_input(1, "order"), _transposable, move=_transpose),
 )
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}

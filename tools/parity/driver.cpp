@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
         } else if (directive == "default") {
             params.default_precisions = types(subject);
         } else if (directive == "disable") {
-            disabled.push_back("low_precision::" + subject);
+            disabled.push_back(subject);
         }
     }
 
