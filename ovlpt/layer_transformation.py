@@ -15,6 +15,7 @@ from ovlpt.graph.dequantization import Dequantization, dequantization_above, wri
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType
 from ovlpt.operations import Operation, Shape, Site
+from ovlpt.precisions import NUMPY
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
 ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization behind it, as the native library calls it
@@ -159,7 +160,8 @@ class LayerTransformation(MatcherPass, _Configured):
             raise Rejected(reason)
 
     def site(self, node: Node, found: Dequantization) -> Site:
-        return site_of(node, found, strict=self.params.reshape_ignore_per_tensor_quantization_check)
+        params = self.params
+        return site_of(node, found, params.reshape_ignore_per_tensor_quantization_check, params.native_only)
 
     # Building
 
@@ -223,7 +225,8 @@ class MoveDequantizationAfter(LayerTransformation):
         found = self.dequantization(node)
         site = self.site(node, found)
         scale = None if found.scale is None else self.operation.move(found.scale, site)
-        zero_point = None if found.zero_point is None else self.operation.move(found.zero_point, site)
+        move_zero_point = self.operation.move_zero_point or self.operation.move
+        zero_point = None if found.zero_point is None else move_zero_point(found.zero_point, site)
         self.move_dequantization_after(node, found, scale, zero_point, self.keeps_precision(node))
 
     def keeps_precision(self, node: Node) -> bool:
@@ -231,19 +234,20 @@ class MoveDequantizationAfter(LayerTransformation):
         return self.operation.precision_preserved
 
 
-def site_of(node: Node, found: Dequantization, strict: bool = False) -> Site:
+def site_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> Site:
     """What the table may know of a node."""
     consumers = node.output(0).get_target_inputs()
     return Site(
         shape=shape_of(found.data),
         output_shape=shape_of(node.output(0)),
         attributes=node.get_attributes(),
-        constants=(None, *(index_constant(node.input_value(port)) for port in range(1, node.get_input_size()))),
+        constants=(None, *(constant_input(node.input_value(port)) for port in range(1, node.get_input_size()))),
         scale=found.scale if found.scale is not None else np.ones((), np.float32),
         zero_point=found.zero_point,
         channel_axis=found.channel_axis,
         only_consumer=next(iter(consumers)).get_node().get_type_name() if len(consumers) == 1 else None,
         strict=strict,
+        native_only=native_only,
     )
 
 
@@ -256,10 +260,10 @@ def shape_of(output: Output) -> Shape | None:
     return tuple(size.get_length() if size.is_static else None for size in shape)
 
 
-def index_constant(output: Output) -> np.ndarray | None:
-    """A constant input that holds axes, sizes or an order, else None."""
+def constant_input(output: Output) -> np.ndarray | None:
+    """The values of a constant input of a type that numpy has (axes, sizes, slopes …), else None."""
     node = output.get_node()
-    return node.data if isinstance(node, Constant) and precision_of(output) in ("i32", "i64", "u64") else None
+    return node.data if isinstance(node, Constant) and precision_of(output) in NUMPY else None
 
 
 def consumers_of(output: Output) -> list:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ovlpt.attributes import AttributeTable
 from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransformation
+from ovlpt.cleanup.fold_constants import FoldConstants
 from ovlpt.cleanup.fold_convert import FoldConvertTransformation
 from ovlpt.cleanup.fold_fake_quantize import FoldFakeQuantizeTransformation
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
@@ -24,22 +25,40 @@ from ovlpt.graph.grafting import graft
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
+from ovlpt.main.batch_to_space import BatchToSpaceTransformation
+from ovlpt.main.broadcast import BroadcastTransformation
 from ovlpt.main.clamp import ClampTransformation
 from ovlpt.main.concat import ConcatTransformation
 from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.main.convolution_backprop_data import ConvolutionBackpropDataTransformation
+from ovlpt.main.depth_to_space import DepthToSpaceTransformation
 from ovlpt.main.fake_quantize import FakeQuantizeTransformation
 from ovlpt.main.fake_quantize_decomposition import FakeQuantizeDecompositionTransformation
+from ovlpt.main.gather import GatherTransformation
 from ovlpt.main.group_convolution import GroupConvolutionTransformation
+from ovlpt.main.interpolate import InterpolateTransformation
 from ovlpt.main.mat_mul import MatMulTransformation
 from ovlpt.main.max_pool import MaxPoolTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
 from ovlpt.main.mvn import MVNTransformation
+from ovlpt.main.normalize_l2 import NormalizeL2Transformation
+from ovlpt.main.pad import PadTransformation
+from ovlpt.main.prelu import PReluTransformation
+from ovlpt.main.recurrent_cell import RecurrentCellTransformation
+from ovlpt.main.reduce_max import ReduceMaxTransformation
 from ovlpt.main.reduce_mean import ReduceMeanTransformation
+from ovlpt.main.reduce_min import ReduceMinTransformation
+from ovlpt.main.reduce_sum import ReduceSumTransformation
 from ovlpt.main.relu import ReluTransformation
 from ovlpt.main.reshape import ReshapeTransformation
+from ovlpt.main.shuffle_channels import ShuffleChannelsTransformation
+from ovlpt.main.slice import SliceTransformation
+from ovlpt.main.space_to_batch import SpaceToBatchTransformation
 from ovlpt.main.split import SplitTransformation
+from ovlpt.main.squeeze import SqueezeTransformation
+from ovlpt.main.strided_slice import StridedSliceTransformation
 from ovlpt.main.transpose import TransposeTransformation
+from ovlpt.main.unsqueeze import UnsqueezeTransformation
 from ovlpt.main.variadic_split import VariadicSplitTransformation
 from ovlpt.markup.align_quantization_intervals import AlignQuantizationIntervals
 from ovlpt.markup.align_quantization_parameters import AlignQuantizationParameters
@@ -50,27 +69,56 @@ from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
+from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
+from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
+from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
+from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
 from ovlpt.trace import Outcome, Reason, Trace
+
+PREREQUISITES: tuple[type[LayerTransformation], ...] = (
+    PullReshapeThroughDequantization,
+    PullTransposeThroughDequantization,
+    *LIN_OP_SEQUENCE_FUSION,
+    MoveFakeQuantize,
+)
 
 MAIN: tuple[type[LayerTransformation], ...] = (
     AddTransformation,
     AvgPoolTransformation,
+    BatchToSpaceTransformation,
+    BroadcastTransformation,
     ClampTransformation,
     ConcatTransformation,
     ConvolutionTransformation,
     ConvolutionBackpropDataTransformation,
+    DepthToSpaceTransformation,
     FakeQuantizeDecompositionTransformation,
     FakeQuantizeTransformation,
+    InterpolateTransformation,
     GroupConvolutionTransformation,
     MatMulTransformation,
     MaxPoolTransformation,
     MultiplyPartialTransformation,
     MVNTransformation,
+    NormalizeL2Transformation,
+    PadTransformation,
+    PReluTransformation,
+    RecurrentCellTransformation,
+    ReduceMaxTransformation,
     ReduceMeanTransformation,
+    ReduceMinTransformation,
+    ReduceSumTransformation,
     ReluTransformation,
     ReshapeTransformation,
+    SqueezeTransformation,
+    ShuffleChannelsTransformation,
+    SliceTransformation,
+    SpaceToBatchTransformation,
     SplitTransformation,
+    StridedSliceTransformation,
     TransposeTransformation,
+    GatherTransformation,
+    UnsqueezeTransformation,
     VariadicSplitTransformation,
 )
 
@@ -137,10 +185,12 @@ class LowPrecision(ModelPass):
             "trace": self.trace,
             "attributes": AttributeTable(),
         }
+        self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         for step in self._markup(model, settings):
             step.run_on_model(model)
         for step in (MAIN, CLEANUP, (FoldFakeQuantizeTransformation,)):
             self._rewrite(model, [kind(**settings) for kind in step])
+        FoldConstants(**settings).run_on_model(model)
 
     def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:
         kinds = {node.get_type_name() for node in model.get_ops()}

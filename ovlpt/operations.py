@@ -15,7 +15,7 @@ Five kinds of row:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +40,7 @@ class Site:
     channel_axis: int = 1
     only_consumer: str | None = None  # its type, where there is just one
     strict: bool = False  # Params.reshape_ignore_per_tensor_quantization_check
+    native_only: bool = False  # Params.native_only
 
     @property
     def rank(self) -> int:
@@ -113,6 +114,13 @@ def scalar_like(site: Site) -> Reason | None:
     return None
 
 
+def per_tensor(site: Site) -> Reason | None:
+    size = max(values.size for values in site.values)
+    if size > 1:
+        return Reason("per_channel", f"the dequantization has {size} values and only one can pass")
+    return None
+
+
 def all_of(*checks: Check) -> Check:
     def check(site: Site) -> Reason | None:
         return next((reason for each in checks if (reason := each(site))), None)
@@ -136,16 +144,14 @@ def constant_input(port: int, what: str) -> Check:
 
 def _scales_not_reduced(site: Site) -> Reason | None:
     axes = _axes(site)
-    for values in site.values:
-        aligned = _aligned(values, site.rank)
-        if values.size > 1 and any(aligned.shape[axis] != 1 for axis in axes):
-            return Reason("reduced_scale", f"the scale differs along axis {axes}, and that axis is reduced")
-    return None
+    return next((reason for values in site.values if (reason := _not_along(values, axes, site))), None)
 
 
-def _known_reduced_size(site: Site) -> Reason | None:
-    if site.zero_point is not None and any(site.shape[axis] is None for axis in _axes(site)):
-        return Reason("dynamic_shape", "the zero point is summed over an axis of unknown size")
+def _not_along(values: np.ndarray, axes: Iterable[int], site: Site) -> Reason | None:
+    aligned = _aligned(values, site.rank)
+    for axis in axes:
+        if aligned.shape[axis] > 1:
+            return Reason("reduced_scale", f"the scale has {aligned.shape[axis]} values along axis {axis}, and that axis is reduced")
     return None
 
 
@@ -158,10 +164,151 @@ def _normalized_axes(site: Site) -> Reason | None:
     else:
         axes = site.attributes.get("reduction_axes") or range(1 if site.attributes.get("across_channels") else 2, site.rank)
     if 1 not in axes:
-        return None
+        return _not_along(site.scale, axes, site)
     if any(axis not in axes for axis in range(2, site.rank)):
         return Reason("normalized_axes", f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows")
     return scalar_like(site)
+
+
+def _unpadded_or_zero(begin: int, end: int) -> Check:
+    """Cells that the operation pads hold raw zero, which stands for zero only without a zero point."""
+
+    def check(site: Site) -> Reason | None:
+        if site.native_only or site.zero_point is None:
+            return None
+        pads = [site.constants[port] for port in (begin, end)]
+        if any(values is None for values in pads):
+            return Reason("not_constant", "the padding is not a constant and the data has a zero point")
+        if any(values.any() for values in pads):
+            return Reason("zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}")
+        return None
+
+    return check
+
+
+def _padding_not_averaged(site: Site) -> Reason | None:
+    """Averaged padding holds raw zero, which stands for zero only without a zero point."""
+    attributes = site.attributes
+    if site.native_only or site.zero_point is None or attributes.get("exclude-pad", True):
+        return None
+    padded = any(attributes.get("pads_begin", ())) or any(attributes.get("pads_end", ()))
+    if padded or attributes.get("auto_pad", "explicit") in ("same_upper", "same_lower"):
+        return Reason("zero_point", f"it averages padding, and the zero point is {site.zero_point.flat[0]:g}")
+    return None
+
+
+def _broadcastable(site: Site) -> Reason | None:
+    if site.native_only and (site.attributes["mode"] != "explicit" or len(site.constants) < 3):
+        return Reason("implicit_axes", "it has no axes mapping")
+    if all(_scalar_like(values) for values in site.values):
+        return None
+    axes = _mapped_axes(site)
+    if axes is None:
+        return Reason("not_constant", "the axes mapping or the target shape is not a constant and the scale differs between channels")
+    axis = site.channel_axis
+    if axes[axis] != axis or site.shape[axis] is None or site.shape[axis] != site.output_shape[axis]:
+        return Reason("channel_moves", f"{_show(site.shape)} becomes {_show(site.output_shape)}: the channels do not stay where they are")
+    return None
+
+
+def _mapped_axes(site: Site) -> list[int] | None:
+    """Where each axis of the data goes."""
+    if site.constants[1] is None:
+        return None
+    if site.attributes["mode"] != "explicit" or len(site.constants) < 3:
+        return list(range(len(site.output_shape) - site.rank, len(site.output_shape)))
+    return None if site.constants[2] is None else [int(axis) for axis in np.ravel(site.constants[2])]
+
+
+def _gatherable(site: Site) -> Reason | None:
+    if all(_scalar_like(values) for values in site.values):
+        return None
+    if site.constants[2] is None:
+        return Reason("not_constant", "the axis is not a constant and the scale differs between channels")
+    axis, indices = _axes(site, 2)[0], site.constants[1]
+    if all(_aligned(values, site.rank).shape[axis] == 1 for values in site.values if values.size > 1):
+        return None
+    if indices is None or indices.ndim > 1:
+        what = "not constant" if indices is None else f"of rank {indices.ndim}"
+        return Reason("gathered_scale", f"the indices are {what}, and the scale differs along the gathered axis {axis}")
+    return None
+
+
+def _nearest(site: Site) -> Reason | None:
+    attributes = site.attributes
+    if attributes["mode"] != "nearest":
+        return Reason("interpolation_mode", f"the mode is {attributes['mode']}, which computes between values; only nearest copies")
+    pads = [*attributes.get("pads_begin", ()), *attributes.get("pads_end", ())]
+    if "axes" in attributes:  # the first version of the operation
+        if any(axis < 2 for axis in attributes["axes"]):
+            return Reason("interpolated_axes", f"it resizes the axes {sorted(attributes['axes'])}, batch or channels among them")
+        aligned = attributes.get("align_corners")
+        pads = pads if not site.native_only else [*attributes["pads_begin"][:1], *attributes["pads_end"][:1]]
+    else:
+        aligned = attributes["coordinate_transformation_mode"] == "align_corners"
+    if any(pads):
+        return Reason("padding", f"it pads by {pads}")
+    return Reason("align_corners", "it aligns corners") if aligned else None
+
+
+def _normalized_together(site: Site) -> Reason | None:
+    axes = sorted(_axes(site))
+    if axes not in ([1], [1, 2, 3]):
+        return Reason("normalized_axes", f"it normalizes over axes {axes}, not over [1] or [1, 2, 3]")
+    return scalar_like(site)
+
+
+def _known_count(site: Site) -> Reason | None:
+    axes = _axes(site)
+    if site.zero_point is not None and any(site.shape[axis] is None for axis in axes):
+        return Reason("dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known")
+    return None
+
+
+def _paddable(site: Site) -> Reason | None:
+    begin, end, mode = site.constants[1], site.constants[2], site.attributes["pad_mode"]
+    if (begin < 0).any() or (end < 0).any():
+        return Reason("negative_padding", "it crops: a padding is negative")
+    padded = sorted({int(axis) for pads in (begin, end) for axis in np.flatnonzero(pads)})
+    value = _pad_value(site)
+    if mode == "constant":
+        values = [site.zero_point] if site.zero_point is not None else []
+        if value != 0:
+            values.append(site.scale)
+        if not values:
+            return None
+        if len(padded) > 1:
+            return Reason("padded_axes", f"it pads the axes {padded} with a value that is no raw zero; one axis is possible")
+        for axis in padded:
+            if site.shape[axis] is None:
+                return Reason("dynamic_shape", f"the padded axis {axis} has no known size")
+            if any(size > 1 and other != axis for each in values for other, size in enumerate(_aligned(each, site.rank).shape)):
+                return Reason("padded_axes", f"it pads axis {axis}, and the scale differs along another")
+        if not padded and site.native_only and site.shape[-1] is None:
+            return Reason("dynamic_shape", "the last axis has no known size")
+    if mode == "reflect":
+        checked = (site.scale,) if site.native_only else site.values
+        for each in checked:
+            if each.size > 1 and any(_aligned(each, site.rank).shape[axis] > 1 for axis in padded):
+                return Reason("padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them")
+    return None
+
+
+def _pad_value(site: Site) -> float:
+    if site.attributes["pad_mode"] != "constant" or len(site.constants) < 4:
+        return 0.0
+    return float(np.ravel(site.constants[3])[0])
+
+
+def _sliceable(site: Site) -> Reason | None:
+    if site.shape is None:
+        return Reason("dynamic_rank", "the rank is not known")
+    one_value = all(values.size == 1 for values in site.values)
+    if one_value and (site.zero_point is not None or not site.native_only):
+        return None
+    names = ("begin", "end", "strides")
+    unknown = [name for name, values in zip(names, site.constants[1:], strict=False) if values is None]
+    return Reason("not_constant", f"the {unknown[0]} of the slice is not a constant") if unknown else None
 
 
 # Moves: the constant after from the constant before
@@ -171,6 +318,112 @@ def _reduce(values: np.ndarray, site: Site) -> np.ndarray:
     if values.size == 1 or site.attributes.get("keep_dims"):
         return values
     return np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
+
+
+def _sum_of_zero_points(values: np.ndarray, site: Site) -> np.ndarray:
+    return _reduce(values * np.float32(np.prod([site.shape[axis] for axis in _axes(site)])), site)
+
+
+def _squeeze(values: np.ndarray, site: Site) -> np.ndarray:
+    return values if values.size == 1 else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
+
+
+def _unsqueeze(values: np.ndarray, site: Site) -> np.ndarray:
+    if values.size == 1:
+        return values
+    return np.expand_dims(_aligned(values, site.rank), tuple(int(axis) for axis in np.ravel(site.constants[1])))
+
+
+def _shuffle(values: np.ndarray, site: Site) -> np.ndarray:
+    axis, groups = site.attributes["axis"] % site.rank, site.attributes["group"]
+    aligned = _aligned(values, site.rank)
+    if values.size == 1 or aligned.shape[axis] == 1:
+        return values
+    order = np.arange(aligned.shape[axis]).reshape(groups, -1).T.reshape(-1)
+    return np.take(aligned, order, axis)
+
+
+def _broadcast(values: np.ndarray, site: Site) -> np.ndarray:
+    if _scalar_like(values):
+        return values
+    shape = [1] * len(site.output_shape)
+    for axis, size in zip(_mapped_axes(site), _aligned(values, site.rank).shape, strict=True):
+        shape[axis] = size
+    return values.reshape(shape)
+
+
+def _gather(values: np.ndarray, site: Site) -> np.ndarray:
+    if _scalar_like(values):
+        return values.reshape(-1)[0].reshape(())
+    axis, aligned = _axes(site, 2)[0], _aligned(values, site.rank)
+    if aligned.shape[axis] == 1:
+        new_axes = len(site.output_shape) - site.rank + 1
+        return np.take(aligned, np.zeros((1,) * new_axes, np.int64), axis)
+    return _as_scalar(np.take(aligned, site.constants[1], axis))
+
+
+def _as_scalar(values: np.ndarray) -> np.ndarray:
+    return values.reshape(-1)[0].reshape(()) if _scalar_like(values) else values
+
+
+def _strided_slice(values: np.ndarray, site: Site) -> np.ndarray:
+    """Sliced like the data, but for axes along which the constant does not vary."""
+    if values.size == 1:
+        return values
+    aligned, attributes = _aligned(values, site.rank), site.attributes
+    begin, end = (np.ravel(site.constants[port]).tolist() for port in (1, 2))
+    strides = np.ravel(site.constants[3]).tolist() if len(site.constants) > 3 else [1] * len(begin)
+
+    def masked(name: str, entry: int) -> bool:
+        mask = attributes[name]
+        return entry < len(mask) and bool(mask[entry])
+
+    entries: list = []
+    axis = 0
+    for entry, stride in enumerate(strides):
+        if masked("ellipsis_mask", entry):
+            later = range(entry + 1, len(strides))
+            entries.append(Ellipsis)
+            axis = site.rank - sum(not masked("new_axis_mask", other) for other in later)
+        elif masked("new_axis_mask", entry):
+            entries.append(None)
+        else:
+            whole = aligned.shape[axis] == 1
+            if masked("shrink_axis_mask", entry):
+                entries.append(0 if whole else begin[entry])
+            elif whole:
+                entries.append(slice(None))
+            else:
+                first = None if masked("begin_mask", entry) else begin[entry]
+                last = None if masked("end_mask", entry) else end[entry]
+                entries.append(slice(first, last, stride))
+            axis += 1
+    return _as_scalar(aligned[tuple(entries)])
+
+
+def _pad_with(fill: float) -> Move:
+    """Padded cells hold ``value`` itself: it is stored as it is, with zero point 0 and scale 1."""
+
+    def move(values: np.ndarray, site: Site) -> np.ndarray:
+        mode, begin, end = site.attributes["pad_mode"], site.constants[1], site.constants[2]
+        padded = np.flatnonzero((begin != 0) | (end != 0))
+        if mode == "constant" and values.size == 1 and (fill == 0 or _pad_value(site) != 0):
+            axis = int(padded[0]) if padded.size else 0
+            shape = [1] * site.rank
+            shape[axis] = site.shape[axis] or 1
+            values = np.broadcast_to(values.reshape(-1)[0], shape)
+        if values.size == 1:
+            return values
+        aligned = _aligned(values, site.rank)
+        widths = [
+            (int(before), int(after)) if size > 1 else (0, 0)
+            for before, after, size in zip(begin, end, aligned.shape, strict=True)
+        ]
+        if mode == "constant":
+            return np.pad(aligned, widths, constant_values=fill)
+        return np.pad(aligned, widths, mode={"edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}[mode])
+
+    return move
 
 
 def _transposable(site: Site) -> Reason | None:
@@ -234,6 +487,7 @@ class Operation:
     opsets: tuple[str, ...] = ("opset1",)
     check: Check = along_channels
     move: Move = keep
+    move_zero_point: Move | None = None  # where it differs from the scale's
     precision_preserved: bool = False
     data_inputs: tuple[int, ...] | None = (0,)  # ports a restriction may name; None: any number (Concat)
     weights_axes: tuple[int, ...] = ()  # output channels of the weights
@@ -267,23 +521,53 @@ _ROWS = (
     Operation("GroupConvolution", "weighted", data_inputs=(0, 1), weights_axes=(0, 1)),
     Operation("ConvolutionBackpropData", "weighted", data_inputs=(0, 1), weights_axes=(1,)),
     Operation("MatMul", "weighted", check=static_rank, data_inputs=(0, 1)),
+    Operation("LSTMSequence", "weighted", ("opset5",), data_inputs=(0, 1, 4, 5)),
+    Operation("GRUSequence", "weighted", ("opset5",), data_inputs=(0, 1, 3, 4)),
     # elementwise
     Operation("Add", "elementwise", data_inputs=(0, 1)),
     Operation("Multiply", "elementwise", data_inputs=(0, 1)),
     Operation("Clamp", "elementwise", check=all_of(along_channels, scalar_like)),
     Operation("FakeQuantize", "elementwise", check=static_rank),
+    Operation(
+        "PRelu", "elementwise",
+        check=all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale),
+    ),
     Operation("Relu", "elementwise", check=all_of(along_channels, no_zero_point, positive_scale), precision_preserved=True),
     # reduces
-    Operation("AvgPool", "reduces"),
+    Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged)),
     Operation("MaxPool", "reduces", check=all_of(along_channels, positive_scale), precision_preserved=True),
     Operation("MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)),
+    Operation(
+        "NormalizeL2", "reduces",
+        check=all_of(along_channels, constant_input(1, "list of axes"), no_zero_point, _normalized_together),
+    ),
+    _reduces("ReduceMax", positive_scale, precision_preserved=True),
     _reduces("ReduceMean"),
+    _reduces("ReduceMin", positive_scale, precision_preserved=True),
+    _reduces("ReduceSum", _known_count, move_zero_point=_sum_of_zero_points),
     # passes
+    Operation("Assign", "passes", ("opset3", "opset6"), check=all_of(along_channels, no_zero_point)),
+    _passes("BatchToSpace", along_channels, per_tensor, opsets=("opset2",)),
+    _passes("Broadcast", along_channels, _broadcastable, move=_broadcast, opsets=("opset1", "opset3")),
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
+    _passes("DepthToSpace", along_channels, scalar_like),
+    _passes("Gather", along_channels, _gatherable, move=_gather, opsets=("opset1", "opset7", "opset8")),
+    _passes("Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")),
+    _passes(
+        "Pad", static_rank,
+        constant_input(1, "padding before"), constant_input(2, "padding behind"), _paddable,
+        opsets=("opset1", "opset12"), move=_pad_with(1.0), move_zero_point=_pad_with(0.0),
+    ),
     _passes("Reshape", along_channels, _reshapable, move=_reshape),
+    _passes("ShuffleChannels", static_rank, move=_shuffle),
+    _passes("Slice", along_channels, per_tensor, opsets=("opset8",)),
+    _passes("SpaceToBatch", along_channels, per_tensor, _unpadded_or_zero(2, 3), opsets=("opset2",)),
     _passes("Split", static_rank, constant_input(1, "axis")),
+    _passes("Unsqueeze", along_channels, constant_input(1, "list of axes"), move=_unsqueeze),
     _passes("VariadicSplit", static_rank, constant_input(1, "axis"), constant_input(2, "list of lengths")),
-    _passes("Transpose", static_rank, constant_input(1, "order"), _transposable, move=_transpose),
+    _passes("Squeeze", along_channels, constant_input(1, "list of axes"), move=_squeeze),
+    _passes("StridedSlice", _sliceable, move=_strided_slice),
+    _passes("Transpose", along_channels, constant_input(1, "order"), _transposable, move=_transpose),
 )
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}

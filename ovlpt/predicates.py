@@ -37,3 +37,25 @@ def is_asymmetric_on_weights(node: Node, default_precisions: Sequence[str] = INT
 def marked_as_bias(node: Node) -> bool:
     """Whether markup found the Add to be a bias."""
     return current_attributes.get().get(node, Bias) is not None
+
+
+def is_decompression_multiply(node: Node) -> bool:
+    """Whether a Multiply (or the Subtract before it) restores weights that a Convolution or MatMul reads.
+
+    Plugins keep such weights small: what restores them is not folded.
+    """
+    if node.get_type_name() == "Subtract":
+        consumers = [target.get_node() for target in node.output(0).get_target_inputs()]
+        return bool(consumers) and all(
+            consumer.get_type_name() == "Multiply" and is_decompression_multiply(consumer) for consumer in consumers
+        )
+    return node.get_type_name() == "Multiply" and _feeds_only_weights(node)
+
+
+def _feeds_only_weights(node: Node) -> bool:
+    consumers = [target.get_node() for target in node.output(0).get_target_inputs()]
+    return bool(consumers) and all(
+        consumer.get_type_name() in ("Convolution", "GroupConvolution", "MatMul")
+        or (consumer.get_type_name() in ("Reshape", "Convert") and _feeds_only_weights(consumer))
+        for consumer in consumers
+    )

@@ -17,17 +17,15 @@ class ElementwiseTransformation(LayerTransformation):
     """Two inputs; the *full* branch keeps a dequantization and computes in float, the *empty* one is read raw."""
 
     def can_be_transformed(self, node: Node) -> None:
-        self.check_row(node, self.dequantization(node, 0))
-        self.check_row(node, self.dequantization(node, 1))
         branches = self.branches(node)
+        self.check_row(node, branches[0])
+        quantized = [port for port, branch in enumerate(branches) if not branch.empty]
+        reject_unless(quantized, "not_quantized", "neither input has a dequantization")
         reject_unless(
-            not (branches[0].empty and branches[1].empty), "not_quantized", "neither input has a dequantization"
+            any(is_per_channel_at_most(branches[port]) for port in quantized),
+            "not_per_channel",
+            f"the dequantization of input {quantized[0]} varies off the channel axis",
         )
-        for port, branch in enumerate(branches):
-            if not branch.empty:
-                reject_unless(
-                    is_per_channel_at_most(branch), "not_per_channel", f"the dequantization of input {port} varies off the channel axis"
-                )
 
     def branches(self, node: Node) -> tuple[Dequantization, Dequantization]:
         return self.dequantization(node, 0), self.dequantization(node, 1)

@@ -50,8 +50,7 @@ class FakeQuantizeTransformation(LayerTransformation):
             return None
         if kind == "Convert":
             source = parent.input_value(0)
-            from_fake_quantize = source.get_node().get_type_name() == "FakeQuantize"
-            if from_fake_quantize or precision_of(source) == "i32" or isinstance(source.get_node(), Constant):
+            if precision_of(source) == "i32" or isinstance(source.get_node(), Constant):
                 return None
             return (source, low, high) if precision_of(parent.output(0)) in REAL else None
         port = self._constant_port(parent)

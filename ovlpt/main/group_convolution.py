@@ -14,6 +14,7 @@ class GroupConvolutionTransformation(WeightableLayerTransformation):
     """Weights [G, O, I, …]; the activations may have one scale per group, which then scales the group's outputs."""
 
     operation = OPERATIONS["GroupConvolution"]
+    reads_multiply = False
 
     def check_activations(self, node: Node, found: Dequantization) -> None:
         if is_scalar_like(found.scale):

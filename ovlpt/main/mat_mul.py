@@ -120,11 +120,10 @@ class MatMulTransformation(LayerTransformation):
             return None
         weights = values_of(integers.get_node()).astype(np.float32)
         weights = np.swapaxes(weights, -1, -2) if attributes["transpose_b"] and weights.ndim > 1 else weights
-        depth = weights.shape[-2] if weights.ndim > 1 else weights.shape[0]
-        rank = len(shape_of(left.data))
-        zero_point = np.broadcast_to(left.zero_point.reshape(-1), (depth,)) if left.zero_point.size in (1, depth) else None
-        row = zero_point.reshape((1,) * (rank - 1) + (depth,))
-        return (row @ weights).astype(np.float32)
+        depth, rank = weights.shape[-2 if weights.ndim > 1 else 0], len(shape_of(left.data))
+        zero_point = left.zero_point.reshape((1,) * (rank - left.zero_point.ndim) + left.zero_point.shape)
+        zero_point = _transposed(zero_point, attributes["transpose_a"])
+        return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights).astype(np.float32)
 
 
 def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:

@@ -23,6 +23,10 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         full, branches = self.full_branch(node), self.branches(node)
+        reject_unless(
+            full is None or not (branches[0].empty or branches[1].empty), "not_quantized", "one input has no dequantization"
+        )
+        super().can_be_transformed(node)
         if full is None:
             port = self._constant_port(node)
             reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
@@ -33,10 +37,6 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
                 "the data has no scale that the constant could join",
             )
             return
-        reject_unless(
-            not branches[0].empty and not branches[1].empty, "not_quantized", "one input has no dequantization"
-        )
-        super().can_be_transformed(node)
         empty = branches[1 - full]
         if self.params.update_precisions:
             reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ovlpt.attributes import DisableCleanup, Precisions
@@ -19,6 +21,8 @@ class WeightableLayerTransformation(LayerTransformation):
 
     The subtractions stay before the convolution: plugins execute them as zero points.
     """
+
+    reads_multiply: ClassVar[bool] = True  # what is shown to the pass stands behind a Multiply
 
     # Conditions
 
@@ -115,8 +119,10 @@ class WeightableLayerTransformation(LayerTransformation):
         return found.scale.reshape(-1)[:1]
 
     def rejected(self, node: Node) -> bool:
-        """A convolution that stays in float reads plain weights."""
+        """A convolution that stays in float behind a dequantization reads plain weights."""
         value = node.input_value(1)
+        if self.reads_multiply and node.input_value(0).get_node().get_type_name() != "Multiply":
+            return False
         if value.get_node().get_type_name() not in ("Multiply", "FakeQuantize", "Reshape"):
             return False
         folded = folded_constant(value)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from ovlpt.attributes import DisableCleanup
+from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
+from ovlpt.graph.constants import precision_of
+from ovlpt.layer_transformation import ModelTransformation, replace_output
+from ovlpt.openvino_api import Constant, Model, Node, Tensor, opset1
+from ovlpt.precisions import NUMPY
+
+
+class FoldConstants(ModelTransformation):
+    """An operation on constants becomes a constant, but for the dequantization of weights that a plugin recognizes."""
+
+    def run_on_model(self, model: Model) -> bool:
+        if self.pass_config.is_disabled(type(self)):
+            return False
+        for node in model.get_ordered_ops():
+            inputs = [value.get_node() for value in node.input_values()]
+            if inputs and all(isinstance(source, Constant) for source in inputs) and not self._is_kept(node):
+                self._fold(node, inputs)
+        return False
+
+    def _is_kept(self, node: Node) -> bool:
+        """Marked, or left alone by the callback of FuseConvertTransformation, which is asked about the same chains."""
+        if self.attributes.get(node, DisableCleanup):
+            return True
+        if node.get_type_name() not in ("Convert", "Subtract", "Multiply"):
+            return False
+        chain = [node, *(target.get_node() for target in node.output(0).get_target_inputs())]
+        return any(self.pass_config.leaves_alone(FuseConvertTransformation, link) for link in chain)
+
+    @staticmethod
+    def _fold(node: Node, inputs: list[Constant]) -> None:
+        outputs = node.outputs()
+        if any(value.get_partial_shape().is_dynamic or precision_of(value) not in NUMPY for value in outputs):
+            return
+        if any(precision_of(source.output(0)) not in NUMPY for source in inputs):
+            return
+        results = [Tensor(value.get_element_type(), value.get_shape()) for value in outputs]
+        if not node.evaluate(results, [Tensor(source.data) for source in inputs]):
+            return
+        for value, result in zip(outputs, results, strict=True):
+            folded = opset1.constant(result.data)
+            folded.set_friendly_name(node.get_friendly_name())
+            replace_output(value, folded.output(0))

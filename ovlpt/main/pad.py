@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from ovlpt.graph.constants import constant, precision_of
+from ovlpt.layer_transformation import MoveDequantizationAfter
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import NUMPY, is_low
+from ovlpt.trace import reject_unless
+
+
+class PadTransformation(MoveDequantizationAfter):
+    """Padded cells hold the value itself, with zero point 0 and scale 1; other modes pad the constants like the data."""
+
+    operation = OPERATIONS["Pad"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        super().can_be_transformed(node)
+        if self.params.native_only or node.get_input_size() < 4 or node.get_attributes()["pad_mode"] != "constant":
+            return
+        value, precision = node.input_value(3).get_node().data, self.dequantization(node).data_precision
+        reject_unless(
+            not is_low(precision) or (value.astype(NUMPY[precision]) == value).all(),
+            "pad_value",
+            f"{precision} has no {float(value.flat[0]):g}, with which it pads",
+        )
+
+    def transform(self, node: Node) -> None:
+        if node.get_input_size() > 3:
+            value, found = node.input_value(3).get_node().data, self.dequantization(node)
+            node.input(3).replace_source_output(constant(value, found.data_precision).output(0))
+        super().transform(node)

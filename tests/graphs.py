@@ -1,0 +1,199 @@
+"""Small graphs for tests: a quantized input in front of one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.openvino_api import Core, Model, Node, Output, PartialShape, opset1
+from ovlpt.openvino_api import _module as openvino_module
+
+opset2, opset3, opset4, opset5 = (openvino_module(f"opset{version}") for version in (2, 3, 4, 5))
+opset6, opset7, opset8, opset12 = (openvino_module(f"opset{version}") for version in (6, 7, 8, 12))
+NodeFactory = openvino_module("utils.node_factory").NodeFactory
+
+CORE = Core()
+
+
+def f32(values) -> Node:
+    return opset1.constant(np.asarray(values, np.float32))
+
+
+def i64(*values: int) -> Node:
+    return opset1.constant(np.asarray(values, np.int64))
+
+
+def parameter(shape, name: str = "x", precision: type = np.float32) -> Node:
+    node = opset1.parameter(PartialShape(list(shape)), precision)
+    node.set_friendly_name(name)
+    return node
+
+
+def fake_quantize(data, low, high, levels: int = 256, name: str = "fq") -> Node:
+    """Input and output interval are the same."""
+    node = opset1.fake_quantize(data, f32(low), f32(high), f32(low), f32(high), levels)
+    node.set_friendly_name(name)
+    return node
+
+
+def dequantization(data, scale=0.1, zero_point=None, name: str = "dq") -> Node:
+    """``Convert → Subtract → Multiply`` over integers."""
+    node = opset1.convert(data, "f32")
+    if zero_point is not None:
+        node = opset1.subtract(node, f32(zero_point))
+    node = opset1.multiply(node, f32(scale))
+    node.set_friendly_name(name)
+    return node
+
+
+def integers(shape, precision: type = np.int8, seed: int = 0) -> Node:
+    """A constant of random integers."""
+    limits = np.iinfo(precision)
+    return opset1.constant(np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(precision))
+
+
+def weights(shape, scale, zero_point=None) -> Node:
+    return dequantization(integers(shape), scale, zero_point, "w")
+
+
+def model(*results: Node | Output) -> Model:
+    """The model over all parameters above ``results``; the node before a result is called y (y0, y1 …)."""
+    parameters, seen, pending = [], set(), [r if isinstance(r, Node) else r.get_node() for r in results]
+    while pending:
+        node = pending.pop()
+        if node.get_instance_id() in seen:
+            continue
+        seen.add(node.get_instance_id())
+        if node.get_type_name() == "Parameter":
+            parameters.append(node)
+        pending += [value.get_node() for value in node.input_values()]
+    parameters.sort(key=lambda node: node.get_friendly_name())
+    for index, result in enumerate(results):
+        node = result if isinstance(result, Node) else result.get_node()
+        node.set_friendly_name(f"y{index}" if len(results) > 1 else "y")
+    return Model(list(results), parameters, "model")
+
+
+def run(graph: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """Executed by the CPU plugin in f32, without its own low precision pass, from a copy of the graph."""
+    config = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    compiled = CORE.compile_model(graph.clone(), "CPU", config)
+    return [np.array(value) for value in compiled(inputs).values()]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation on data of a shape; ``build`` gets the quantized data."""
+
+    name: str
+    shape: tuple[int, ...]
+    build: Callable[[Node], Node]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _interpolate(data: Node, **changes) -> Node:
+    attributes = dict(
+        mode="nearest", shape_calculation_mode="sizes", pads_begin=[0, 0, 0, 0], pads_end=[0, 0, 0, 0], antialias=False,
+        coordinate_transformation_mode="asymmetric", nearest_mode="floor", cube_coeff=-0.75,
+    )  # fmt: skip
+    inputs = [data, i64(8, 8), f32([2, 2]), i64(2, 3)]
+    return NodeFactory("opset4").create("Interpolate", [_output(value) for value in inputs], attributes | changes)
+
+
+def _output(value: Node | Output) -> Output:
+    return value.output(0) if isinstance(value, Node) else value
+
+
+def _pad(data: Node, begin, end, mode="constant", value=0.0, opset=opset1) -> Node:
+    return opset.pad(data, i64(*begin), i64(*end), mode, f32(value))
+
+
+def _slice(data: Node, begin, end, strides, **masks) -> Node:
+    count = len(begin)
+    zero = [0] * count
+    masks = {"begin_mask": zero, "end_mask": zero} | masks
+    return opset1.strided_slice(data, i64(*begin), i64(*end), i64(*strides), **masks)
+
+
+_IMAGE = (2, 4, 4, 4)
+
+CASES = (
+    Case("AvgPool", _IMAGE, lambda x: opset1.avg_pool(x, [1, 1], [0, 0], [0, 0], [2, 2], True)),
+    Case("AvgPool padded", _IMAGE, lambda x: opset1.avg_pool(x, [1, 1], [1, 1], [1, 1], [2, 2], False)),
+    Case("BatchToSpace", (4, 4, 4, 4), lambda x: opset2.batch_to_space(x, i64(1, 1, 2, 2), i64(0, 0, 0, 0), i64(0, 0, 0, 0))),
+    Case("Broadcast", (2, 4, 1, 1), lambda x: opset1.broadcast(x, i64(2, 4, 3, 3), i64(0, 1, 2, 3), "explicit")),
+    Case("Broadcast 3", (2, 4, 1, 1), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), i64(0, 1, 2, 3), "explicit")),
+    Case("Broadcast rank", (2, 4), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), i64(0, 1), "explicit")),
+    Case("Broadcast behind", (2, 4), lambda x: opset3.broadcast(x, i64(3, 2, 4), i64(1, 2), "explicit")),
+    Case("Broadcast numpy", (2, 4, 1, 1), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), broadcast_spec="numpy")),
+    Case("Clamp", _IMAGE, lambda x: opset1.clamp(x, 0.1, 1.0)),
+    Case("Concat", _IMAGE, lambda x: opset1.concat([x, x], 1)),
+    Case("Concat space", _IMAGE, lambda x: opset1.concat([x, x], 2)),
+    Case("Convolution", _IMAGE, lambda x: _convolution(x, [3, 4, 1, 1], [3, 1, 1, 1])),
+    Case("Convolution zero point", _IMAGE, lambda x: _convolution(x, [3, 4, 1, 1], 0.01, 3.0)),
+    Case("GroupConvolution", _IMAGE, lambda x: _group_convolution(x)),
+    Case("DepthToSpace", _IMAGE, lambda x: opset1.depth_to_space(x, "blocks_first", 2)),
+    Case("Gather space", _IMAGE, lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(2)))),
+    Case("Gather channels", _IMAGE, lambda x: opset7.gather(x, i64(3, 1), opset1.constant(np.int64(1)))),
+    Case("Gather 1", _IMAGE, lambda x: opset1.gather(x, i64(3, 1, 0), opset1.constant(np.int64(-3)))),
+    Case("Interpolate 4", _IMAGE, _interpolate),
+    Case("Interpolate linear", _IMAGE, lambda x: _interpolate(x, mode="linear_onnx")),
+    Case("MVN channels kept", _IMAGE, lambda x: opset6.mvn(x, i64(2, 3), True, 1e-9, "inside_sqrt")),
+    Case("MVN all", _IMAGE, lambda x: opset6.mvn(x, i64(1, 2, 3), True, 1e-9, "inside_sqrt")),
+    Case("MVN last", _IMAGE, lambda x: opset6.mvn(x, i64(3), False, 1e-9, "inside_sqrt")),
+    Case("MatMul", (2, 3, 4), lambda x: opset1.matmul(x, weights([5, 4], np.full((5, 1), 0.01)), False, True)),
+    Case("MatMul 2", (3, 4), lambda x: opset1.matmul(x, weights([4, 5], 0.02), False, False)),
+    Case("MatMul transposed", (2, 4, 3), lambda x: opset1.matmul(x, weights([4, 5], 0.02), True, False)),
+    Case("MaxPool", _IMAGE, lambda x: opset1.max_pool(x, [1, 1], [0, 0], [0, 0], [2, 2])),
+    Case("NormalizeL2", _IMAGE, lambda x: opset1.normalize_l2(x, i64(1), 1e-9, "add")),
+    Case("NormalizeL2 all", _IMAGE, lambda x: opset1.normalize_l2(x, i64(1, 2, 3), 1e-9, "max")),
+    Case("PRelu", _IMAGE, lambda x: opset1.prelu(x, f32([0.1, 0.2, 0.3, 0.4]))),
+    Case("Pad space", _IMAGE, lambda x: _pad(x, (0, 0, 1, 1), (0, 0, 1, 1))),
+    Case("Pad channels", _IMAGE, lambda x: _pad(x, (0, 1, 0, 0), (0, 2, 0, 0))),
+    Case("Pad one axis", _IMAGE, lambda x: _pad(x, (0, 0, 0, 1), (0, 0, 0, 0), opset=opset12)),
+    Case("Pad with 2", _IMAGE, lambda x: _pad(x, (0, 1, 0, 0), (0, 0, 0, 0), value=2.0)),
+    Case("Pad edge", _IMAGE, lambda x: _pad(x, (0, 1, 1, 0), (0, 0, 1, 0), "edge")),
+    Case("Pad reflect", _IMAGE, lambda x: _pad(x, (0, 1, 0, 0), (0, 1, 0, 0), "reflect")),
+    Case("Pad symmetric", _IMAGE, lambda x: _pad(x, (0, 0, 2, 0), (0, 1, 0, 0), "symmetric")),
+    Case("ReduceMax space", _IMAGE, lambda x: opset1.reduce_max(x, i64(2, 3), True)),
+    Case("ReduceMean space", _IMAGE, lambda x: opset1.reduce_mean(x, i64(2, 3), False)),
+    Case("ReduceMean channels", _IMAGE, lambda x: opset1.reduce_mean(x, i64(1), True)),
+    Case("ReduceMin space", _IMAGE, lambda x: opset1.reduce_min(x, i64(-1), False)),
+    Case("ReduceSum space", _IMAGE, lambda x: opset1.reduce_sum(x, i64(2, 3), False)),
+    Case("ReduceSum channels", _IMAGE, lambda x: opset1.reduce_sum(x, i64(1), False)),
+    Case("Relu", _IMAGE, opset1.relu),
+    Case("Reshape flat", _IMAGE, lambda x: opset1.reshape(x, i64(0, -1), True)),
+    Case("Reshape space", _IMAGE, lambda x: opset1.reshape(x, i64(0, 0, 16), True)),
+    Case("Reshape groups", _IMAGE, lambda x: opset1.reshape(x, i64(0, 2, 2, 4, 4), True)),
+    Case("ShuffleChannels", _IMAGE, lambda x: opset3.shuffle_channels(x, 1, 2)),
+    Case("Slice", _IMAGE, lambda x: opset8.slice(x, i64(1), i64(3), i64(1), i64(2))),
+    Case("Slice channels", _IMAGE, lambda x: opset8.slice(x, i64(1), i64(3), i64(1), i64(1))),
+    Case("SpaceToBatch", _IMAGE, lambda x: opset2.space_to_batch(x, i64(1, 1, 2, 2), i64(0, 0, 0, 0), i64(0, 0, 0, 0))),
+    Case("SpaceToBatch padded", _IMAGE, lambda x: opset2.space_to_batch(x, i64(1, 1, 2, 2), i64(0, 0, 2, 0), i64(0, 0, 0, 0))),
+    Case("Split channels", _IMAGE, lambda x: opset1.split(x, opset1.constant(np.int64(1)), 2).output(1)),
+    Case("Split space", _IMAGE, lambda x: opset1.split(x, opset1.constant(np.int64(2)), 2).output(0)),
+    Case("Squeeze", (2, 4, 1, 4), lambda x: opset1.squeeze(x, i64(2))),
+    Case("Squeeze end", (2, 4, 4, 1), lambda x: opset1.squeeze(x, i64(-1))),
+    Case("StridedSlice space", _IMAGE, lambda x: _slice(x, (0, 0, 1, 0), (0, 0, 3, 4), (1, 1, 1, 2), begin_mask=[1, 1, 0, 0], end_mask=[1, 1, 0, 0])),
+    Case("StridedSlice channels", _IMAGE, lambda x: _slice(x, (0, 1), (0, 4), (1, 2), begin_mask=[1, 0], end_mask=[1, 0])),
+    Case("StridedSlice one", _IMAGE, lambda x: _slice(x, (0, 0, 1), (0, 0, 2), (1, 1, 1), begin_mask=[1, 1, 0], end_mask=[1, 1, 0], shrink_axis_mask=[0, 0, 1])),
+    Case("Transpose space", _IMAGE, lambda x: opset1.transpose(x, i64(0, 1, 3, 2))),
+    Case("Transpose channels", _IMAGE, lambda x: opset1.transpose(x, i64(0, 2, 3, 1))),
+    Case("Unsqueeze", (2, 4, 4), lambda x: opset1.unsqueeze(x, i64(2))),
+    Case("Unsqueeze front", (2, 4, 4), lambda x: opset1.unsqueeze(x, i64(1))),
+    Case("VariadicSplit", _IMAGE, lambda x: opset1.variadic_split(x, opset1.constant(np.int64(1)), i64(1, 3)).output(1)),
+)  # fmt: skip
+
+
+def _convolution(data: Node, shape, scale, zero_point=None) -> Node:
+    scale = np.linspace(0.01, 0.03, int(np.prod(scale))).reshape(scale) if isinstance(scale, list) else scale
+    return opset1.convolution(data, weights(shape, scale, zero_point), [1, 1], [0, 0], [0, 0], [1, 1])
+
+
+def _group_convolution(data: Node) -> Node:
+    kernel = weights([4, 1, 1, 3, 3], np.linspace(0.01, 0.04, 4).reshape(4, 1, 1, 1, 1))
+    return opset1.group_convolution(data, kernel, [1, 1], [1, 1], [1, 1], [1, 1])

@@ -1,0 +1,145 @@
+// Runs the low precision pass inside the installed OpenVINO on one IR file, with any restrictions.
+//
+//   driver IN.xml OUT.xml    directives on standard input, one a line:
+//
+//     precision CONVOLUTION 0:u8 1:i8        element types by ports ("0,1:u8": two ports share a list)
+//     granularity Convolution 0              per tensor on these ports; none: on all
+//     update 0 | deq f16 | default u8,i8     parameters
+//     disable AddTransformation              a pass that does not run
+//
+// The wheel has the pass but no header for it, so the classes are declared here as its library lays them out.
+
+#include <openvino/openvino.hpp>
+#include <openvino/opsets/opset.hpp>
+#include <openvino/pass/manager.hpp>
+#include <openvino/pass/pass.hpp>
+#include <openvino/pass/serialize.hpp>
+
+#include <functional>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ov::pass::low_precision {
+
+using PrecisionsByPorts = std::vector<std::pair<std::vector<size_t>, std::vector<element::Type>>>;
+
+struct PrecisionsRestriction {
+    NodeTypeInfo operation;
+    bool specify_version = false;
+    PrecisionsByPorts by_ports;
+    std::function<PrecisionsByPorts(const std::shared_ptr<Node>&)> by_node;
+};
+
+struct PortGranularity {
+    size_t port;
+    int granularity;  // 0: per tensor
+};
+
+struct QuantizationGranularityRestriction {
+    NodeTypeInfo operation;
+    bool specify_version = false;
+    std::vector<PortGranularity> ports;
+};
+
+struct LayerTransformation {
+    struct Params {
+        bool update_precisions = true;
+        element::Type deq_precision = element::f32;
+        std::vector<element::Type> default_precisions{element::u8, element::i8};
+        bool reshape_ignore_per_tensor_quantization_check = false;
+        char later_fields[64] = {};
+    };
+};
+
+class LowPrecision : public ModelPass {
+public:
+    LowPrecision(const std::vector<PrecisionsRestriction>&,
+                 const std::vector<QuantizationGranularityRestriction>&,
+                 const LayerTransformation::Params);
+    bool run_on_model(const std::shared_ptr<Model>&) override;
+
+private:
+    char fields[4096];
+};
+
+}  // namespace ov::pass::low_precision
+
+namespace lpt = ov::pass::low_precision;
+
+static std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::stringstream stream(text);
+    for (std::string part; std::getline(stream, part, separator);)
+        parts.push_back(part);
+    return parts;
+}
+
+static std::vector<ov::element::Type> types(const std::string& text) {
+    std::vector<ov::element::Type> result;
+    for (const auto& name : split(text, ','))
+        result.emplace_back(name);
+    return result;
+}
+
+static ov::NodeTypeInfo type_of(const std::string& operation) {
+    for (const auto& opset : ov::get_available_opsets())
+        if (opset.second().contains_type(operation))
+            return std::shared_ptr<ov::Node>(opset.second().create(operation))->get_type_info();
+    throw std::runtime_error("no operation " + operation);
+}
+
+int main(int argc, char** argv) {
+    if (argc != 3)
+        return std::cerr << "usage: driver IN.xml OUT.xml < directives\n", 2;
+    ov::Core core;
+    core.get_property("CPU", ov::device::full_name);  // loads the plugin, which reads type-relaxed operations
+    const auto model = core.read_model(argv[1]);
+
+    std::vector<lpt::PrecisionsRestriction> precisions;
+    std::vector<lpt::QuantizationGranularityRestriction> granularities;
+    lpt::LayerTransformation::Params params;
+    std::vector<std::string> disabled;
+    for (std::string line; std::getline(std::cin, line);) {
+        std::stringstream words(line);
+        std::string directive, subject;
+        words >> directive >> subject;
+        if (directive == "precision") {
+            lpt::PrecisionsRestriction restriction{type_of(subject)};
+            for (std::string word; words >> word;) {
+                const auto colon = word.find(':');
+                std::vector<size_t> ports;
+                for (const auto& port : split(word.substr(0, colon), ','))
+                    ports.push_back(std::stoul(port));
+                restriction.by_ports.emplace_back(ports, types(word.substr(colon + 1)));
+            }
+            precisions.push_back(restriction);
+        } else if (directive == "granularity") {
+            lpt::QuantizationGranularityRestriction restriction{type_of(subject)};
+            for (size_t port; words >> port;)
+                restriction.ports.push_back({port, 0});
+            granularities.push_back(restriction);
+        } else if (directive == "update") {
+            params.update_precisions = subject == "1";
+        } else if (directive == "deq") {
+            params.deq_precision = ov::element::Type(subject);
+        } else if (directive == "default") {
+            params.default_precisions = types(subject);
+        } else if (directive == "disable") {
+            disabled.push_back(subject);
+        }
+    }
+
+    // The declared class is not the true one: it is never destroyed, and the process leaves at once.
+    const std::shared_ptr<lpt::LowPrecision> pass(new lpt::LowPrecision(precisions, granularities, params), [](auto) {});
+    ov::pass::Manager manager;
+    for (const auto& name : disabled)
+        manager.get_pass_config()->disable(ov::DiscreteTypeInfo(name.c_str(), "0"));
+    manager.register_pass_instance(pass);
+    manager.run_passes(model);
+    const std::string out = argv[2];
+    ov::pass::Serialize(out, out.substr(0, out.size() - 3) + "bin").run_on_model(model);
+    std::_Exit(0);
+}

@@ -1,0 +1,115 @@
+"""The native pass with any restrictions: a small C++ program, compiled once for each installed OpenVINO."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import openvino
+
+from ovlpt.config import Params, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.openvino_api import Core, Model
+from ovlpt.trace import InputError
+
+_SOURCE = Path(__file__).with_name("driver.cpp")
+
+
+class NoCompiler(InputError):
+    """This machine has no g++."""
+
+
+@cache
+def core() -> Core:
+    """A core that reads type-relaxed operations."""
+    result = Core()
+    result.get_property("CPU", "FULL_DEVICE_NAME")
+    return result
+
+
+@cache
+def program() -> Path:
+    """The compiled driver, built into the cache directory ($XDG_CACHE_HOME/ovlpt) where it is not there yet.
+
+    Raises `NoCompiler` without g++, `InputError` when the compilation fails.
+    """
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise NoCompiler("the native pass is driven by a C++ program and there is no g++; install one, or trace a stock compile")
+    root = Path(openvino.__file__).parent
+    library = next((root / "libs").glob("libopenvino.so.*"))
+    key = hashlib.sha256(_SOURCE.read_bytes() + openvino.__version__.encode()).hexdigest()[:16]
+    cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    target = cache_home / "ovlpt" / f"native-pass-{key}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            built = Path(folder) / "driver"
+            new_strings = b"__cxx11" in library.read_bytes()  # which of the two string layouts the wheel was built with
+            command = [
+                compiler, "-std=c++17", "-O1", f"-D_GLIBCXX_USE_CXX11_ABI={int(new_strings)}", "-I", str(root / "include"),
+                str(_SOURCE), "-o", str(built), str(library),
+                f"-Wl,-rpath,{root / 'libs'}", "-Wl,--allow-shlib-undefined",
+            ]  # fmt: skip
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode:
+                raise InputError(f"g++ cannot build the driver of the native pass: {result.stderr.strip()[-400:]}")
+            built.replace(target)
+    return target
+
+
+def run_native(
+    model: Model,
+    precision_restrictions: Sequence[PrecisionsRestriction] = (),
+    quantization_restrictions: Sequence[QuantizationGranularityRestriction] = (),
+    params: Params | None = None,
+    disabled: Iterable[str] = (),
+) -> Model:
+    """The model after OpenVINO's own pass; ``model`` itself stays as it is.
+
+    Callbacks and restrictions that are functions cannot be handed over. Raises `InputError` where the pass fails.
+    """
+    directives = "\n".join(
+        [
+            *map(_precision, precision_restrictions),
+            *map(_granularity, quantization_restrictions),
+            *_params(params or Params()),
+            *(f"disable {name}" for name in disabled),
+        ]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.xml", Path(folder) / "after.xml"
+        openvino.serialize(model, before)
+        result = subprocess.run([program(), before, after], input=directives, capture_output=True, text=True)
+        if result.returncode or not after.exists():
+            raise InputError(f"the native pass fails: {result.stderr.strip()[-600:]}")
+        return _loaded(after)
+
+
+def _loaded(path: Path) -> Model:
+    """The model, read whole: its file may go."""
+    return core().read_model(path.read_bytes(), path.with_suffix(".bin").read_bytes())
+
+
+def _precision(restriction: PrecisionsRestriction) -> str:
+    if callable(restriction.by_ports):
+        raise InputError(f"the restriction of {restriction.operation} is a function; the native pass takes plain lists here")
+    groups = (f"{','.join(map(str, ports))}:{','.join(types)}" for ports, types in restriction.by_ports)
+    return " ".join(["precision", restriction.operation, *groups])
+
+
+def _granularity(restriction: QuantizationGranularityRestriction) -> str:
+    return " ".join(["granularity", restriction.operation, *(str(port) for port, _ in restriction.by_port)])
+
+
+def _params(params: Params) -> list[str]:
+    return [
+        f"update {int(params.update_precisions)}",
+        f"deq {params.deq_precision}",
+        f"default {','.join(params.default_precisions)}",
+    ]
