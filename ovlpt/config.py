@@ -157,8 +157,9 @@ class PassConfig:
         return _pass_name(transformation) in self.disabled
 
     def leaves_alone(self, transformation: type | str, node: Node) -> bool:
-        """What the pass's callback says of the node."""
-        return self.callbacks[_pass_name(transformation)](node)
+        """What the pass's callback says of the node; False without one."""
+        callback = self.callbacks.get(_pass_name(transformation))
+        return bool(callback and callback(node))
 
     def has_callback(self, transformation: type | str) -> bool:
         return _pass_name(transformation) in self.callbacks

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import AttributeTable, PrecisionPreserved, current_attributes
+from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
@@ -112,6 +112,10 @@ class LayerTransformation(MatcherPass, _Configured):
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
         if self.pass_config.is_disabled(type(self)) or self._leave_alone(node):
+            return False
+        if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
+            text = f"a restriction says that {node.get_type_name()} is not to be quantized"
+            self._record(Outcome.RESTRICTED, node, Reason("restriction", text))
             return False
         name = node.get_friendly_name()  # a transformation may rename the node
         try:

@@ -13,6 +13,7 @@ from ovlpt.attributes.precision_preserved import PrecisionPreserved
 from ovlpt.attributes.precisions import Precisions
 from ovlpt.attributes.quantization_alignment import QuantizationAlignment
 from ovlpt.attributes.quantization_granularity import QuantizationGranularity
+from ovlpt.attributes.restricted import Restricted
 
 __all__ = [
     "Attribute",
@@ -26,6 +27,7 @@ __all__ = [
     "Precisions",
     "QuantizationAlignment",
     "QuantizationGranularity",
+    "Restricted",
     "SharedValue",
     "current_attributes",
 ]

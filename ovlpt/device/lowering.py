@@ -12,7 +12,9 @@ are the rules, all found by running:
 4. A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
    takes it into its flags first.
 5. A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data; it gets a Convert.
-6. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
+6. A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats: wrong
+   numbers, no error. It does nothing there and is passed by.
+7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
 """
 
@@ -25,8 +27,9 @@ import numpy as np
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
-from ovlpt.layer_transformation import replace_output, shape_of
+from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Model, ModelPass, Node, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
@@ -49,12 +52,14 @@ class PluginLowering(ModelPass):
 
     def run_on_model(self, model: Model) -> bool:
         nodes = model.get_ordered_ops()
-        kinds = _WEIGHTED | {"Subtract", "MVN"}
+        kinds = _WEIGHTED | {"FakeQuantize", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         subtracts = []
         for node in relaxed_nodes:
             kind = node.get_type_name()
-            if kind == "MatMul":
+            if kind == "FakeQuantize":
+                _pass_relu_by(node)
+            elif kind == "MatMul":
                 node = _absorb_transposes(node)
                 _guard_output(node)
                 _run_at_rank_3(node)
@@ -83,15 +88,19 @@ def _absorb_transposes(node: Node) -> Node:
     return new
 
 
+def _pass_relu_by(node: Node) -> None:
+    relu, details = node.input_value(0).get_node(), QuantizationDetails.of(node)
+    if relu.get_type_name() == "Relu" and details is not None and (details.input_low >= 0).all():
+        node.input(0).replace_source_output(relu.input_value(0))
+
+
 def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
     clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
     clamp.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:
         target.replace_source_output(clamp.output(0))
-    if names := node.output(0).get_names():
-        node.output(0).get_tensor().set_names(set())
-        clamp.output(0).get_tensor().add_names(names)
+    move_tensor_names(node.output(0), clamp.output(0))
 
 
 def _convert_input(node: Node) -> None:
@@ -141,9 +150,12 @@ def _run_at_rank_3(node: Node) -> None:
         link.validate_and_infer_types()
     end = new.output(0) if last is node else original
     shaped = opset1.reshape(end, _target(*output_shape), False)
-    shaped.set_friendly_name(f"{node.get_friendly_name()}/Rank4")
+    last = end.get_node()
+    shaped.set_friendly_name(last.get_friendly_name())
+    last.set_friendly_name(f"{last.get_friendly_name()}/Rank3")
     for target in targets:
         target.replace_source_output(shaped.output(0))
+    move_tensor_names(end, shaped.output(0))
 
 
 def _target(*sizes: int | None) -> Node:

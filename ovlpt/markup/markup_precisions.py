@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovlpt.attributes import PrecisionPreserved, Precisions
+from ovlpt.attributes import PrecisionPreserved, Precisions, Restricted
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.layer_transformation import site_of
@@ -57,6 +57,7 @@ class MarkupPrecisions(Propagation):
     def _restrict(self, node: Node, restriction: PrecisionsRestriction) -> None:
         groups = restriction.of(node)
         if not groups:
+            self.attributes.set(node, Restricted(True))
             for port in range(node.get_input_size()):
                 self.attributes.set(node.input(port), Precisions(()))
         for ports, precisions in groups:
