@@ -103,7 +103,7 @@ class FakeQuantize:
     @property
     def input_shift(self) -> np.ndarray:
         """Zi, the level of the real number 0 (a fraction, in general)."""
-        return -self.input_low * self._steps / (self.input_high - self.input_low)
+        return (0 - self.input_low) * self._steps / (self.input_high - self.input_low)
 
     @property
     def output_scale(self) -> np.ndarray:
@@ -114,7 +114,7 @@ class FakeQuantize:
     def output_shift(self) -> np.ndarray:
         """Zo, the level whose output is 0. Not finite where the output is constant."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return -self.output_low * self._steps / (self.output_high - self.output_low)
+            return (0 - self.output_low) * self._steps / (self.output_high - self.output_low)
 
     @property
     def _steps(self):

@@ -1,0 +1,333 @@
+"""The post-operation algebra against the facts.
+
+    python -m tools.post_ops properties [--cases 10000] [--seed 0]
+        every rule on random chains: exact in float32, exact in rationals, or within its bound
+
+    python -m tools.post_ops predict [--cases 500] [--seed 0] [--all]
+        predicted oneDNN attributes of random layers against those that the installed OpenVINO creates
+
+`predict` compiles in a subprocess with oneDNN's log switched on and infers nothing. Both print one line for each case
+that is not as it should be, then a summary, and return 1 if there was any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from ovlpt.fake_quantize import chain as ops
+from ovlpt.fake_quantize.chain import Chain, Operation, decompose
+from ovlpt.fake_quantize.composer import Attributes, Step, predict
+from ovlpt.fake_quantize.forms import FakeQuantize
+from ovlpt.fake_quantize.simplify import RULES, Exactness, merge, multiply_into_eltwise, simplify
+from ovlpt.fake_quantize.values import rational
+from ovlpt.trace import Rejected
+
+CHANNELS = 32
+ACTIVATION_SCALE = np.float32(2.55) / np.float32(255)
+
+
+# --- random layers ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Layer:
+    """A convolution, what follows it, and whether another int8 convolution consumes the result.
+
+    ``tail`` is what the model holds behind the convolution and its bias: basic operations and FakeQuantize.
+    """
+
+    int8: bool
+    bias: bool
+    weight_scale: np.ndarray
+    tail: list[Step] = field(default_factory=list)
+    consumer: bool = False
+
+    def __str__(self) -> str:
+        kind = "int8" if self.int8 else "float"
+        scales = "per channel" if self.weight_scale.size > 1 else "per tensor"
+        tail = " · ".join(map(str, self.tail)) or "nothing"
+        bias, consumer = ("bias, " if self.bias else ""), (" -> int8" if self.consumer else "")
+        return f"{kind} convolution, weights {scales}, {bias}{tail}{consumer}"
+
+
+def random_layer(rng: np.random.Generator) -> Layer:
+    """int8 or float, bias, up to three elementwise operations, FakeQuantize or none, per tensor or per channel."""
+    int8 = bool(rng.integers(2))
+    per_channel_weights = bool(rng.integers(2))
+    scale = rng.uniform(0.005, 0.02, CHANNELS if per_channel_weights else 1).astype(np.float32)
+    layer = Layer(int8, bool(rng.integers(2)), scale)
+    if rng.integers(3):
+        layer.tail = [_activation(rng)] if rng.integers(4) else []
+        layer.tail.append(_fake_quantize(rng, layer))
+    else:
+        layer.tail = _elementwise(rng)
+    return layer
+
+
+def _activation(rng) -> Operation:
+    return [ops.Relu(), ops.Eltwise("sigmoid"), ops.Eltwise("tanh")][rng.integers(3)]
+
+
+def _vector(rng, low: float, high: float) -> np.ndarray:
+    return rng.uniform(low, high, CHANNELS if rng.integers(2) else 1).astype(np.float32)
+
+
+def _elementwise(rng) -> list[Operation]:
+    """Up to four operations, the first no multiply or add (those go into weights and bias), none idle."""
+    names = ["sigmoid", "tanh", "abs", "hswish", "hsigmoid", "mish", "gelu_erf", "softplus"]
+    tail: list[Operation] = []
+    for at in range(rng.integers(1, 5)):
+        kinds = ["relu", "prelu", "eltwise", "clip"] + (["multiply", "add"] * 2 if at else [])
+        match kinds[rng.integers(len(kinds))]:
+            case "relu":
+                tail.append(ops.Relu())
+            case "prelu":
+                tail.append(ops.Relu(rng.uniform(0.1, 0.5, CHANNELS)))
+            case "eltwise":
+                tail.append(ops.Eltwise(names[rng.integers(len(names))]))
+            case "clip":
+                tail.append(ops.Clip(rng.uniform(-2, -0.1), rng.uniform(0.1, 2)))
+            case "multiply":
+                tail.append(ops.Multiply(_vector(rng, 0.2, 3)))
+            case "add":
+                tail.append(ops.Add(_vector(rng, 0.2, 3)))
+    return tail
+
+
+def _fake_quantize(rng, layer: Layer) -> FakeQuantize:
+    levels = int(rng.choice([256, 256, 255, 16]))
+    high = np.float32(rng.uniform(0.5, 30))
+    low = [np.float32(0), np.float32(-high * levels / (levels - 2)), np.float32(-high * 0.4)][rng.integers(3)]
+    layer.consumer = layer.int8 and bool(rng.integers(2))
+    if layer.consumer:
+        return FakeQuantize(low, high, low, high, levels)
+    inputs, outputs = (_vector(rng, 0.5, 2) if rng.integers(2) else np.ones(1, np.float32) for _ in range(2))
+    return FakeQuantize(low * inputs, high * inputs, low * outputs, high * outputs, levels)
+
+
+# --- the same layer as a model, and as what low precision transformations leave of it ------------------------------------
+
+
+def model(layer: Layer, rng: np.random.Generator):
+    """The layer as an OpenVINO model with quantized weights and activations where it is int8."""
+    import openvino as ov
+
+    opset = getattr(ov, "opset13", None) or __import__("openvino.runtime.opset13", fromlist=["opset13"])
+    shaped = lambda v: opset.constant(v.reshape((1, -1, 1, 1)) if v.size > 1 else v.reshape(()))  # noqa: E731
+
+    def convolution(node, inputs: int, outputs: int, scale: np.ndarray):
+        integers = rng.integers(-127, 128, (outputs, inputs, 1, 1)).astype(np.int8)
+        scale = np.broadcast_to(scale.reshape(-1, 1, 1, 1), (outputs, 1, 1, 1)).astype(np.float32)
+        if layer.int8:
+            weights = opset.multiply(opset.convert(opset.constant(integers), "f32"), opset.constant(scale))
+        else:
+            weights = opset.constant(integers.astype(np.float32) * scale)
+        return opset.convolution(node, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+
+    parameter = node = opset.parameter([1, 16, 8, 8], np.float32)
+    if layer.int8:
+        zero, high = (opset.constant(np.float32(v)) for v in (0, 2.55))
+        node = opset.fake_quantize(node, zero, high, zero, high, 256)
+    node = convolution(node, 16, CHANNELS, layer.weight_scale)
+    if layer.bias:
+        node = opset.add(node, shaped(rng.normal(size=CHANNELS).astype(np.float32)))
+    functions = {"hswish": opset.hswish, "gelu_erf": lambda n: opset.gelu(n, "erf")}
+    for step in layer.tail:
+        match step:
+            case FakeQuantize():
+                node = opset.fake_quantize(node, *map(shaped, step.bounds), step.levels)
+            case ops.Relu(slope):
+                node = opset.relu(node) if slope.size == 1 else opset.prelu(node, opset.constant(slope))
+            case ops.Clip(low, high):
+                node = opset.clamp(node, float(low[0]), float(high[0]))
+            case ops.Multiply(scale):
+                node = opset.multiply(node, shaped(scale))
+            case ops.Add(shift):
+                node = opset.add(node, shaped(shift))
+            case ops.Eltwise(function):
+                node = functions.get(function, getattr(opset, function, None))(node)
+    if layer.consumer:
+        node = convolution(node, CHANNELS, 8, np.full(1, 0.01, np.float32))
+    return ov.Model([opset.result(node)], [parameter], "layer")
+
+
+def prediction(layer: Layer) -> Attributes:
+    """What the composer says about the layer, once its model has been transformed as OpenVINO does.
+
+    Common optimizations merge neighbouring multiplies and adds, drop a relu in front of a FakeQuantize from 0 and narrow
+    clips. Low precision transformations move the dequantization of an int8 convolution down through relu and prelu into
+    the FakeQuantize, or leave it where something else stops it.
+    """
+    tail = _common_optimizations(layer.tail)
+    if not layer.int8:
+        return predict(tail, int8=False, bias=layer.bias)
+    scale = ACTIVATION_SCALE * layer.weight_scale
+    steps: list[Step] = []
+    dequantization = None
+    pending = True
+    for step in tail:
+        if not pending:
+            steps.append(step)
+        elif isinstance(step, FakeQuantize) and not layer.bias:
+            il, ih, ol, oh = step.bounds
+            steps.append(FakeQuantize(il / scale, ih / scale, ol, oh, step.levels))
+            pending = False
+        elif isinstance(step, ops.Relu) and not layer.bias:
+            steps.append(step)
+        elif isinstance(step, ops.Multiply) and not layer.bias:
+            scale = scale * step.scale
+        else:
+            if steps:
+                steps.append(ops.Multiply(scale))
+            else:
+                dequantization = scale
+            steps.append(step)
+            pending = False
+    if pending:
+        if steps:
+            steps.append(ops.Multiply(scale))
+        else:
+            dequantization = scale
+    if layer.consumer:
+        last = steps[-1]
+        high = 255 if last.levels == 255 else last.levels - 1
+        steps[-1] = FakeQuantize(last.input_low, last.input_high, 0, high, last.levels)
+    return predict(
+        steps, int8=True, bias=layer.bias, dequantization=dequantization, store="u8" if layer.consumer else None
+    )
+
+
+def _common_optimizations(tail: list[Step]) -> list[Step]:
+    *elementwise, last = tail
+    if isinstance(last, FakeQuantize):
+        if elementwise and isinstance(elementwise[-1], ops.Relu) and np.all(last.input_low >= 0):
+            elementwise.pop()
+        return [*elementwise, last]
+    return list(simplify(Chain(tail), rules=[merge]).chain.operations)
+
+
+# --- oneDNN's log ----------------------------------------------------------------------------------------------------
+
+
+def created(layers: int, seed: int) -> dict[int, str]:
+    """The line that oneDNN prints for the first convolution of each random layer, by its number."""
+    environment = dict(os.environ)
+    import openvino
+
+    old = openvino.get_version().startswith("2024")
+    environment["ONEDNN_VERBOSE"] = "2" if old else "profile_create"
+    command = [sys.executable, "-m", "tools.post_ops", "compile", "--cases", str(layers), "--seed", str(seed)]
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    lines: dict[int, str] = {}
+    number = None
+    for line in output.splitlines():
+        if line.startswith("layer "):
+            number = int(line.split()[1])
+        elif ",create" in line and ",convolution," in line and number not in lines:
+            lines[number] = line
+    return lines
+
+
+def compile_layers(layers: int, seed: int) -> None:
+    """Compile the random layers one by one, each announced by its number, for `created` to read."""
+    import openvino as ov
+
+    core = ov.Core()
+    for number in range(layers):
+        rng = np.random.default_rng((seed, number))
+        built = model(random_layer(rng), rng)
+        print("layer", number, flush=True)
+        core.compile_model(built, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"})
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Scales with their masks and post-operations with masks and parameters, of a log line or of a prediction."""
+
+    scales: tuple[str, ...]
+    post_operations: tuple[tuple[str, tuple[float, ...]], ...]
+
+    @classmethod
+    def parse(cls, line: str) -> Logged:
+        parts = {name: found[1] if (found := re.search(rf"attr-{name}:(\S+?)(?:[ ,]|$)", line)) else "" for name in ("scales", "post-ops")}
+        scales = tuple(":".join(scale.split(":")[:2]) for scale in parts["scales"].split("+") if scale)
+        post_operations = []
+        for text in filter(None, parts["post-ops"].split("+")):
+            # a number such as 1e+06 holds the separator
+            if re.fullmatch(r"\d+(:.*)?", text) and post_operations:
+                text = post_operations.pop() + "+" + text
+            post_operations.append(text)
+        return cls(scales, tuple(map(cls._post_operation, post_operations)))
+
+    @staticmethod
+    def _post_operation(text: str) -> tuple[str, tuple[float, ...]]:
+        kind, *parameters = text.split(":")
+        if kind.startswith("binary"):
+            return kind, (float(parameters[1]),)
+        if kind == "sum":
+            return kind, (float(parameters[0]) if parameters else 1.0,)
+        numbers = [float(number) for number in parameters]
+        while numbers and numbers[-1] == 0:
+            numbers.pop()
+        return kind, tuple(numbers)
+
+    def agrees(self, other: Logged, tolerance: float = 1e-4) -> bool:
+        kinds = [kind for kind, _ in self.post_operations]
+        if self.scales != other.scales or kinds != [kind for kind, _ in other.post_operations]:
+            return False
+        pairs = zip(self.post_operations, other.post_operations, strict=True)
+        return all(len(a) == len(b) and np.allclose(a, b, rtol=tolerance, atol=tolerance) for (_, a), (_, b) in pairs)
+
+
+def compare(layers: int, seed: int) -> Iterator[tuple[Layer, str, str, bool]]:
+    """Each random layer with its predicted and its created attributes, and whether they agree."""
+    lines = created(layers, seed)
+    for number in range(layers):
+        layer = random_layer(np.random.default_rng((seed, number)))
+        predicted = str(prediction(layer))
+        line = lines.get(number, "")
+        agrees = bool(line) and Logged.parse(predicted).agrees(Logged.parse(line))
+        shown = " ".join(re.findall(r"attr-(?:scales|post-ops):[^ ,]*", line)) if line else "no convolution"
+        yield layer, predicted, shown, agrees
+
+
+def run_predict(layers: int, seed: int, show_all: bool = False) -> int:
+    """Print every disagreement (or everything) and the count; 1 if there is a disagreement."""
+    import openvino
+
+    agreed = 0
+    for number, (layer, predicted, shown, agrees) in enumerate(compare(layers, seed)):
+        agreed += agrees
+        if show_all or not agrees:
+            print(f"{number}: {layer}\n    predicted {predicted}\n    created   {shown}")
+    print(f"OpenVINO {openvino.get_version()}: {agreed} of {layers} layers as predicted")
+    return int(agreed != layers)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.post_ops", description=__doc__.split("\n\n")[0])
+    parser.add_argument("what", choices=["predict", "compile"])
+    parser.add_argument("--cases", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--all", action="store_true", help="print every prediction, not only the wrong ones")
+    arguments = parser.parse_args()
+    match arguments.what:
+        case "predict":
+            return run_predict(arguments.cases or 500, arguments.seed, arguments.all)
+        case _:
+            compile_layers(arguments.cases or 500, arguments.seed)
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
