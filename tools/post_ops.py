@@ -164,47 +164,48 @@ def model(layer: Layer, rng: np.random.Generator):
 def prediction(layer: Layer) -> Attributes:
     """What the composer says about the layer, once its model has been transformed as OpenVINO does.
 
-    Common optimizations merge neighbouring multiplies and adds, drop a relu in front of a FakeQuantize from 0 and narrow
-    clips. Low precision transformations move the dequantization of an int8 convolution down through relu and prelu into
-    the FakeQuantize, or leave it where something else stops it.
+    Common optimizations merge neighbouring multiplies and adds, and drop a relu in front of a FakeQuantize from 0.
+    Low precision transformations take every multiply of a quantized model for a dequantization and move it down,
+    through relu, prelu and (per tensor) clip, into a FakeQuantize if there is one.
     """
     tail = _common_optimizations(layer.tail)
     if not layer.int8:
         return predict(tail, int8=False, bias=layer.bias)
-    scale = ACTIVATION_SCALE * layer.weight_scale
-    steps: list[Step] = []
+    scale: np.ndarray | None = ACTIVATION_SCALE * layer.weight_scale
     dequantization = None
-    pending = True
+    if layer.bias:
+        dequantization, scale = scale, None
+    steps: list[Step] = []
     for step in tail:
-        if not pending:
-            steps.append(step)
-        elif isinstance(step, FakeQuantize) and not layer.bias:
-            il, ih, ol, oh = step.bounds
-            steps.append(FakeQuantize(il / scale, ih / scale, ol, oh, step.levels))
-            pending = False
-        elif isinstance(step, ops.Relu) and not layer.bias:
-            steps.append(step)
-        elif isinstance(step, ops.Multiply) and not layer.bias:
-            scale = scale * step.scale
-        else:
-            if steps:
+        match step:
+            case ops.Multiply(more):
+                scale = more if scale is None else scale * more
+                continue
+            case _ if scale is None:
+                pass
+            case FakeQuantize():
+                il, ih, ol, oh = step.bounds
+                step, scale = FakeQuantize(il / scale, ih / scale, ol, oh, step.levels), None
+            case ops.Clip(low, high) if scale.size == 1:
+                step = ops.Clip(low / scale, high / scale)
+            case ops.Relu():
+                pass
+            case _ if not steps and dequantization is None:
+                dequantization, scale = scale, None
+            case _:
                 steps.append(ops.Multiply(scale))
-            else:
-                dequantization = scale
-            steps.append(step)
-            pending = False
-    if pending:
-        if steps:
-            steps.append(ops.Multiply(scale))
-        else:
-            dequantization = scale
+                scale = None
+        steps.append(step)
+    if scale is not None and not steps and dequantization is None:
+        dequantization = scale
+    elif scale is not None:
+        steps.append(ops.Multiply(scale))
     if layer.consumer:
         last = steps[-1]
         high = 255 if last.levels == 255 else last.levels - 1
         steps[-1] = FakeQuantize(last.input_low, last.input_high, 0, high, last.levels)
-    return predict(
-        steps, int8=True, bias=layer.bias, dequantization=dequantization, store="u8" if layer.consumer else None
-    )
+    store = "u8" if layer.consumer else None
+    return predict(steps, int8=True, bias=layer.bias, dequantization=dequantization, store=store)
 
 
 def _common_optimizations(tail: list[Step]) -> list[Step]:

@@ -59,14 +59,18 @@ Step = Operation | FakeQuantize
 """What may follow a layer: a basic operation, or a whole FakeQuantize."""
 
 ALGORITHMS = {
-    "sigmoid": "eltwise_logistic",
-    "softplus": "eltwise_soft_relu",
-} | {
-    name: f"eltwise_{name}"
-    for name in ("tanh", "abs", "elu", "gelu_erf", "swish", "hswish", "hsigmoid", "mish")
+    "sigmoid": ("eltwise_logistic",),
+    "tanh": ("eltwise_tanh",),
+    "abs": ("eltwise_abs",),
+    "elu": ("eltwise_elu",),
+    "gelu_erf": ("eltwise_gelu_erf",),
+    "swish": ("eltwise_swish",),
+    "hswish": ("eltwise_hardswish", 1 / 6, 1 / 2),
+    "hsigmoid": ("eltwise_hsigmoid",),
+    "mish": ("eltwise_mish",),
+    "softplus": ("eltwise_soft_relu", 1.0),
 }
-ALGORITHMS |= {"hswish": "eltwise_hardswish"}
-"""oneDNN's name of each elementwise function."""
+"""oneDNN's name of each elementwise function, and its parameters where they are not (alpha, 0)."""
 
 _LARGEST = np.finfo(np.float32).max
 
@@ -86,7 +90,6 @@ class PostOperation:
 
     def operations(self) -> tuple[Operation, ...]:
         """What the entry computes, as basic operations."""
-        algorithm = self.kind.removeprefix("eltwise_")
         scaled = () if self.scale == 1 else (Multiply(self.scale),)
         match self.kind:
             case "eltwise_linear":
@@ -109,8 +112,9 @@ class PostOperation:
                 return (Clip(-_LARGEST, self.vector),)
             case "sum":
                 return (Sum(self.parameters[0]),)
-        function = next((name for name, kind in ALGORITHMS.items() if kind == self.kind), algorithm)
-        return (Eltwise(function, self.parameters[0] if self.parameters else 0.0, self.scale),)
+        function = next(name for name, (kind, *_) in ALGORITHMS.items() if kind == self.kind)
+        alpha = self.parameters[0] if len(ALGORITHMS[function]) == 1 else 0.0
+        return (Eltwise(function, alpha, self.scale),)
 
     def __str__(self) -> str:
         if self.vector is not None:
@@ -261,7 +265,8 @@ class Composer:
             case Relu(slope):
                 self._binary("binary_prelu", slope)
             case Eltwise(function, alpha, scale):
-                self._eltwise(ALGORITHMS[function], alpha)
+                kind, *parameters = ALGORITHMS[function]
+                self._eltwise(kind, *parameters or (alpha,))
                 if np.any(scale != 1):
                     self._multiply(scale, last)
             case Sum(scale):
