@@ -171,41 +171,64 @@ def prediction(layer: Layer) -> Attributes:
     tail = _common_optimizations(layer.tail)
     if not layer.int8:
         return predict(tail, int8=False, bias=layer.bias)
-    scale: np.ndarray | None = ACTIVATION_SCALE * layer.weight_scale
+    moved = _Moved(ACTIVATION_SCALE * layer.weight_scale)
     dequantization = None
-    if layer.bias:
-        dequantization, scale = scale, None
     steps: list[Step] = []
+    if layer.bias or not tail or not moved.passes(tail[0]):
+        dequantization, moved = moved.scale, _Moved()
     for step in tail:
-        match step:
-            case ops.Multiply(more):
-                scale = more if scale is None else scale * more
-                continue
-            case _ if scale is None:
-                pass
-            case FakeQuantize():
-                il, ih, ol, oh = step.bounds
-                step, scale = FakeQuantize(il / scale, ih / scale, ol, oh, step.levels), None
-            case ops.Clip(low, high) if scale.size == 1:
-                step = ops.Clip(low / scale, high / scale)
-            case ops.Relu():
-                pass
-            case _ if not steps and dequantization is None:
-                dequantization, scale = scale, None
-            case _:
-                steps.append(ops.Multiply(scale))
-                scale = None
-        steps.append(step)
-    if scale is not None and not steps and dequantization is None:
-        dequantization = scale
-    elif scale is not None:
-        steps.append(ops.Multiply(scale))
+        if not moved.passes(step):
+            steps += moved.operations()
+            moved = _Moved()
+        steps += moved.through(step)
+    steps += moved.operations()
     if layer.consumer:
         last = steps[-1]
         high = 255 if last.levels == 255 else last.levels - 1
         steps[-1] = FakeQuantize(last.input_low, last.input_high, 0, high, last.levels)
     store = "u8" if layer.consumer else None
     return predict(steps, int8=True, bias=layer.bias, dequantization=dequantization, store=store)
+
+
+class _Moved:
+    """A dequantization ``(x + shift) * scale`` on its way down through a quantized model."""
+
+    def __init__(self, scale: np.ndarray | None = None):
+        self.scale = scale
+        self.shift: np.ndarray | None = None
+
+    def passes(self, step: Step) -> bool:
+        match step:
+            case _ if self.scale is None:
+                return True
+            case ops.Relu():
+                return self.shift is None
+            case ops.Clip():
+                return self.scale.size == 1 and self.shift is None
+        return isinstance(step, ops.Multiply | ops.Add | FakeQuantize)
+
+    def through(self, step: Step) -> list[Step]:
+        """What stands above the dequantization once it has passed ``step``."""
+        match step:
+            case ops.Multiply(more):
+                self.scale = more if self.scale is None else self.scale * more
+                return []
+            case _ if self.scale is None:
+                return [step]
+            case ops.Add(more):
+                self.shift = more / self.scale + (0 if self.shift is None else self.shift)
+                return []
+            case ops.Clip(low, high):
+                return [ops.Clip(low / self.scale, high / self.scale)]
+            case FakeQuantize(il, ih, ol, oh, levels):
+                shift = 0 if self.shift is None else self.shift
+                step = FakeQuantize(il / self.scale - shift, ih / self.scale - shift, ol, oh, levels)
+                self.scale = self.shift = None
+        return [step]
+
+    def operations(self) -> list[Operation]:
+        shift = [] if self.shift is None else [ops.Add(self.shift)]
+        return shift if self.scale is None else [*shift, ops.Multiply(self.scale)]
 
 
 def _common_optimizations(tail: list[Step]) -> list[Step]:

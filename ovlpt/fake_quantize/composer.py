@@ -12,7 +12,7 @@ and the plugin maps one operation after the other:
                 int8 without bias, only a sum appended, s per tensor     -> weight_scale * s, sum_scale * s
                 otherwise                                                -> eltwise_linear(s, 0), binary_mul per channel
     add         0 is skipped                                             -> eltwise_linear(1, b), binary_add per channel
-    multiply and add, both per tensor, b != 0                            -> eltwise_linear(s, b)
+    multiply and add of one FakeQuantize, both per tensor, b != 0        -> eltwise_linear(s, b)
     clip        eltwise_clip; per channel                                -> binary_max, binary_min
     FakeQuantize                                                         -> simplified first, then the above
 
@@ -210,29 +210,36 @@ class Composer:
 
     def compose(self, steps: Iterable[Step]) -> Attributes:
         """The attributes for these steps, in order, behind the layer."""
-        operations = self._basic_operations(tuple(steps))
-        at = 0
-        while at < len(operations):
-            pair = operations[at : at + 2]
-            last = at + len(pair) == len(operations)
-            if len(pair) == 2 and isinstance(pair[0], Multiply) and isinstance(pair[1], Add):
-                self._linear(pair[0].scale, pair[1].shift, last)
-                at += 2
-            else:
-                self._append(pair[0], at + 1 == len(operations))
-                at += 1
+        groups = self._groups(tuple(steps))
+        for at, group in enumerate(groups, 1):
+            last = at == len(groups)
+            match group:
+                case (Multiply(scale), Add(shift)):
+                    self._linear(scale, shift, last)
+                case (operation,):
+                    self._append(operation, last)
         return self._attributes()
 
-    def _basic_operations(self, steps: tuple[Step, ...]) -> list[Operation]:
-        operations: list[Operation] = []
+    def _groups(self, steps: tuple[Step, ...]) -> list[tuple[Operation, ...]]:
+        """Basic operations one by one; a multiply and an add of one FakeQuantize together, as one linear.
+
+        A multiply and an add of the model stay apart, even next to each other.
+        """
+        groups: list[tuple[Operation, ...]] = []
         for at, step in enumerate(steps):
-            if isinstance(step, FakeQuantize):
-                behind = [type(later) for later in steps[at + 1 :]]
-                residual = at == 0 and Sum in behind and FakeQuantize in behind
-                operations += simplified(step, None if behind else self.store, residual)
-            else:
-                operations.append(step)
-        return operations
+            if not isinstance(step, FakeQuantize):
+                groups.append((step,))
+                continue
+            behind = [type(later) for later in steps[at + 1 :]]
+            residual = at == 0 and Sum in behind and FakeQuantize in behind
+            own: list[tuple[Operation, ...]] = []
+            for operation in simplified(step, None if behind else self.store, residual):
+                if isinstance(operation, Add) and own and isinstance(own[-1][-1], Multiply):
+                    own[-1] += (operation,)
+                else:
+                    own.append((operation,))
+            groups += own
+        return groups
 
     def _dequantize(self, scale: np.ndarray) -> None:
         if self.int8:
