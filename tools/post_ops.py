@@ -67,7 +67,7 @@ def random_layer(rng: np.random.Generator) -> Layer:
     scale = rng.uniform(0.005, 0.02, CHANNELS if per_channel_weights else 1).astype(np.float32)
     layer = Layer(int8, bool(rng.integers(2)), scale)
     if rng.integers(3):
-        layer.tail = [_activation(rng)] if rng.integers(4) else []
+        layer.tail = [[], [_activation(rng)], [_activation(rng)], _elementwise(rng)][rng.integers(4)]
         layer.tail.append(_fake_quantize(rng, layer))
     else:
         layer.tail = _elementwise(rng)
@@ -164,14 +164,14 @@ def model(layer: Layer, rng: np.random.Generator):
 def prediction(layer: Layer) -> Attributes:
     """What the composer says about the layer, once its model has been transformed as OpenVINO does.
 
-    Common optimizations merge neighbouring multiplies and adds, and drop a relu in front of a FakeQuantize from 0.
-    Low precision transformations take every multiply of a quantized model for a dequantization and move it down,
-    through relu, prelu and (per tensor) clip, into a FakeQuantize if there is one.
+    Common optimizations merge neighbouring multiplies and adds, also into a FakeQuantize, and drop a relu in front of
+    one that starts at 0. Low precision transformations take every multiply of a quantized model for a dequantization
+    and move it down, through relu, prelu and (per tensor) clip, into a FakeQuantize if there is one.
     """
     tail = _common_optimizations(layer.tail)
-    if not layer.int8:
+    if not layer.int8 and not isinstance(tail[-1], FakeQuantize):
         return predict(tail, int8=False, bias=layer.bias)
-    moved = _Moved(ACTIVATION_SCALE * layer.weight_scale)
+    moved = _Moved(ACTIVATION_SCALE * layer.weight_scale if layer.int8 else None)
     dequantization = None
     steps: list[Step] = []
     if layer.bias or not tail or not moved.passes(tail[0]):
@@ -187,7 +187,25 @@ def prediction(layer: Layer) -> Attributes:
         high = 255 if last.levels == 255 else last.levels - 1
         steps[-1] = FakeQuantize(last.input_low, last.input_high, 0, high, last.levels)
     store = "u8" if layer.consumer else None
-    return predict(steps, int8=True, bias=layer.bias, dequantization=dequantization, store=store)
+    return predict(steps, int8=layer.int8, bias=layer.bias, dequantization=dequantization, store=store)
+
+
+def _common_optimizations(tail: list[Step]) -> list[Step]:
+    quantizer = tail[-1] if isinstance(tail[-1], FakeQuantize) else None
+    elementwise = list(simplify(Chain(tail[:-1] if quantizer else tail), rules=[merge]).chain.operations)
+    while quantizer and elementwise:
+        il, ih, ol, oh = quantizer.bounds
+        match elementwise[-1]:
+            case ops.Multiply(scale):
+                quantizer = FakeQuantize(il / scale, ih / scale, ol, oh, quantizer.levels)
+            case ops.Add(shift):
+                quantizer = FakeQuantize(il - shift, ih - shift, ol, oh, quantizer.levels)
+            case ops.Relu(slope) if np.all(slope == 0) and np.all(il >= 0):
+                pass
+            case _:
+                break
+        elementwise.pop()
+    return [*elementwise, quantizer] if quantizer else elementwise
 
 
 class _Moved:
@@ -229,15 +247,6 @@ class _Moved:
     def operations(self) -> list[Operation]:
         shift = [] if self.shift is None else [ops.Add(self.shift)]
         return shift if self.scale is None else [*shift, ops.Multiply(self.scale)]
-
-
-def _common_optimizations(tail: list[Step]) -> list[Step]:
-    *elementwise, last = tail
-    if isinstance(last, FakeQuantize):
-        if elementwise and isinstance(elementwise[-1], ops.Relu) and np.all(last.input_low >= 0):
-            elementwise.pop()
-        return [*elementwise, last]
-    return list(simplify(Chain(tail), rules=[merge]).chain.operations)
 
 
 # --- oneDNN's log ----------------------------------------------------------------------------------------------------

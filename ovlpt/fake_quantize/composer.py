@@ -14,7 +14,7 @@ and the plugin maps one operation after the other:
     add         0 is skipped                                             -> eltwise_linear(1, b), binary_add per channel
     multiply and add of one FakeQuantize, both per tensor, b != 0        -> eltwise_linear(s, b)
     clip        eltwise_clip; per channel                                -> binary_max, binary_min
-    FakeQuantize                                                         -> simplified first, then the above
+    FakeQuantize, with a clip or a per-channel multiply or add before it -> simplified first, then the above
 
 The relu rule does not ask for the sign of s: `Attributes.hazards` says where that changes the result.
 oneDNN 2 had an output scale on the accumulator with its bias and a scale on every eltwise: `LegacyComposer`.
@@ -22,7 +22,7 @@ oneDNN 2 had an output scale on the accumulator with its bias and a scale on eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,6 +47,8 @@ from ovlpt.fake_quantize.simplify import (
     clip_after_round,
     combined_scale,
     futile_clip,
+    merge,
+    merge_clips,
     nearly_per_tensor,
     per_tensor_values,
     shift_through_round,
@@ -231,9 +233,14 @@ class Composer:
                 groups.append((step,))
                 continue
             behind = [type(later) for later in steps[at + 1 :]]
-            residual = at == 0 and Sum in behind and FakeQuantize in behind
+            residual = not groups and Sum in behind and FakeQuantize in behind
+            front: list[Operation] = []
+            if groups and isinstance(groups[-1][0], Clip):
+                front.insert(0, *groups.pop())
+            if groups and isinstance(groups[-1][0], Multiply | Add) and not groups[-1][0].per_tensor:
+                front.insert(0, *groups.pop())
             own: list[tuple[Operation, ...]] = []
-            for operation in simplified(step, None if behind else self.store, residual):
+            for operation in simplified(step, None if behind else self.store, residual, front):
                 if isinstance(operation, Add) and own and isinstance(own[-1][-1], Multiply):
                     own[-1] += (operation,)
                 else:
@@ -385,15 +392,17 @@ class LegacyComposer(Composer):
 
 
 def simplified(
-    parameters: FakeQuantize, store: str | None = None, residual: bool = False
+    parameters: FakeQuantize, store: str | None = None, residual: bool = False, front: Sequence[Operation] = ()
 ) -> tuple[Operation, ...]:
-    """The FakeQuantize as basic operations, simplified by the rules of `ovlpt.fake_quantize.simplify` the plugin uses.
+    """The FakeQuantize as basic operations, simplified by those rules of `simplify` that the plugin has.
 
-    ``store``: what the layer stores if the FakeQuantize is its last operation. ``residual``: it is the first one, with
-    a sum and another FakeQuantize behind it, so its rounding is dropped.
+    ``store``: what the layer stores, if the FakeQuantize is its last operation. ``residual``: it is the first one, with
+    a sum and another FakeQuantize behind it, so its rounding is dropped. ``front``: a per-channel multiply or add, then a
+    clip, that stand in front of the FakeQuantize and become part of it.
     """
-    chain = _where_it_holds(nearly_per_tensor, Chain(decompose(parameters)))
-    chain = _where_it_holds(clip_after_round, chain)
+    chain = Chain((*front, *decompose(parameters)))
+    for rule in (merge_clips, clip_after_round, merge, merge, nearly_per_tensor):
+        chain = _where_it_holds(rule, chain)
     if residual:
         behind = Chain((*chain.operations, Sum(), Round()))
         chain = Chain(_where_it_holds(combined_scale, behind).operations[:-2])

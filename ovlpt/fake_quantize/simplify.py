@@ -8,6 +8,7 @@
     combined_scale          clip(round(x * a + b), l, h) * c + d ~ clip(x * ac + (bc + d), lc + d, hc + d)  before a sum
     small_shift             clip(x + s, l, h) ~ clip(x, l, h)                                    |s| < 1e-5 * (h - l)
     merge                   (x * a + b) * c = x * ac + bc
+    merge_clips             clip(clip(x, l, h), m, k) = clip(x, max(l, m), min(h, k))      where the intervals meet
     multiply_before_relu    relu(x) * s = relu(x * s)                                                         s >= 0
     multiply_before_sum     (x + k * summand) * s = x * s + ks * summand                                s per tensor
     identity                x * 1 = x,  x + 0 = x
@@ -245,6 +246,13 @@ def _merge(chain: Chain, at: int) -> Rewrite:
     return Rewrite("merge", chain, chain.replaced(at, stop, *merged), Exactness.REALS)
 
 
+def _merge_clips(chain: Chain, at: int) -> Rewrite:
+    (first, second), stop = _match(chain, at, Clip, Clip)
+    low, high = np.maximum(first.low, second.low), np.minimum(first.high, second.high)
+    reject_unless(np.all(low <= high), "intervals_apart", f"{first} and {second} have no number in common")
+    return Rewrite("merge_clips", chain, chain.replaced(at, stop, Clip(low, high)), Exactness.FLOAT32)
+
+
 def _multiply_before_relu(chain: Chain, at: int) -> Rewrite:
     (relu, multiply), stop = _match(chain, at, Relu, Multiply)
     reject_unless(
@@ -289,6 +297,7 @@ futile_clip = Rule("futile_clip", _futile_clip)
 combined_scale = Rule("combined_scale", _combined_scale)
 small_shift = Rule("small_shift", _small_shift)
 merge = Rule("merge", _merge)
+merge_clips = Rule("merge_clips", _merge_clips)
 multiply_before_relu = Rule("multiply_before_relu", _multiply_before_relu)
 multiply_before_sum = Rule("multiply_before_sum", _multiply_before_sum)
 identity = Rule("identity", _identity)
@@ -296,6 +305,7 @@ multiply_into_eltwise = Rule("multiply_into_eltwise", _multiply_into_eltwise)
 
 RULES = (
     identity,
+    merge_clips,
     clip_after_round,
     nearly_per_tensor,
     per_tensor_values,
