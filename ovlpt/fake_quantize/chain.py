@@ -123,27 +123,31 @@ class Relu(Operation):
 
 
 class Function(NamedTuple):
-    """An elementwise function of a real number (and ``alpha``), and its Lipschitz constant, if it has one."""
+    """An elementwise function of x and alpha, and its Lipschitz constant for an alpha."""
 
     of: Callable[[float, float], float]
-    lipschitz: float
+    lipschitz: Callable[[float], float]
 
 
-def _sigmoid(x: float, _: float = 0) -> float:
+def _sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
 
+def _softplus(x: float) -> float:
+    return max(x, 0) + math.log1p(math.exp(-abs(x)))
+
+
 FUNCTIONS = {
-    "sigmoid": Function(_sigmoid, 1 / 4),
-    "tanh": Function(lambda x, _: math.tanh(x), 1),
-    "abs": Function(lambda x, _: abs(x), 1),
-    "elu": Function(lambda x, alpha: x if x > 0 else alpha * math.expm1(x), math.inf),
-    "gelu_erf": Function(lambda x, _: x * (1 + math.erf(x / math.sqrt(2))) / 2, 1.13),
-    "swish": Function(lambda x, beta: x * _sigmoid(beta * x), 1.1),
-    "hswish": Function(lambda x, _: x * min(max(x + 3, 0), 6) / 6, 1.5),
-    "hsigmoid": Function(lambda x, _: min(max(x + 3, 0), 6) / 6, 1 / 6),
-    "mish": Function(lambda x, _: x * math.tanh(max(x, 0) + math.log1p(math.exp(-abs(x)))), 1.09),
-    "softplus": Function(lambda x, _: max(x, 0) + math.log1p(math.exp(-abs(x))), 1),
+    "sigmoid": Function(lambda x, _: _sigmoid(x), lambda _: 1 / 4),
+    "tanh": Function(lambda x, _: math.tanh(x), lambda _: 1),
+    "abs": Function(lambda x, _: abs(x), lambda _: 1),
+    "elu": Function(lambda x, alpha: x if x > 0 else alpha * math.expm1(x), lambda alpha: max(1, abs(alpha))),
+    "gelu_erf": Function(lambda x, _: x * (1 + math.erf(x / math.sqrt(2))) / 2, lambda _: 1.13),
+    "swish": Function(lambda x, alpha: x * _sigmoid(alpha * x), lambda _: 1.1),
+    "hswish": Function(lambda x, _: x * min(max(x + 3, 0), 6) / 6, lambda _: 1.5),
+    "hsigmoid": Function(lambda x, _: min(max(x + 3, 0), 6) / 6, lambda _: 1 / 6),
+    "mish": Function(lambda x, _: x * math.tanh(_softplus(x)), lambda _: 1.09),
+    "softplus": Function(lambda x, _: _softplus(x), lambda _: 1),
 }
 """The other elementwise functions, by name."""
 
@@ -172,7 +176,7 @@ class Eltwise(Operation):
         return np.asarray(result, object if exact else np.float32) * self.scale
 
     def spread(self, error):
-        return error * FUNCTIONS[self.function].lipschitz * np.abs(floats(self.scale))
+        return error * FUNCTIONS[self.function].lipschitz(self.alpha) * np.abs(floats(self.scale))
 
     def __str__(self) -> str:
         alpha = f", {self.alpha:g}" if self.alpha else ""

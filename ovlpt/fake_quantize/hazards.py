@@ -1,0 +1,50 @@
+"""Where the CPU plugin's chain of post-operations does not compute what the model says.
+
+    relu(x) * s != relu(x * s)                        s < 0: the plugin moves s into an int8 layer's scale all the same
+    round(x) + s != round(x + s)                      s odd and x at a tie: round(0.5) + 1 = 1, round(1.5) = 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ovlpt.fake_quantize.chain import Chain, Operation, decompose
+from ovlpt.fake_quantize.composer import Step, predict
+from ovlpt.fake_quantize.forms import FakeQuantize
+from ovlpt.fake_quantize.simplify import Exactness, shift_through_round
+from ovlpt.trace import Reason, Rejected
+
+
+def hazards(steps: Iterable[Step], **layer) -> tuple[Reason, ...]:
+    """Every hazard of ``steps`` behind a layer; ``layer`` holds the arguments of `Composer`."""
+    steps = tuple(steps)
+    found = (negative_scale_after_relu(steps, **layer), odd_shift_across_round(steps))
+    return tuple(reason for reason in found if reason)
+
+
+def negative_scale_after_relu(steps: Iterable[Step], **layer) -> Reason | None:
+    """A negative scale that the plugin moves in front of a relu or prelu, into the scale of an int8 layer.
+
+    It happens where the relu is the first post-operation of an int8 layer without bias, unless the scale is per tensor
+    and the last operation: then it becomes the destination's scale, which is right.
+    """
+    return next((reason for reason in predict(steps, **layer).hazards if reason.code == "negative_scale_after_relu"), None)
+
+
+def odd_shift_across_round(steps: Iterable[Step]) -> Reason | None:
+    """An odd integer shift behind a round, which the plugin moves in front of it: off by one level at exact ties."""
+    operations: list[Operation] = []
+    for step in steps:
+        operations.extend(decompose(step) if isinstance(step, FakeQuantize) else (step,))
+    chain = Chain(operations)
+    for at, operation in enumerate(operations):
+        try:
+            rewrite = shift_through_round.at(chain, at)
+        except Rejected:
+            continue
+        if rewrite.exactness is Exactness.APPROXIMATE:
+            return Reason(
+                "odd_shift_across_round",
+                f"an odd shift moves through {operation} at place {at + 1}, where a tie comes out one level off",
+            )
+    return None
