@@ -289,6 +289,7 @@ def random_chain(rng: np.random.Generator, channels: int = 3) -> Chain:
         lambda: (ops.Add(number(-1, 1) * 2.0**-14), ops.Round(), clip()),
         lambda: (ops.Add(5 + number(-1, 1) * 2.0**-15), ops.Round(), clip()),
         lambda: (clip(), clip()),
+        lambda: (clip(), ops.Multiply(scale()), ops.Add(number(-9, 9)), ops.Round()),
         lambda: (ops.Round(), clip(), ops.Add(np.rint(number(-128, 128)))),
         lambda: (ops.Round(), ops.Clip(-200, 300)),
     )
@@ -298,17 +299,20 @@ def random_chain(rng: np.random.Generator, channels: int = 3) -> Chain:
 
 
 def wrong(rewrite: Rewrite, rng: np.random.Generator, channels: int = 3) -> str | None:
-    """What contradicts the rewrite's exactness, or None: float32 on 200 points a channel, rationals on 8."""
+    """What contradicts the rewrite's exactness, or None.
+
+    It runs in float32 on 200 points a channel, and in rationals on the 8 where float32 differed most.
+    """
     inputs = [rng.integers(-400, 400, (200, channels)) / rng.choice([2, 8, 128], (200, channels)) for _ in range(2)]
     inputs[0][::3] = rng.uniform(-40, 40, inputs[0][::3].shape)
     inputs = [points.astype(np.float32) for points in inputs]
-    if rewrite.exactness is Exactness.FLOAT32:
-        before, after = (chain.run(*inputs) for chain in (rewrite.before, rewrite.after))
-        if not np.array_equal(before, after):
-            return f"differs in float32 in {np.sum(before != after)} of {before.size}"
+    before, after = (chain.run(*inputs) for chain in (rewrite.before, rewrite.after))
+    if rewrite.exactness is Exactness.FLOAT32 and not np.array_equal(before, after):
+        return f"differs in float32 in {np.sum(before != after)} of {before.size}"
+    worst = np.argsort(-np.abs(before - after).max(axis=1), kind="stable")[:8]
     rule = next(rule for rule in (*RULES, multiply_into_eltwise) if rule.name == rewrite.rule)
     exact = rule(rewrite.before.rational())
-    inputs = [rational(points[rng.integers(0, 200, 8)]) for points in inputs]
+    inputs = [rational(points[worst]) for points in inputs]
     before, after = (chain.run(*inputs) for chain in (exact.before, exact.after))
     off = np.abs((before - after).astype(np.float64))
     if np.any(off > np.asarray(exact.bound) * (1 + 1e-9) + (1e-9 if np.any(exact.bound) else 0)):

@@ -175,8 +175,8 @@ def _shift_through_round(chain: Chain, at: int) -> Rewrite:
 
 
 def _futile_clip(chain: Chain, at: int) -> Rewrite:
-    (first, clip), stop = _match(chain, at, Round | Clip, (Clip,))
-    clip = first if isinstance(first, Clip) else clip
+    (_, clip), stop = _match(chain, at, (Round,), (Clip,))
+    reject_unless(stop > at, ABSENT, "neither a round nor a clip stands here")
     reject_unless(stop == len(chain), "not_last", f"{chain.operations[at]} is not the last operation")
     reject_unless(
         chain.store, "no_store", "the result is stored as float, which neither rounds nor saturates"
