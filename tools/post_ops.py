@@ -65,9 +65,12 @@ def random_layer(rng: np.random.Generator) -> Layer:
     per_channel_weights = bool(rng.integers(2))
     scale = rng.uniform(0.005, 0.02, CHANNELS if per_channel_weights else 1).astype(np.float32)
     layer = Layer(int8, bool(rng.integers(2)), scale)
-    if rng.integers(3):
+    if int8 and not rng.integers(5):
+        layer.tail = _residual(rng)
+    elif rng.integers(3):
         layer.tail = [[], [_activation(rng)], [_activation(rng)], _elementwise(rng)][rng.integers(4)]
-        layer.tail.append(_fake_quantize(rng, layer))
+        layer.consumer = int8 and bool(rng.integers(2))
+        layer.tail.append(_fake_quantize(rng, plain=layer.consumer))
     else:
         layer.tail = _elementwise(rng)
     return layer
@@ -104,15 +107,20 @@ def _elementwise(rng) -> list[Operation]:
     return tail
 
 
-def _fake_quantize(rng, layer: Layer) -> FakeQuantize:
+def _fake_quantize(rng, plain: bool) -> FakeQuantize:
     levels = int(rng.choice([256, 256, 255, 16]))
     high = np.float32(rng.uniform(0.5, 30))
     low = [np.float32(0), np.float32(-high * levels / (levels - 2)), np.float32(-high * 0.4)][rng.integers(3)]
-    layer.consumer = layer.int8 and bool(rng.integers(2))
-    if layer.consumer:
+    if plain:
         return FakeQuantize(low, high, low, high, levels)
     inputs, outputs = (_vector(rng, 0.5, 2) if rng.integers(2) else np.ones(1, np.float32) for _ in range(2))
     return FakeQuantize(low * inputs, high * inputs, low * outputs, high * outputs, levels)
+
+
+def _residual(rng) -> list[Step]:
+    """A sum with another branch; a FakeQuantize before it, behind it, both or none."""
+    before, behind = (([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2))
+    return [*before, ops.Sum(), *([_activation(rng)] if rng.integers(2) else _elementwise(rng)), *behind]
 
 
 # --- the same layer as a model, and as what low precision transformations leave of it ------------------------------------
@@ -135,10 +143,13 @@ def model(layer: Layer, rng: np.random.Generator):
         return opset.convolution(node, weights, [1, 1], [0, 0], [0, 0], [1, 1])
 
     parameter = node = opset.parameter([1, 16, 8, 8], np.float32)
+    if any(isinstance(step, ops.Sum) for step in layer.tail):
+        kernels = opset.constant(rng.normal(size=(CHANNELS, 16, 1, 1)).astype(np.float32))
+        branch = node = opset.relu(opset.convolution(node, kernels, [1, 1], [0, 0], [0, 0], [1, 1]))
     if layer.int8:
         zero, high = (opset.constant(np.float32(v)) for v in (0, 2.55))
         node = opset.fake_quantize(node, zero, high, zero, high, 256)
-    node = convolution(node, 16, CHANNELS, layer.weight_scale)
+    node = convolution(node, node.output(0).get_shape()[1], CHANNELS, layer.weight_scale)
     if layer.bias:
         node = opset.add(node, shaped(rng.normal(size=CHANNELS).astype(np.float32)))
     functions = {"hswish": opset.hswish, "gelu_erf": lambda n: opset.gelu(n, "erf")}
@@ -146,6 +157,8 @@ def model(layer: Layer, rng: np.random.Generator):
         match step:
             case FakeQuantize():
                 node = opset.fake_quantize(node, *map(shaped, step.bounds), step.levels)
+            case ops.Sum():
+                node = opset.add(node, branch)
             case ops.Relu(slope):
                 node = opset.relu(node) if slope.size == 1 else opset.prelu(node, opset.constant(slope))
             case ops.Clip(low, high):
@@ -171,43 +184,63 @@ def prediction(layer: Layer) -> Attributes:
     and move it down, through relu, prelu and (per tensor) clip, into a FakeQuantize if there is one.
     """
     tail = _common_optimizations(layer.tail)
-    if not layer.int8 and not isinstance(tail[-1], FakeQuantize):
+    if not layer.int8 and not any(isinstance(step, FakeQuantize) for step in tail):
         return predict(tail, int8=False, bias=layer.bias)
     moved = _Moved(ACTIVATION_SCALE * layer.weight_scale if layer.int8 else None)
-    dequantization = None
+    dequantization = behind_sum = None
     steps: list[Step] = []
     if layer.bias or not tail or not moved.passes(tail[0]):
         dequantization, moved = moved.scale, _Moved()
-    for step in tail:
+    for at, step in enumerate(tail):
+        if isinstance(step, FakeQuantize) and at + 1 < len(tail) and isinstance(tail[at + 1], ops.Sum):
+            # a range as symmetric as an even number of levels can be is stored in i8
+            signed = step.levels != 255 and np.all(step.output_zero_point == step.levels // 2)
+            stored = _stored(step, signed)
+            span = stored.output_high - stored.output_low
+            step, behind_sum = stored, (step.output_high - step.output_low) / span
+        if isinstance(step, ops.Sum) and behind_sum is not None:
+            steps.append(step)
+            moved = _Moved(behind_sum)
+            continue
         if not moved.passes(step):
             steps += moved.operations()
             moved = _Moved()
         steps += moved.through(step)
     steps += moved.operations()
     if layer.consumer:
-        last = steps[-1]
-        high = 255 if last.levels == 255 else last.levels - 1
-        steps[-1] = FakeQuantize(last.input_low, last.input_high, 0, high, last.levels)
+        steps[-1] = _stored(steps[-1])
     store = "u8" if layer.consumer else None
     return predict(steps, int8=layer.int8, bias=layer.bias, dequantization=dequantization, store=store)
 
 
+def _stored(quantizer: FakeQuantize, signed: bool = False) -> FakeQuantize:
+    """The FakeQuantize whose output is stored in u8 (i8): its dequantization has gone to the consumers."""
+    levels = 256 if quantizer.levels == 255 else quantizer.levels
+    low = -levels // 2 if signed else 0
+    return FakeQuantize(quantizer.input_low, quantizer.input_high, low, low + levels - 1, quantizer.levels)
+
+
 def _common_optimizations(tail: list[Step]) -> list[Step]:
-    quantizer = tail[-1] if isinstance(tail[-1], FakeQuantize) else None
-    elementwise = list(simplify(Chain(tail[:-1] if quantizer else tail), rules=[merge]).chain.operations)
-    while quantizer and elementwise:
-        il, ih, ol, oh = quantizer.bounds
-        match elementwise[-1]:
-            case ops.Multiply(scale):
-                quantizer = FakeQuantize(il / scale, ih / scale, ol, oh, quantizer.levels)
-            case ops.Add(shift):
-                quantizer = FakeQuantize(il - shift, ih - shift, ol, oh, quantizer.levels)
-            case ops.Relu(slope) if np.all(slope == 0) and np.all(il >= 0):
-                pass
-            case _:
-                break
-        elementwise.pop()
-    return [*elementwise, quantizer] if quantizer else elementwise
+    done: list[Step] = []
+    for step in tail:
+        while isinstance(step, FakeQuantize) and done:
+            il, ih, ol, oh = step.bounds
+            match done[-1]:
+                case ops.Multiply(scale):
+                    step = FakeQuantize(il / scale, ih / scale, ol, oh, step.levels)
+                case ops.Add(shift):
+                    step = FakeQuantize(il - shift, ih - shift, ol, oh, step.levels)
+                case ops.Relu(slope) if np.all(slope == 0) and np.all(il >= 0):
+                    pass
+                case _:
+                    break
+            done.pop()
+        done.append(step)
+        start = len(done)
+        while start and isinstance(done[start - 1], ops.Multiply | ops.Add):
+            start -= 1
+        done[start:] = simplify(Chain(done[start:]), rules=[merge]).chain.operations
+    return done
 
 
 class _Moved:
@@ -224,11 +257,14 @@ class _Moved:
             case ops.Relu():
                 return self.shift is None
             case ops.Clip():
-                return self.scale.size == 1 and self.shift is None
+                return self.scale.size == 1 and (self.shift is None or self.shift.size == 1)
+            case ops.Sum():
+                return False
         return isinstance(step, ops.Multiply | ops.Add | FakeQuantize)
 
     def through(self, step: Step) -> list[Step]:
         """What stands above the dequantization once it has passed ``step``."""
+        shift = np.float32(0) if self.shift is None else self.shift
         match step:
             case ops.Multiply(more):
                 self.scale = more if self.scale is None else self.scale * more
@@ -236,12 +272,11 @@ class _Moved:
             case _ if self.scale is None:
                 return [step]
             case ops.Add(more):
-                self.shift = more / self.scale + (0 if self.shift is None else self.shift)
+                self.shift = more / self.scale + shift
                 return []
             case ops.Clip(low, high):
-                return [ops.Clip(low / self.scale, high / self.scale)]
+                return [ops.Clip(low / self.scale - shift, high / self.scale - shift)]
             case FakeQuantize(il, ih, ol, oh, levels):
-                shift = 0 if self.shift is None else self.shift
                 step = FakeQuantize(il / self.scale - shift, ih / self.scale - shift, ol, oh, levels)
                 self.scale = self.shift = None
         return [step]
@@ -286,7 +321,7 @@ def random_chain(rng: np.random.Generator, channels: int = 3) -> Chain:
         lambda: (ops.Add(number(-9, 9)), ops.Multiply(scale()), ops.Add(number(-9, 9))),
         lambda: (ops.Eltwise(names[rng.integers(len(names))], 0.5, scale()[:1]), ops.Multiply(scale())),
         lambda: (ops.Multiply(1), ops.Add(0)),
-        lambda: (ops.Add(number(-1, 1) * 2.0**-14), ops.Round(), clip()),
+        lambda: (ops.Add(rng.choice([-1, 1]) * 2.0**-14), ops.Round(), ops.Clip(-20, number(1, 200)[:1])),
         lambda: (ops.Add(5 + number(-1, 1) * 2.0**-15), ops.Round(), clip()),
         lambda: (clip(), clip()),
         lambda: (clip(), ops.Multiply(scale()), ops.Add(number(-9, 9)), ops.Round()),
@@ -352,7 +387,7 @@ def rewrites(chain: Chain) -> Iterator[Rewrite]:
 
 
 def created(layers: int, seed: int) -> dict[int, str]:
-    """The line that oneDNN prints for the first convolution of each random layer, by its number."""
+    """The line that oneDNN prints for the convolution of each random layer, by its number."""
     environment = dict(os.environ)
     import openvino
 
@@ -360,14 +395,18 @@ def created(layers: int, seed: int) -> dict[int, str]:
     environment["ONEDNN_VERBOSE"] = "2" if old else "profile_create"
     command = [sys.executable, "-m", "tools.post_ops", "compile", "--cases", str(layers), "--seed", str(seed)]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-    lines: dict[int, str] = {}
-    number = None
+    candidates: dict[int, list[str]] = {}
+    number = -1
     for line in output.splitlines():
         if line.startswith("layer "):
             number = int(line.split()[1])
-        elif ",create" in line and ",convolution," in line and number not in lines:
-            lines[number] = line
-    return lines
+        elif ",create" in line and ",convolution," in line:
+            candidates.setdefault(number, []).append(line)
+    # in front of an int8 layer there may be the float convolution of a residual connection
+    return {
+        number: next((line for line in lines if re.search("src[:_]u8", line)), lines[0])
+        for number, lines in candidates.items()
+    }
 
 
 def compile_layers(layers: int, seed: int) -> None:

@@ -48,7 +48,6 @@ from ovlpt.fake_quantize.simplify import (
     combined_scale,
     futile_clip,
     merge,
-    merge_clips,
     nearly_per_tensor,
     per_tensor_values,
     shift_through_round,
@@ -239,6 +238,8 @@ class Composer:
                 front.insert(0, *groups.pop())
             if groups and isinstance(groups[-1][0], Multiply | Add) and not groups[-1][0].per_tensor:
                 front.insert(0, *groups.pop())
+            if front and isinstance(front[-1], Clip):
+                self._note_clips_apart(front[-1], step)
             own: list[tuple[Operation, ...]] = []
             for operation in simplified(step, None if behind else self.store, residual, front):
                 if isinstance(operation, Add) and own and isinstance(own[-1][-1], Multiply):
@@ -247,6 +248,15 @@ class Composer:
                     own.append((operation,))
             groups += own
         return groups
+
+    def _note_clips_apart(self, clip: Clip, parameters: FakeQuantize) -> None:
+        if np.any(np.maximum(clip.low, parameters.input_low) > np.minimum(clip.high, parameters.input_high)):
+            self.hazards.append(
+                Reason(
+                    "clip_apart_from_range",
+                    f"{clip} becomes part of {parameters}, with which it has no number in common, and turns around",
+                )
+            )
 
     def _dequantize(self, scale: np.ndarray) -> None:
         if self.int8:
@@ -400,8 +410,14 @@ def simplified(
     a sum and another FakeQuantize behind it, so its rounding is dropped. ``front``: a per-channel multiply or add, then a
     clip, that stand in front of the FakeQuantize and become part of it.
     """
-    chain = Chain((*front, *decompose(parameters)))
-    for rule in (merge_clips, clip_after_round, merge, merge, nearly_per_tensor):
+    crop, *scaling = decompose(parameters)
+    front = list(front)
+    if front and isinstance(front[-1], Clip):
+        clip = front.pop()
+        # the plugin does not ask whether the two have a number in common
+        crop = Clip(np.maximum(clip.low, crop.low), np.minimum(clip.high, crop.high))
+    chain = Chain((*front, crop, *scaling))
+    for rule in (clip_after_round, merge, merge, nearly_per_tensor):
         chain = _where_it_holds(rule, chain)
     if residual:
         behind = Chain((*chain.operations, Sum(), Round()))
