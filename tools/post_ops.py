@@ -13,6 +13,7 @@ that is not as it should be, then a summary, and return 1 if there was any.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import re
 import subprocess
@@ -31,6 +32,7 @@ from ovlpt.fake_quantize.simplify import RULES, Exactness, Rewrite, merge, multi
 from ovlpt.fake_quantize.values import rational
 from ovlpt.trace import Rejected
 
+INPUTS = 16
 CHANNELS = 32
 ACTIVATION_SCALE = np.float32(2.55) / np.float32(255)
 
@@ -126,37 +128,54 @@ def _residual(rng) -> list[Step]:
 # --- the same layer as a model, and as what low precision transformations leave of it ------------------------------------
 
 
-def model(layer: Layer, rng: np.random.Generator):
-    """The layer as an OpenVINO model with quantized weights and activations where it is int8."""
+@dataclass
+class Built:
+    """An OpenVINO model of a layer, with the weights as the layer multiplies them ([CHANNELS, inputs]) and its bias."""
+
+    model: object
+    weights: np.ndarray
+    bias: np.ndarray | None
+
+
+def build(layer: Layer, rng: np.random.Generator) -> Built:
+    """The layer as an OpenVINO model of 1x1 convolutions, with quantized weights and activations where it is int8.
+
+    Weights stay within ±63, so that no CPU saturates their pairwise sums.
+    """
     import openvino as ov
 
-    opset = getattr(ov, "opset13", None) or __import__("openvino.runtime.opset13", fromlist=["opset13"])
-    shaped = lambda v: opset.constant(v.reshape((1, -1, 1, 1)) if v.size > 1 else v.reshape(()))  # noqa: E731
+    opset = getattr(ov, "opset13", None) or importlib.import_module("openvino.runtime.opset13")
 
-    def convolution(node, inputs: int, outputs: int, scale: np.ndarray):
-        integers = rng.integers(-127, 128, (outputs, inputs, 1, 1)).astype(np.int8)
-        scale = np.broadcast_to(scale.reshape(-1, 1, 1, 1), (outputs, 1, 1, 1)).astype(np.float32)
+    def constant(vector: np.ndarray):
+        return opset.constant(vector.reshape((1, -1, 1, 1)) if vector.size > 1 else vector.reshape(()))
+
+    def convolution(node, integers: np.ndarray, scale: np.ndarray):
+        integers = integers.reshape(*integers.shape, 1, 1)
+        scale = np.broadcast_to(scale.reshape(-1, 1, 1, 1), (len(integers), 1, 1, 1)).astype(np.float32)
         if layer.int8:
             weights = opset.multiply(opset.convert(opset.constant(integers), "f32"), opset.constant(scale))
         else:
             weights = opset.constant(integers.astype(np.float32) * scale)
         return opset.convolution(node, weights, [1, 1], [0, 0], [0, 0], [1, 1])
 
-    parameter = node = opset.parameter([1, 16, 8, 8], np.float32)
+    parameter = node = opset.parameter([1, INPUTS, 8, 8], np.float32)
+    inputs = INPUTS
     if any(isinstance(step, ops.Sum) for step in layer.tail):
-        kernels = opset.constant(rng.normal(size=(CHANNELS, 16, 1, 1)).astype(np.float32))
+        kernels = opset.constant(rng.normal(size=(CHANNELS, INPUTS, 1, 1)).astype(np.float32))
         branch = node = opset.relu(opset.convolution(node, kernels, [1, 1], [0, 0], [0, 0], [1, 1]))
+        inputs = CHANNELS
     if layer.int8:
         zero, high = (opset.constant(np.float32(v)) for v in (0, 2.55))
         node = opset.fake_quantize(node, zero, high, zero, high, 256)
-    node = convolution(node, node.output(0).get_shape()[1], CHANNELS, layer.weight_scale)
-    if layer.bias:
-        node = opset.add(node, shaped(rng.normal(size=CHANNELS).astype(np.float32)))
-    functions = {"hswish": opset.hswish, "gelu_erf": lambda n: opset.gelu(n, "erf")}
+    integers = rng.integers(-63, 64, (CHANNELS, inputs)).astype(np.int8)
+    node = convolution(node, integers, layer.weight_scale)
+    bias = rng.normal(size=CHANNELS).astype(np.float32) if layer.bias else None
+    if bias is not None:
+        node = opset.add(node, constant(bias))
     for step in layer.tail:
         match step:
             case FakeQuantize():
-                node = opset.fake_quantize(node, *map(shaped, step.bounds), step.levels)
+                node = opset.fake_quantize(node, *map(constant, step.bounds), step.levels)
             case ops.Sum():
                 node = opset.add(node, branch)
             case ops.Relu(slope):
@@ -164,16 +183,20 @@ def model(layer: Layer, rng: np.random.Generator):
             case ops.Clip(low, high):
                 node = opset.clamp(node, float(low[0]), float(high[0]))
             case ops.Multiply(scale):
-                node = opset.multiply(node, shaped(scale))
+                node = opset.multiply(node, constant(scale))
             case ops.Add(shift):
-                node = opset.add(node, shaped(shift))
+                node = opset.add(node, constant(shift))
             case ops.Eltwise("elu", alpha):
                 node = opset.elu(node, alpha)
+            case ops.Eltwise("gelu_erf"):
+                node = opset.gelu(node, "erf")
             case ops.Eltwise(function):
-                node = functions.get(function, getattr(opset, function, None))(node)
+                node = getattr(opset, function)(node)
     if layer.consumer:
-        node = convolution(node, CHANNELS, 8, np.full(1, 0.01, np.float32))
-    return ov.Model([opset.result(node)], [parameter], "layer")
+        consumer = rng.integers(-63, 64, (8, CHANNELS)).astype(np.int8)
+        node = convolution(node, consumer, np.full(1, 0.01, np.float32))
+    model = ov.Model([opset.result(node)], [parameter], "layer")
+    return Built(model, integers if layer.int8 else integers * layer.weight_scale.reshape(-1, 1), bias)
 
 
 def prediction(layer: Layer) -> Attributes:
@@ -198,6 +221,9 @@ def prediction(layer: Layer) -> Attributes:
             stored = _stored(step, signed)
             span = stored.output_high - stored.output_low
             step, behind_sum = stored, (step.output_high - step.output_low) / span
+        if isinstance(step, ops.Sum) and dequantization is not None and not layer.bias:
+            # AddTransformation leaves the layer's dequantization and a multiply by 1 behind the sum
+            behind_sum = np.ones(1, np.float32)
         if isinstance(step, ops.Sum) and behind_sum is not None:
             steps.append(step)
             moved = _Moved(behind_sum)
@@ -283,7 +309,8 @@ class _Moved:
 
     def operations(self) -> list[Operation]:
         shift = [] if self.shift is None else [ops.Add(self.shift)]
-        return shift if self.scale is None else [*shift, ops.Multiply(self.scale)]
+        idle = self.scale is None or np.all(self.scale == 1)
+        return shift if idle else [*shift, ops.Multiply(self.scale)]
 
 
 # --- the rules -------------------------------------------------------------------------------------------------------
@@ -383,6 +410,23 @@ def rewrites(chain: Chain) -> Iterator[Rewrite]:
     yield from simplify(chain).rewrites
 
 
+def run(layer: Layer, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """What the CPU plugin computes for the layer, and what its predicted attributes compute: [1, CHANNELS, 8, 8] each.
+
+    For layers without a sum and without a consumer.
+    """
+    import openvino as ov
+
+    built = build(layer, rng)
+    levels = rng.integers(0, 256, (1, INPUTS, 8, 8))
+    x = levels * np.float64(ACTIVATION_SCALE)
+    accumulator = np.einsum("oi,nihw->nohw", built.weights.astype(np.float64), levels if layer.int8 else x)
+    configuration = {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"}
+    compiled = ov.Core().compile_model(built.model, "CPU", configuration)
+    chain = prediction(layer).chain(built.bias)
+    return compiled({0: x.astype(np.float32)})[0], chain.run(accumulator.astype(np.float32), axis=1)
+
+
 # --- oneDNN's log ----------------------------------------------------------------------------------------------------
 
 
@@ -416,9 +460,9 @@ def compile_layers(layers: int, seed: int) -> None:
     core = ov.Core()
     for number in range(layers):
         rng = np.random.default_rng((seed, number))
-        built = model(random_layer(rng), rng)
+        built = build(random_layer(rng), rng)
         print("layer", number, flush=True)
-        core.compile_model(built, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"})
+        core.compile_model(built.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"})
 
 
 @dataclass(frozen=True)
