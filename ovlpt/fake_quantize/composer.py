@@ -121,10 +121,11 @@ class PostOperation:
         if self.vector is not None:
             return f"{self.kind}:f32:{self.mask}"
         parameters = list(self.parameters)
+        if self.scale != 1:
+            parameters = [*parameters, 0.0, 0.0][:2] + [self.scale]
         while parameters and parameters[-1] == 0:
             parameters.pop()
-        scale = [self.scale] if self.scale != 1 else []
-        return ":".join([self.kind, *(f"{float(v):g}" for v in [*parameters, *scale])])
+        return ":".join([self.kind, *(f"{parameter:g}" for parameter in parameters)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Where the CPU plugin's chain of post-operations does not compute what the model says.
 
     relu(x) * s != relu(x * s)                        s < 0: the plugin moves s into an int8 layer's scale all the same
+    FakeQuantize(clip(x, l, h)) != one clip           the range and [l, h] apart: the plugin's one clip turns around
     round(x) + s != round(x + s)                      s odd and x at a tie: round(0.5) + 1 = 1, round(1.5) = 2
 """
 
@@ -18,17 +19,29 @@ from ovlpt.trace import Reason, Rejected
 def hazards(steps: Iterable[Step], **layer) -> tuple[Reason, ...]:
     """Every hazard of ``steps`` behind a layer; ``layer`` holds the arguments of `Composer`."""
     steps = tuple(steps)
-    found = (negative_scale_after_relu(steps, **layer), odd_shift_across_round(steps))
-    return tuple(reason for reason in found if reason)
+    odd = odd_shift_across_round(steps)
+    return (*predict(steps, **layer).hazards, *((odd,) if odd else ()))
 
 
 def negative_scale_after_relu(steps: Iterable[Step], **layer) -> Reason | None:
     """A negative scale that the plugin moves in front of a relu or prelu, into the scale of an int8 layer.
 
-    It happens where the relu is the first post-operation of an int8 layer without bias, unless the scale is per tensor
-    and the last operation: then it becomes the destination's scale, which is right.
+    It happens where the relu is the first post-operation of an int8 layer without bias, unless the scale is per
+    tensor and the last operation: then it becomes the destination's scale, which is right.
     """
-    return next((reason for reason in predict(steps, **layer).hazards if reason.code == "negative_scale_after_relu"), None)
+    return _found("negative_scale_after_relu", steps, layer)
+
+
+def clip_apart_from_range(steps: Iterable[Step], **layer) -> Reason | None:
+    """A clip that has no number in common with the range of the FakeQuantize behind it.
+
+    The plugin makes one clip of the two, from the larger low to the smaller high, and then sorts its ends.
+    """
+    return _found("clip_apart_from_range", steps, layer)
+
+
+def _found(code: str, steps: Iterable[Step], layer: dict) -> Reason | None:
+    return next((reason for reason in predict(steps, **layer).hazards if reason.code == code), None)
 
 
 def odd_shift_across_round(steps: Iterable[Step]) -> Reason | None:

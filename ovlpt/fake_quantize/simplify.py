@@ -113,8 +113,10 @@ def _clip_after_round(chain: Chain, at: int) -> Rewrite:
             "zero_scale",
             "a scale is 0, so the clip's ends say nothing after it",
         )
-        low, high = operation(low), operation(high)
-    reject_unless(np.all(np.isfinite(floats(low - high))), "overflow", "the clip's ends overflow when scaled")
+        with np.errstate(over="ignore"):
+            low, high = operation(low), operation(high)
+    finite = np.all(np.isfinite(floats(low))) and np.all(np.isfinite(floats(high)))
+    reject_unless(finite, "overflow", "the clip's ends overflow when scaled")
     after = chain.replaced(at, stop + 1, *passed, _clip_between(low, high))
     return Rewrite("clip_after_round", chain, after, Exactness.FLOAT32)
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-_round_fraction = np.frompyfunc(round, 1, 1)
+_round_fraction = np.frompyfunc(lambda number: Fraction(round(number)), 1, 1)
 _to_fraction = np.frompyfunc(lambda number: Fraction(float(number)), 1, 1)
 
 
