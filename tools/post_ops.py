@@ -6,8 +6,8 @@
     python -m tools.post_ops predict [--cases 500] [--seed 0] [--all]
         predicted oneDNN attributes of random layers against those that the installed OpenVINO creates
 
-`predict` compiles in a subprocess with oneDNN's log switched on and infers nothing. Both print one line for each case
-that is not as it should be, then a summary, and return 1 if there was any.
+`predict` compiles in a subprocess with oneDNN's log switched on and infers nothing. Both print one line for
+each case that is not as it should be, then a summary, and return 1 if there was any.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHANNELS = 32
 ACTIVATION_SCALE = np.float32(2.55) / np.float32(255)
 
 
-# --- random layers ---------------------------------------------------------------------------------------------------
+# random layers
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Layer:
 
 
 def random_layer(rng: np.random.Generator) -> Layer:
-    """int8 or float, bias, up to three elementwise operations, FakeQuantize or none, per tensor or per channel."""
+    """int8 or float, with or without bias, elementwise operations, residual sum and FakeQuantize."""
     int8 = bool(rng.integers(2))
     per_channel_weights = bool(rng.integers(2))
     scale = rng.uniform(0.005, 0.02, CHANNELS if per_channel_weights else 1).astype(np.float32)
@@ -121,16 +121,18 @@ def _fake_quantize(rng, plain: bool) -> FakeQuantize:
 
 def _residual(rng) -> list[Step]:
     """A sum with another branch; a FakeQuantize before it, behind it, both or none."""
-    before, behind = (([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2))
+    before, behind = (
+        ([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2)
+    )
     return [*before, ops.Sum(), *([_activation(rng)] if rng.integers(2) else _elementwise(rng)), *behind]
 
 
-# --- the same layer as a model, and as what low precision transformations leave of it ------------------------------------
+# the same layer as a model, and as what low precision transformations leave of it
 
 
 @dataclass
 class Built:
-    """An OpenVINO model of a layer, with the weights as the layer multiplies them ([CHANNELS, inputs]) and its bias."""
+    """An OpenVINO model of a layer, the weights that it multiplies by ([CHANNELS, inputs]), its bias."""
 
     model: object
     weights: np.ndarray
@@ -138,7 +140,8 @@ class Built:
 
 
 def build(layer: Layer, rng: np.random.Generator) -> Built:
-    """The layer as an OpenVINO model of 1x1 convolutions, with quantized weights and activations where it is int8.
+    """The layer as an OpenVINO model of 1x1 convolutions, with quantized weights and activations where it is
+    int8.
 
     Weights stay within ±63, so that no CPU saturates their pairwise sums.
     """
@@ -202,9 +205,10 @@ def build(layer: Layer, rng: np.random.Generator) -> Built:
 def prediction(layer: Layer) -> Attributes:
     """What the composer says about the layer, once its model has been transformed as OpenVINO does.
 
-    Common optimizations merge neighbouring multiplies and adds, also into a FakeQuantize, and drop a relu in front of
-    one that starts at 0. Low precision transformations take every multiply of a quantized model for a dequantization
-    and move it down, through relu, prelu and (per tensor) clip, into a FakeQuantize if there is one.
+    Common optimizations merge neighbouring multiplies and adds, also into a FakeQuantize, and drop a relu in
+    front of one that starts at 0. Low precision transformations take every multiply of a quantized model for
+    a dequantization and move it down, through relu, prelu and (per tensor) clip, into a FakeQuantize if there
+    is one.
     """
     tail = _common_optimizations(layer.tail)
     if not layer.int8 and not any(isinstance(step, FakeQuantize) for step in tail):
@@ -313,7 +317,7 @@ class _Moved:
         return shift if idle else [*shift, ops.Multiply(self.scale)]
 
 
-# --- the rules -------------------------------------------------------------------------------------------------------
+# the rules
 
 
 def random_chain(rng: np.random.Generator, channels: int = 3) -> Chain:
@@ -365,7 +369,9 @@ def wrong(rewrite: Rewrite, rng: np.random.Generator, channels: int = 3) -> str 
 
     It runs in float32 on 200 points a channel, and in rationals on the 8 where float32 differed most.
     """
-    inputs = [rng.integers(-400, 400, (200, channels)) / rng.choice([2, 8, 128], (200, channels)) for _ in range(2)]
+    inputs = [
+        rng.integers(-400, 400, (200, channels)) / rng.choice([2, 8, 128], (200, channels)) for _ in range(2)
+    ]
     inputs[0][::3] = rng.uniform(-40, 40, inputs[0][::3].shape)
     inputs = [points.astype(np.float32) for points in inputs]
     before, after = (chain.run(*inputs) for chain in (rewrite.before, rewrite.after))
@@ -383,7 +389,7 @@ def wrong(rewrite: Rewrite, rng: np.random.Generator, channels: int = 3) -> str 
 
 
 def run_properties(cases: int, seed: int) -> int:
-    """Try every rule on random chains; print what is wrong and how often each rule applied. 1 if anything is wrong."""
+    """Print what is wrong on random chains and how often each rule applied; 1 if anything is wrong."""
     applied: Counter[tuple[str, str]] = Counter()
     mistakes = 0
     for number in range(cases):
@@ -411,7 +417,8 @@ def rewrites(chain: Chain) -> Iterator[Rewrite]:
 
 
 def run(layer: Layer, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """What the CPU plugin computes for the layer, and what its predicted attributes compute: [1, CHANNELS, 8, 8] each.
+    """What the CPU plugin computes for the layer, and what its predicted attributes compute: [1, CHANNELS, 8,
+    8] each.
 
     For layers without a sum and without a consumer.
     """
@@ -427,7 +434,7 @@ def run(layer: Layer, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]
     return compiled({0: x.astype(np.float32)})[0], chain.run(accumulator.astype(np.float32), axis=1)
 
 
-# --- oneDNN's log ----------------------------------------------------------------------------------------------------
+# oneDNN's log
 
 
 def created(layers: int, seed: int) -> dict[int, str]:
@@ -462,19 +469,24 @@ def compile_layers(layers: int, seed: int) -> None:
         rng = np.random.default_rng((seed, number))
         built = build(random_layer(rng), rng)
         print("layer", number, flush=True)
-        core.compile_model(built.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"})
+        core.compile_model(
+            built.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"}
+        )
 
 
 @dataclass(frozen=True)
 class Logged:
-    """Scales with their masks and post-operations with masks and parameters, of a log line or of a prediction."""
+    """Scales and post-operations, with masks and parameters, of a log line or of a prediction."""
 
     scales: tuple[str, ...]
     post_operations: tuple[tuple[str, tuple[float, ...]], ...]
 
     @classmethod
     def parse(cls, line: str) -> Logged:
-        parts = {name: found[1] if (found := re.search(rf"attr-{name}:(\S+?)(?:[ ,]|$)", line)) else "" for name in ("scales", "post-ops")}
+        parts = {
+            name: found[1] if (found := re.search(rf"attr-{name}:(\S+?)(?:[ ,]|$)", line)) else ""
+            for name in ("scales", "post-ops")
+        }
         scales = tuple(":".join(scale.split(":")[:2]) for scale in parts["scales"].split("+") if scale)
         post_operations = []
         for text in filter(None, parts["post-ops"].split("+")):
@@ -501,7 +513,9 @@ class Logged:
         if self.scales != other.scales or kinds != [kind for kind, _ in other.post_operations]:
             return False
         pairs = zip(self.post_operations, other.post_operations, strict=True)
-        return all(len(a) == len(b) and np.allclose(a, b, rtol=tolerance, atol=tolerance) for (_, a), (_, b) in pairs)
+        return all(
+            len(a) == len(b) and np.allclose(a, b, rtol=tolerance, atol=tolerance) for (_, a), (_, b) in pairs
+        )
 
 
 def compare(layers: int, seed: int) -> Iterator[tuple[Layer, str, str, bool]]:

@@ -2,8 +2,9 @@
 
     x -> multiply -> add -> round -> clip -> relu -> eltwise -> sum -> … -> store
 
-Values are per tensor or per output channel. A chain runs in float32, every operation rounded on its own, or on exact
-rationals (`Chain.rational`), where a rule that claims to be exact in the reals must leave every result as it was.
+Values are per tensor or per output channel. A chain runs in float32, every operation rounded on its own, or
+on exact rationals (`Chain.rational`), where a rule that claims to be exact in the reals must leave every
+result as it was.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ FUNCTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Eltwise(Operation):
-    """``scale * function(x, alpha)``; the scale is the one that oneDNN 2 gave its elementwise post-operations."""
+    """``scale * function(x, alpha)``; only oneDNN 2 knows a scale here."""
 
     function: str
     alpha: float = 0.0
@@ -186,7 +187,7 @@ class Eltwise(Operation):
 
 @dataclass(frozen=True, eq=False)
 class Sum(Operation):
-    """``x + scale * summand``: the other branch of a residual connection, added to what the layer computes."""
+    """``x + scale * summand``: the other branch of a residual connection joins the layer's."""
 
     scale: np.ndarray = 1
     name, vectors = "sum", ("scale",)
@@ -220,7 +221,7 @@ class Chain:
             )
 
     def run(self, x: ArrayLike, summand: ArrayLike | None = None, axis: int = -1) -> np.ndarray:
-        """The chain's result, of the shape of ``x``; ``axis`` is the channels' axis of ``x`` and ``summand``."""
+        """The chain's result, of the shape of ``x``; ``axis`` is the axis of the channels."""
         x, summand = (v if v is None else np.moveaxis(np.asarray(v), axis, -1) for v in (x, summand))
         for operation in self.operations:
             x = operation(x, summand)
@@ -237,7 +238,7 @@ class Chain:
         return Chain((operation.with_vectors(rational) for operation in self.operations), self.store)
 
     def spread(self, error: float, start: int) -> np.ndarray:
-        """How far apart results can lie if what enters ``operations[start]`` is ``error`` off: one number or C."""
+        """How far apart results can lie if what enters ``operations[start]`` is ``error`` off."""
         error = np.atleast_1d(np.asarray(error, np.float64))
         for operation in self.operations[start:]:
             error = operation.spread(error)
@@ -263,7 +264,8 @@ def _exact_store(x: np.ndarray, store: str) -> np.ndarray:
 def decompose(parameters: FakeQuantize) -> tuple[Operation, ...]:
     """FakeQuantize as the CPU plugin writes it: crop, scale, round, scale back.
 
-    clip(il, ih) · multiply((L-1) / (ih-il)) · add(-il (L-1) / (ih-il)) · round · multiply((oh-ol) / (L-1)) · add(ol)
+    clip(il, ih) · multiply((L-1) / (ih-il)) · add(-il (L-1) / (ih-il)) · round · multiply((oh-ol) / (L-1)) ·
+    add(ol)
 
     Exact in the reals; in float32 a value next to a tie may fall one level to the other side.
     """

@@ -1,4 +1,4 @@
-"""From what follows a layer to oneDNN's attributes: scales and post-operations, as the CPU plugin composes them.
+"""From what follows a layer to oneDNN's scales and post-operations, as the CPU plugin composes them.
 
 oneDNN 3 (OpenVINO 2023.1 and later) computes
 
@@ -6,15 +6,15 @@ oneDNN 3 (OpenVINO 2023.1 and later) computes
 
 and the plugin maps one operation after the other:
 
-    multiply    the last one of an int8 layer, per tensor                -> dst_scale = 1 / s
-                int8 without bias, nothing appended yet                  -> weight_scale * s
-                int8 without bias, only a relu or prelu appended         -> weight_scale * s     relu(x) * s = relu(x * s)
-                int8 without bias, only a sum appended, s per tensor     -> weight_scale * s, sum_scale * s
-                otherwise                                                -> eltwise_linear(s, 0), binary_mul per channel
-    add         0 is skipped                                             -> eltwise_linear(1, b), binary_add per channel
-    multiply and add of one FakeQuantize, both per tensor, b != 0        -> eltwise_linear(s, b)
-    clip        eltwise_clip; per channel                                -> binary_max, binary_min
-    FakeQuantize, with a clip or a per-channel multiply or add before it -> simplified first, then the above
+    multiply    the last one of an int8 layer, per tensor              -> dst_scale = 1 / s
+                int8 without bias, nothing appended yet                -> weight_scale * s
+                int8 without bias, only a relu or prelu appended       -> weight_scale * s
+                int8 without bias, only a sum appended, per tensor     -> weight_scale * s, sum_scale * s
+                otherwise                                              -> eltwise_linear(s, 0) or binary_mul
+    add         0 is skipped                                           -> eltwise_linear(1, b) or binary_add
+    multiply and add of one FakeQuantize, both per tensor, b != 0      -> eltwise_linear(s, b)
+    clip                                                               -> eltwise_clip or binary_max and _min
+    FakeQuantize, with a clip or a per-channel multiply or add before  -> simplified first, then the above
 
 The relu rule does not ask for the sign of s: `Attributes.hazards` says where that changes the result.
 oneDNN 2 had an output scale on the accumulator with its bias and a scale on every eltwise: `LegacyComposer`.
@@ -122,7 +122,8 @@ class PostOperation:
             return f"{self.kind}:f32:{self.mask}"
         parameters = list(self.parameters)
         if self.scale != 1:
-            parameters = [*parameters, 0.0, 0.0][:2] + [self.scale]
+            alpha, beta, *_ = *parameters, 0.0, 0.0
+            parameters = [alpha, beta, self.scale]
         while parameters and parameters[-1] == 0:
             parameters.pop()
         return ":".join([self.kind, *(f"{parameter:g}" for parameter in parameters)])
@@ -132,9 +133,9 @@ class PostOperation:
 class Attributes:
     """oneDNN's attributes of one layer: what `Composer` returns.
 
-    ``weight_scale`` is on the accumulator, before the bias (None: the layer is not int8); ``dst_scale`` divides the
-    result; ``output_scale`` is that of oneDNN 2, on accumulator plus bias. ``weight_mask`` is the mask of a
-    per-channel weight scale. ``hazards`` name what the plugin's rules get wrong here.
+    ``weight_scale`` is on the accumulator, before the bias (None: the layer is not int8); ``dst_scale``
+    divides the result; ``output_scale`` is that of oneDNN 2, on accumulator plus bias. ``weight_mask`` is the
+    mask of a per-channel weight scale. ``hazards`` name what the plugin's rules get wrong here.
     """
 
     post_operations: tuple[PostOperation, ...]
@@ -162,7 +163,7 @@ class Attributes:
 
     @property
     def scales(self) -> tuple[str, ...]:
-        """``dst:0``, ``wei:mask``, ``out:mask``: the scales that are set, as oneDNN's verbose mode names them."""
+        """The scales that are set, as oneDNN's log names them: ``dst:0``, ``wei:mask``, ``out:mask``."""
         scales = ["dst:0"] if self.dst_scale != 1 else []
         for name, scale in (("wei", self.weight_scale), ("out", self.output_scale)):
             if scale is not None and (not per_tensor(scale) or scale[0] != 1):
@@ -181,9 +182,10 @@ class Attributes:
 class Composer:
     """The plugin's DnnlPostOpsComposer for oneDNN 3.
 
-    ``int8``: the layer multiplies integers. ``bias``: it has one. ``dequantization``: the scale that the plugin has
-    fused into the layer itself (a Multiply directly behind an int8 layer). ``store``: "u8", "i8" or None (float).
-    ``weight_mask`` and ``channel_mask`` are oneDNN's masks of a per-channel weight scale and of a binary.
+    ``int8``: the layer multiplies integers. ``bias``: it has one. ``dequantization``: the scale that the
+    plugin has fused into the layer itself (a Multiply directly behind an int8 layer). ``store``: "u8", "i8"
+    or None (float). ``weight_mask`` and ``channel_mask`` are oneDNN's masks of a per-channel weight scale and
+    of a binary.
     """
 
     def __init__(
@@ -255,7 +257,7 @@ class Composer:
             self.hazards.append(
                 Reason(
                     "clip_apart_from_range",
-                    f"{clip} becomes part of {parameters}, with which it has no number in common, and turns around",
+                    f"{clip} becomes one with the range of {parameters}, which holds no number of it",
                 )
             )
 
@@ -335,7 +337,7 @@ class Composer:
                 self.hazards.append(
                     Reason(
                         "negative_scale_after_relu",
-                        f"the scale {lowest} behind {kind} is moved in front of it, where it turns the sign around",
+                        f"the scale {lowest} behind {kind} moves in front of it and turns the sign around",
                     )
                 )
 
@@ -403,13 +405,16 @@ class LegacyComposer(Composer):
 
 
 def simplified(
-    parameters: FakeQuantize, store: str | None = None, residual: bool = False, front: Sequence[Operation] = ()
+    parameters: FakeQuantize,
+    store: str | None = None,
+    residual: bool = False,
+    front: Sequence[Operation] = (),
 ) -> tuple[Operation, ...]:
     """The FakeQuantize as basic operations, simplified by those rules of `simplify` that the plugin has.
 
-    ``store``: what the layer stores, if the FakeQuantize is its last operation. ``residual``: it is the first one, with
-    a sum and another FakeQuantize behind it, so its rounding is dropped. ``front``: a per-channel multiply or add, then a
-    clip, that stand in front of the FakeQuantize and become part of it.
+    ``store``: what the layer stores, if the FakeQuantize is its last operation. ``residual``: it is the first
+    one, with a sum and another FakeQuantize behind it, so its rounding is dropped. ``front``: a per-channel
+    multiply or add, then a clip, that stand in front of the FakeQuantize and become part of it.
     """
     crop, *scaling = decompose(parameters)
     front = list(front)

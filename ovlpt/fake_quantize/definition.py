@@ -26,11 +26,13 @@ def fake_quantize(
     output_high: ArrayLike,
     levels: int,
 ) -> np.ndarray:
-    """Quantize ``x`` to ``levels`` steps of [input_low, input_high] and map them to [output_low, output_high].
+    """Quantize ``x`` to ``levels`` steps of [input_low, input_high] and map them to [output_low,
+    output_high].
 
-    All arguments broadcast against each other by numpy's rules; the result is a new float32 array of the broadcast
-    shape, bit for bit that of OpenVINO's reference kernel for f32, whatever the order of the bounds. NaN stays NaN.
-    Other floating types are converted to float32 first, as the plugins do with f16 and bf16 models.
+    All arguments broadcast against each other by numpy's rules; the result is a new float32 array of the
+    broadcast shape, bit for bit that of OpenVINO's reference kernel for f32, whatever the order of the
+    bounds. NaN stays NaN. Other floating types are converted to float32 first, as the plugins do with f16 and
+    bf16 models.
 
     Source: OpenVINO operation specification, FakeQuantize-1.
     """
@@ -47,10 +49,12 @@ def fake_quantize(
 def check_parameters(
     input_low: ArrayLike, input_high: ArrayLike, output_low: ArrayLike, output_high: ArrayLike, levels: int
 ) -> None:
-    """Raise `InputError` unless a quantizer can be made of these: finite bounds, levels >= 2, input_low < input_high.
+    """Raise `InputError` unless a quantizer can be made of these: finite bounds, levels >= 2, input_low <
+    input_high.
 
-    OpenVINO accepts all of it: with levels 0 or 1 it divides by zero, and where input_low >= input_high its reference
-    kernel and its CPU plugin return different numbers. output_low > output_high is legal and a falling ramp.
+    OpenVINO accepts all of it: with levels 0 or 1 it divides by zero, and where input_low >= input_high its
+    reference kernel and its CPU plugin return different numbers. output_low > output_high is legal and a
+    falling ramp.
     """
     if int(levels) != levels or levels < 2:
         raise InputError(f"FakeQuantize has levels = {levels}; give a whole number of at least 2")
@@ -67,7 +71,7 @@ def check_parameters(
 
 
 def _in_blocks(evaluate, steps: np.float32, result: np.ndarray, operands: tuple[np.ndarray, ...]) -> None:
-    """Halve along the first long axis until a block is small; blocks of a contiguous array stay contiguous."""
+    """Halve along the first long axis until a block is small; contiguous arrays stay contiguous."""
     if result.size <= _BLOCK:
         evaluate(steps, result, *operands)
         return

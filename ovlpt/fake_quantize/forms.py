@@ -5,9 +5,10 @@
     U8 form    q = clamp(round(x / Si + Zi),       0,      L - 1)         y = (q - Zo) * So
     I8 form    q = clamp(round(x / Si + Zi - L/2), -L/2, L/2 - 1)         y = (q + L/2 - Zo) * So
 
-The U8 form is FakeQuantize itself, exactly in the reals, for il < ih. The I8 form moves L/2 through the rounding, which
-keeps ties only if L/2 is even: L must be divisible by 4 (2, 6 and 255 give other values at ties, or no integer at all).
-x -> q is traditional quantization only if Zi is an integer, q -> y traditional dequantization only if Zo is.
+The U8 form is FakeQuantize itself, exactly in the reals, for il < ih. The I8 form moves L/2 through the
+rounding, which keeps ties only if L/2 is even: L must be divisible by 4 (2, 6 and 255 give other values at
+ties, or no integer at all). x -> q is traditional quantization only if Zi is an integer, q -> y traditional
+dequantization only if Zo is.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class FakeQuantize:
-    """The parameters of a FakeQuantize with input_low < input_high: float32 (or rational) vectors of length 1 or C.
+    """The parameters of a FakeQuantize with input_low < input_high: float32 (or rational) vectors of length 1
+    or C.
 
     Raises `InputError` where `check_parameters` does, and where the vectors' lengths disagree.
     """
@@ -82,7 +84,7 @@ class FakeQuantize:
         return self.input_low, self.input_high, self.output_low, self.output_high
 
     def __call__(self, x: ArrayLike, axis: int = -1) -> np.ndarray:
-        """The definition, for an ``x`` with its channels on ``axis``; in rationals if the bounds are rationals."""
+        """The definition, for an ``x`` with its channels on ``axis``; in rationals if the bounds are."""
         x = np.moveaxis(np.asarray(x), axis, -1)
         if self.input_low.dtype != object:
             return np.moveaxis(fake_quantize(x, *self.bounds, self.levels), -1, axis)
@@ -165,7 +167,7 @@ def _half(levels: int, precision: str) -> int:
     reject_unless(
         levels % 4 == 0,
         "levels_not_divisible_by_4",
-        f"{levels} levels are not divisible by 4, and moving levels / 2 through the rounding keeps ties only if it is even",
+        f"{levels} levels are not divisible by 4, and ties move with levels / 2 only if that is even",
     )
     return levels // 2
 
@@ -173,9 +175,9 @@ def _half(levels: int, precision: str) -> int:
 def zero_point(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray | None:
     """``-low * (levels - 1) / (high - low)`` if that is an integer in every channel, else None.
 
-    Each bound is only known to half a float32 unit, which moves the quotient by up to
-    (levels - 1) * |low * high| / (high - low)² * 2⁻²³; four times that is tolerated, for bounds that were computed in a
-    few float32 steps, but never more than 1/16. Rational bounds are taken as they are.
+    Each bound is only known to half a float32 unit, which moves the quotient by up to (levels - 1) * |low *
+    high| / (high - low)² * 2⁻²³; four times that is tolerated, for bounds that were computed in a few float32
+    steps, but never more than 1/16. Rational bounds are taken as they are.
     """
     if low.dtype == object:
         exact = -low * (levels - 1) / (high - low)
@@ -194,8 +196,8 @@ def zero_point(low: np.ndarray, high: np.ndarray, levels: int) -> np.ndarray | N
 class Adjusted:
     """A range with an integer zero point.
 
-    ``moved`` is the farthest an end moved; ``error`` the farthest a value of the old range can now lie from its
-    quantized value (half a new step, or what is cut off). Both are in units of the range.
+    ``moved`` is the farthest an end moved; ``error`` the farthest a value of the old range can now lie from
+    its quantized value (half a new step, or what is cut off). Both are in units of the range.
     """
 
     low: np.ndarray
@@ -208,10 +210,11 @@ class Adjusted:
 def adjust(low: ArrayLike, high: ArrayLike, levels: int, *, cover: bool = False) -> Adjusted:
     """The nearest range with an integer zero point in 0 … levels - 1.
 
-    A range that does not hold 0 is first extended to it. Then, by default, the range keeps its step and shifts to the
-    nearest zero point: no end can move less, and none moves by more than half a step. With ``cover=True`` nothing is
-    cut off: the range grows by as little as possible; for ``low == -high`` and even levels that pushes ``low`` to
-    ``-high / (1 - 2 / levels)`` with the zero point levels / 2. Raises `InputError` as `check_parameters` does.
+    A range that does not hold 0 is first extended to it. Then, by default, the range keeps its step and
+    shifts to the nearest zero point: no end can move less, and none moves by more than half a step. With
+    ``cover=True`` nothing is cut off: the range grows by as little as possible; for ``low == -high`` and even
+    levels that pushes ``low`` to ``-high / (1 - 2 / levels)`` with the zero point levels / 2. Raises
+    `InputError` as `check_parameters` does.
     """
     check_parameters(low, high, low, high, levels)
     old_low, old_high = floats(values(low)), floats(values(high))
@@ -260,7 +263,7 @@ def quantize_only(parameters: FakeQuantize, precision: str) -> QuantizeOnly:
     reject_unless(
         parameters.levels == 256,
         "levels_not_256",
-        f"{parameters.levels} levels do not fill the range of {precision}, so its store does not clamp for them",
+        f"{parameters.levels} levels do not fill the range of {precision}, so its store does not clamp",
     )
     zero = parameters.input_zero_point
     reject_unless(

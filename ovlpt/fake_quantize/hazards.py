@@ -1,8 +1,8 @@
 """Where the CPU plugin's chain of post-operations does not compute what the model says.
 
-    relu(x) * s != relu(x * s)                        s < 0: the plugin moves s into an int8 layer's scale all the same
-    FakeQuantize(clip(x, l, h)) != one clip           the range and [l, h] apart: the plugin's one clip turns around
-    round(x) + s != round(x + s)                      s odd and x at a tie: round(0.5) + 1 = 1, round(1.5) = 2
+relu(x) * s != relu(x * s)                    s < 0: the plugin moves s into an int8 layer's scale all the same
+FakeQuantize(clip(x, l, h)) != one clip       its range and [l, h] apart: the plugin's one clip turns around
+round(x) + s != round(x + s)                  s odd and x a tie: round(0.5) + 1 = 1, round(1.5) = 2
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def hazards(steps: Iterable[Step], **layer) -> tuple[Reason, ...]:
 def negative_scale_after_relu(steps: Iterable[Step], **layer) -> Reason | None:
     """A negative scale that the plugin moves in front of a relu or prelu, into the scale of an int8 layer.
 
-    It happens where the relu is the first post-operation of an int8 layer without bias, unless the scale is per
-    tensor and the last operation: then it becomes the destination's scale, which is right.
+    It happens where the relu is the first post-operation of an int8 layer without bias, unless the scale is
+    per tensor and the last operation: then it becomes the destination's scale, which is right.
     """
     return _found("negative_scale_after_relu", steps, layer)
 
@@ -45,7 +45,7 @@ def _found(code: str, steps: Iterable[Step], layer: dict) -> Reason | None:
 
 
 def odd_shift_across_round(steps: Iterable[Step]) -> Reason | None:
-    """An odd integer shift behind a round, which the plugin moves in front of it: off by one level at exact ties."""
+    """An odd integer shift behind a round: the plugin moves it in front, one level off at exact ties."""
     operations: list[Operation] = []
     for step in steps:
         operations.extend(decompose(step) if isinstance(step, FakeQuantize) else (step,))
@@ -58,6 +58,6 @@ def odd_shift_across_round(steps: Iterable[Step]) -> Reason | None:
         if rewrite.exactness is Exactness.APPROXIMATE:
             return Reason(
                 "odd_shift_across_round",
-                f"an odd shift moves through {operation} at place {at + 1}, where a tie comes out one level off",
+                f"an odd shift moves through the {operation} at place {at + 1}: ties come out one level off",
             )
     return None

@@ -4,18 +4,19 @@
     per_tensor              equal values in every channel are one value
     nearly_per_tensor       so are shifts before a round that differ by less than 5e-5
     shift_through_round     clip(round(x), l, h) + s = clip(round(x + s), l + s, h + s)             s an even integer
-    futile_clip             saturate(round(clip(round(x), l, h))) = saturate(round(x))    [l, h] holds the stored type
-    combined_scale          clip(round(x * a + b), l, h) * c + d ~ clip(x * ac + (bc + d), lc + d, hc + d)  before a sum
-    small_shift             clip(x + s, l, h) ~ clip(x, l, h)                                    |s| < 1e-5 * (h - l)
+    futile_clip             store(clip(round(x), l, h)) = store(x)                      [l, h] holds the stored range
+    combined_scale          clip(round(x), l, h) * c + d ~ clip(x * c + d, l * c + d, h * c + d)         before a sum
+    small_shift             clip(x + s, l, h) ~ clip(x, l, h)                                  |s| < 1e-5 * (h - l)
     merge                   (x * a + b) * c = x * ac + bc
     merge_clips             clip(clip(x, l, h), m, k) = clip(x, max(l, m), min(h, k))      where the intervals meet
-    multiply_before_relu    relu(x) * s = relu(x * s)                                                         s >= 0
-    multiply_before_sum     (x + k * summand) * s = x * s + ks * summand                                s per tensor
+    multiply_before_relu    relu(x) * s = relu(x * s)                                                       s >= 0
+    multiply_before_sum     (x + k * summand) * s = x * s + ks * summand                              s per tensor
     identity                x * 1 = x,  x + 0 = x
-    multiply_into_eltwise   (k * f(x)) * s = (ks) * f(x)                        s per tensor; oneDNN 2 only (legacy)
+    multiply_into_eltwise   (k * f(x)) * s = ks * f(x)                              s per tensor, oneDNN 2 (legacy)
 
-A rule takes a chain and returns a `Rewrite` of the first place where it holds, with its exactness; or it raises
-`Rejected` with the reason. Exactness is meant for finite numbers that do not overflow, and takes -0 as 0.
+A rule takes a chain and returns a `Rewrite` of the first place where it holds, with its exactness; or it
+raises `Rejected` with the reason. Exactness is meant for finite numbers that do not overflow, and takes -0 as
+0.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Exactness(StrEnum):
 class Rewrite:
     """One rule applied to one place.
 
-    ``bound`` is the farthest (per channel, or one number) that a result of ``after`` can lie from that of ``before``
-    in the reals: 0 unless the rule is approximate.
+    ``bound`` is the farthest (per channel, or one number) that a result of ``after`` can lie from that of
+    ``before`` in the reals: 0 unless the rule is approximate.
     """
 
     rule: str
@@ -81,7 +82,7 @@ class Rule:
 
 
 def _match(chain: Chain, at: int, *kinds: type | tuple[type]) -> tuple[list[Operation | None], int]:
-    """The operations from ``at`` on that are of these kinds (None for an absent ``(kind,)``), and where they end."""
+    """The operations of these kinds from ``at`` on, None for an absent ``(kind,)``, and where they end."""
     found: list[Operation | None] = []
     for kind in kinds:
         if at < len(chain) and isinstance(chain.operations[at], kind):
@@ -99,7 +100,7 @@ def _clip_between(low: np.ndarray, high: np.ndarray) -> Clip:
 
 
 def _clip_after_round(chain: Chain, at: int) -> Rewrite:
-    """Every operation that the clip passes is monotone, in float32 as in the reals, so its ends go the same way."""
+    """What the clip passes is monotone, in float32 as in the reals, so its ends go the same way."""
     (clip,), start = _match(chain, at, Clip)
     stop = start
     while stop < len(chain) and isinstance(chain.operations[stop], Multiply | Add):
@@ -153,7 +154,7 @@ def _nearly_per_tensor(chain: Chain, at: int) -> Rewrite:
 
 
 def _shift_through_round(chain: Chain, at: int) -> Rewrite:
-    """Only an even shift keeps ties even: round(0.5) + 1 = 1, round(1.5) = 2. An odd one is off by one at ties."""
+    """An even shift keeps ties even; an odd one is off by one there: round(0.5) + 1 = 1, round(1.5) = 2."""
     (_, clip, multiply, add), stop = _match(chain, at, Round, (Clip,), (Multiply,), Add)
     reject_unless(
         multiply is None or np.all(multiply.scale == 1),
@@ -193,7 +194,7 @@ def _futile_clip(chain: Chain, at: int) -> Rewrite:
 
 
 def _combined_scale(chain: Chain, at: int) -> Rewrite:
-    """The rounding before a residual sum only adds quantization noise; the FakeQuantize behind the sum rounds again."""
+    """The rounding before a residual sum only adds noise: what is behind the sum rounds again."""
     (*_, clip, multiply, add, _), stop = _match(chain, at, Round, (Clip,), (Multiply,), (Add,), Sum)
     reject_unless(
         chain.store or any(isinstance(operation, Round) for operation in chain.operations[stop:]),
@@ -319,7 +320,7 @@ RULES = (
     multiply_before_sum,
     futile_clip,
 )
-"""In the order in which `simplify` tries them. `multiply_into_eltwise` is left out: oneDNN 3 has no such scale."""
+"""In the order of trial. `multiply_into_eltwise` is left out: oneDNN 3 has no such scale."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,8 @@
 """Numbers of the algebra: one per tensor or one per channel, float32 or exact rationals.
 
-Every formula of this package is written once. On float32 arrays it computes what a kernel computes, rounding after
-every operation; on object arrays of `fractions.Fraction` it computes the identity itself, so that a rule can be shown
-to be exact in the reals and not merely close.
+Every formula of this package is written once. On float32 arrays it computes what a kernel computes, rounding
+after every operation; on object arrays of `fractions.Fraction` it computes the identity itself, so that a
+rule can be shown to be exact in the reals and not merely close.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _to_fraction = np.frompyfunc(lambda number: Fraction(float(number)), 1, 1)
 
 
 def values(numbers: ArrayLike | Iterable[Fraction]) -> np.ndarray:
-    """A vector of length 1 (per tensor) or C (per channel), float32 unless ``numbers`` are `Fraction` objects."""
+    """A vector of length 1 (per tensor) or C (per channel), float32 unless it holds `Fraction` objects."""
     vector = np.asarray(numbers).reshape(-1)
     return vector if vector.dtype == object else vector.astype(np.float32)
 

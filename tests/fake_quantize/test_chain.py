@@ -65,7 +65,17 @@ def test_rational_chains_do_not_round():
 
 def test_text():
     chain = Chain(
-        [Relu(), Multiply([0.5, 0.25]), Add(3), Round(), Clip(0, 255), Relu([0.1, 0.2]), Sum(), Eltwise("swish", 1)], "u8"
+        [
+            Relu(),
+            Multiply([0.5, 0.25]),
+            Add(3),
+            Round(),
+            Clip(0, 255),
+            Relu([0.1, 0.2]),
+            Sum(),
+            Eltwise("swish", 1),
+        ],
+        "u8",
     )
     assert str(chain) == (
         "relu · multiply([0.5 … 0.25]) · add(3) · round · clip(0, 255) · prelu([0.1 … 0.2]) · sum(1) · swish(x, 1)"
@@ -78,7 +88,7 @@ def test_text():
 def test_decompose_is_fake_quantize_in_the_reals(levels):
     rng = np.random.default_rng(levels)
     low, ol = rng.uniform(-5, 0, (2, 3))
-    quantizer = FakeQuantize(low, low + 3, ol, ol + [1, 2, -4], levels).rational()
+    quantizer = FakeQuantize(low, low + 3, ol, ol + np.array([1, 2, -4]), levels).rational()
     steps = np.array([Fraction(int(n), 2) for n in rng.integers(-3, 2 * levels + 3, 40)], object)[:, None]
     x = quantizer.input_low + steps * quantizer.input_scale
     assert np.all(Chain(decompose(quantizer)).run(x) == quantizer(x))

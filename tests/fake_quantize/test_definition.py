@@ -22,7 +22,8 @@ def reference(x, bounds, levels, dtype=np.float32):
 
 
 def assert_same_bits(actual, expected):
-    assert actual.dtype == expected.dtype and actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
     both_nan = np.isnan(actual) & np.isnan(expected)
     bits = f"u{actual.dtype.itemsize}"
     different = (actual.view(bits) != expected.view(bits)) & ~both_nan
@@ -50,12 +51,19 @@ BOUNDS = {
     "any order": lambda rng, levels, draw: [draw(), draw(), draw(), draw()],
     "same output": lambda rng, levels, draw: [low := draw() - 9, high := draw(), low, high],
     "integers": lambda rng, levels, draw: [np.float32(v) for v in (0, levels - 1, 0, levels - 1)],
-    "exact ties": lambda rng, levels, draw: [np.float32(v) for v in (-(2**-4), (levels - 1) / 8 - 2**-4, -1, 3)],
+    "exact ties": lambda rng, levels, draw: [
+        np.float32(v) for v in (-(2**-4), (levels - 1) / 8 - 2**-4, -1, 3)
+    ],
     "one point": lambda rng, levels, draw: [low := draw(), low, draw(), draw()],
     "constant output": lambda rng, levels, draw: [draw() - 9, draw(), low := draw(), low],
     "negative zeros": lambda rng, levels, draw: [np.float32(-0.0), draw() + 9, np.float32(-0.0), -draw() - 9],
     "rising to -0": lambda rng, levels, draw: [draw() - 9, draw() + 9, draw() - 9, np.float32(-0.0)],
-    "huge": lambda rng, levels, draw: [np.float32(-3e38), np.float32(3e38), np.float32(-3e38), np.float32(3e38)],
+    "huge": lambda rng, levels, draw: [
+        np.float32(-3e38),
+        np.float32(3e38),
+        np.float32(-3e38),
+        np.float32(3e38),
+    ],
 }
 
 

@@ -97,7 +97,7 @@ def test_zero_points(low, high, levels, expected):
 
 
 def test_a_zero_point_is_recognized_in_float32():
-    """il = -1.0078740157480315 * ih gives 128 only up to float32: exactly 128 in about three of four cases."""
+    """-1.0078740157480315 * ih gives 128 up to float32 only: exactly in about three of four cases."""
     high = np.random.default_rng(0).uniform(0.1, 10, 2000).astype(np.float32)
     low = (high * np.float32(-1 / (1 - 2 / 256))).astype(np.float32)
     quantizer = FakeQuantize(low, high, low, high, 256)
@@ -129,7 +129,8 @@ def test_adjusted_ranges_have_integer_zero_points_near_by(levels, cover):
     assert np.all((found >= 0) & (found <= levels - 1))
     step = (high - low) / (levels - 1)
     if cover:
-        assert np.all(adjusted.low <= low + 1e-6) and np.all(adjusted.high >= high - 1e-6)
+        assert np.all(adjusted.low <= low + 1e-6)
+        assert np.all(adjusted.high >= high - 1e-6)
     else:
         assert np.all(adjusted.moved <= step / 2 + 1e-6)
     ends = np.maximum(np.abs(adjusted.low - low), np.abs(adjusted.high - high))
@@ -146,7 +147,9 @@ def test_no_other_zero_point_covers_with_less():
     step = (adjusted.high - adjusted.low).astype(np.float64) / 15
     for zero in range(16):
         with np.errstate(divide="ignore"):
-            assert np.all(np.maximum(-low / np.float64(zero), high / np.float64(15 - zero)) >= step * (1 - 1e-6))
+            assert np.all(
+                np.maximum(-low / np.float64(zero), high / np.float64(15 - zero)) >= step * (1 - 1e-6)
+            )
 
 
 def test_adjust_extends_a_range_without_zero():
