@@ -1,18 +1,18 @@
 """Rules that make a chain of basic operations shorter, and what each of them costs.
 
-    clip_after_round        round(clip(x, l, h) * a + b) = clip(round(x * a + b), round(l * a + b), round(h * a + b))
+    clip_after_round        r(clip(x, l, h)) = clip(r(x), r(l), r(h)) for r(x) = round(x * a + b)          a != 0
     per_tensor              equal values in every channel are one value
     nearly_per_tensor       so are shifts before a round that differ by less than 5e-5
-    shift_through_round     clip(round(x), l, h) + s = clip(round(x + s), l + s, h + s)             s an even integer
-    futile_clip             store(clip(round(x), l, h)) = store(x)                      [l, h] holds the stored range
-    combined_scale          clip(round(x), l, h) * c + d ~ clip(x * c + d, l * c + d, h * c + d)         before a sum
-    small_shift             clip(x + s, l, h) ~ clip(x, l, h)                                  |s| < 1e-5 * (h - l)
+    shift_through_round     clip(round(x), l, h) + s = clip(round(x + s), l + s, h + s)      s an even integer
+    futile_clip             store(clip(round(x), l, h)) = store(x)               [l, h] holds the stored range
+    combined_scale          clip(round(x), l, h) * c + d ~ clip(x * c + d, l * c + d, h * c + d)  before a sum
+    small_shift             clip(x + s, l, h) ~ clip(x, l, h)                             |s| < 1e-5 * (h - l)
     merge                   (x * a + b) * c = x * ac + bc
-    merge_clips             clip(clip(x, l, h), m, k) = clip(x, max(l, m), min(h, k))      where the intervals meet
-    multiply_before_relu    relu(x) * s = relu(x * s)                                                       s >= 0
-    multiply_before_sum     (x + k * summand) * s = x * s + ks * summand                              s per tensor
+    merge_clips             clip(clip(x, l, h), m, k) = clip(x, max(l, m), min(h, k))       the intervals meet
+    multiply_before_relu    relu(x) * s = relu(x * s)                                                   s >= 0
+    multiply_before_sum     (x + k * summand) * s = x * s + ks * summand                          s per tensor
     identity                x * 1 = x,  x + 0 = x
-    multiply_into_eltwise   (k * f(x)) * s = ks * f(x)                              s per tensor, oneDNN 2 (legacy)
+    multiply_into_eltwise   (k * f(x)) * s = ks * f(x)                         s per tensor, oneDNN 2 (legacy)
 
 A rule takes a chain and returns a `Rewrite` of the first place where it holds, with its exactness; or it
 raises `Rejected` with the reason. Exactness is meant for finite numbers that do not overflow, and takes -0 as

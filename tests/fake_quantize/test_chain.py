@@ -78,8 +78,8 @@ def test_text():
         "u8",
     )
     assert str(chain) == (
-        "relu · multiply([0.5 … 0.25]) · add(3) · round · clip(0, 255) · prelu([0.1 … 0.2]) · sum(1) · swish(x, 1)"
-        " · store u8"
+        "relu · multiply([0.5 … 0.25]) · add(3) · round · clip(0, 255) · prelu([0.1 … 0.2])"
+        " · sum(1) · swish(x, 1) · store u8"
     )
     assert str(Chain([])) == "nothing"
 

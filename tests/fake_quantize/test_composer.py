@@ -25,7 +25,8 @@ TODAY = [
     ([Multiply([3, 4]), Relu()], FLOAT, "attr-post-ops:binary_mul:f32:2+eltwise_relu"),
     ([Relu(), Multiply([3, 4])], INT8, "attr-scales:wei:1 attr-post-ops:eltwise_relu"),
     ([Relu([1, 2]), Multiply([3, 4])], INT8, "attr-scales:wei:1 attr-post-ops:binary_prelu:f32:2"),
-    ([Relu(), Multiply(3), Relu()], BIAS, "attr-scales:wei:0 attr-post-ops:eltwise_relu+eltwise_linear:3+eltwise_relu"),
+    ([Relu(), Multiply(3), Relu()], BIAS,
+     "attr-scales:wei:0 attr-post-ops:eltwise_relu+eltwise_linear:3+eltwise_relu"),
     ([Eltwise("tanh"), Multiply(3)], INT8, "attr-scales:dst:0 attr-post-ops:eltwise_tanh"),
     ([Eltwise("tanh"), Multiply(3)], FLOAT, "attr-post-ops:eltwise_tanh+eltwise_linear:3"),
     ([Sum(), Multiply(0.5), Relu()], INT8, "attr-scales:wei:0 attr-post-ops:sum:0.5+eltwise_relu"),
@@ -91,7 +92,7 @@ def test_attributes_compute_what_was_asked_for(composer, steps, layer):
     composed = attributes.chain(bias).run(x, summand)
     residual = steps[:1] == [U8] and len(steps) == 3
     assert np.mean(np.abs(composed - asked) > 1e-4 * np.maximum(1, np.abs(asked))) < (1 if residual else 2e-3)
-    # without its first rounding the residual chain may lie half a level of the first FakeQuantize off, ten levels a unit
+    # without its first rounding the residual chain may lie half a step of 0.1 off, before a scale of 10
     assert np.max(np.abs(composed - asked)) <= (6 if residual else 1)
 
 
