@@ -234,15 +234,12 @@ class Composer:
             if not isinstance(step, FakeQuantize):
                 groups.append((step,))
                 continue
-            behind = [type(later) for later in steps[at + 1 :]]
-            residual = not groups and Sum in behind and FakeQuantize in behind
-            front: list[Operation] = []
-            if groups and isinstance(groups[-1][0], Clip):
-                front.insert(0, *groups.pop())
-            if groups and isinstance(groups[-1][0], Multiply | Add) and not groups[-1][0].per_tensor:
-                front.insert(0, *groups.pop())
+            front = _front(steps[:at])
+            del groups[len(groups) - len(front) :]
             if front and isinstance(front[-1], Clip):
                 self._note_clips_apart(front[-1], step)
+            behind = [type(later) for later in steps[at + 1 :]]
+            residual = not groups and Sum in behind and FakeQuantize in behind
             own: list[tuple[Operation, ...]] = []
             for operation in simplified(step, None if behind else self.store, residual, front):
                 if isinstance(operation, Add) and own and isinstance(own[-1][-1], Multiply):
@@ -404,6 +401,17 @@ class LegacyComposer(Composer):
             self._multiply_here(scale)
 
 
+def _front(steps: Sequence[Step]) -> list[Operation]:
+    """The last of ``steps`` that become part of a FakeQuantize: a per-channel scaling, then a clip."""
+    front: list[Operation] = []
+    for kind in (Clip, Multiply | Add):
+        last = steps[-1] if steps else None
+        if isinstance(last, kind) and (kind is Clip or not last.per_tensor):
+            front.insert(0, last)
+            steps = steps[:-1]
+    return front
+
+
 def simplified(
     parameters: FakeQuantize,
     store: str | None = None,
@@ -417,12 +425,11 @@ def simplified(
     multiply or add, then a clip, that stand in front of the FakeQuantize and become part of it.
     """
     crop, *scaling = decompose(parameters)
-    front = list(front)
-    if front and isinstance(front[-1], Clip):
-        clip = front.pop()
+    scale = [operation for operation in front if not isinstance(operation, Clip)]
+    for clip in front[len(scale) :]:
         # the plugin does not ask whether the two have a number in common
         crop = Clip(np.maximum(clip.low, crop.low), np.minimum(clip.high, crop.high))
-    chain = Chain((*front, crop, *scaling))
+    chain = Chain((*scale, crop, *scaling))
     for rule in (clip_after_round, merge, merge, nearly_per_tensor):
         chain = _where_it_holds(rule, chain)
     if residual:

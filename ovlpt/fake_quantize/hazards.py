@@ -1,6 +1,6 @@
 """Where the CPU plugin's chain of post-operations does not compute what the model says.
 
-relu(x) * s != relu(x * s)                    s < 0: the plugin moves s into an int8 layer's scale nevertheless
+relu(x) * s != relu(x * s)                   s < 0: the plugin moves s into an int8 layer's scale anyway
 FakeQuantize(clip(x, l, h)) != one clip      its range and [l, h] apart: the plugin's one clip turns around
 round(x) + s != round(x + s)                 s odd and x a tie: round(0.5) + 1 = 1, round(1.5) = 2
 """

@@ -1,6 +1,6 @@
 """Rules that make a chain of basic operations shorter, and what each of them costs.
 
-    clip_after_round        r(clip(x, l, h)) = clip(r(x), r(l), r(h)) for r(x) = round(x * a + b)          a != 0
+    clip_after_round        r(clip(x, l, h)) = clip(r(x), r(l), r(h)) for r(x) = round(x * a + b)       a != 0
     per_tensor              equal values in every channel are one value
     nearly_per_tensor       so are shifts before a round that differ by less than 5e-5
     shift_through_round     clip(round(x), l, h) + s = clip(round(x + s), l + s, h + s)      s an even integer

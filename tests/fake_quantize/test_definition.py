@@ -13,7 +13,8 @@ opset = getattr(ov, "opset13", None) or importlib.import_module("openvino.runtim
 
 
 def reference(x, bounds, levels, dtype=np.float32):
-    operands = [np.asarray(v, dtype) for v in (x, *bounds)]
+    # the kernel of 2024.6 reads bounds of different shapes wrongly
+    operands = [np.asarray(x, dtype), *(np.array(v, dtype) for v in np.broadcast_arrays(*bounds))]
     kind = ov.Type(np.dtype(dtype))
     node = opset.fake_quantize(*(opset.parameter(list(v.shape), kind) for v in operands), levels)
     result = ov.Tensor(kind, node.output(0).get_shape())
