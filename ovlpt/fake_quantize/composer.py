@@ -1,6 +1,6 @@
 """From what follows a layer to oneDNN's scales and post-operations, as the CPU plugin composes them.
 
-oneDNN 3 (OpenVINO 2023.1 and later) computes
+oneDNN 3, of OpenVINO 2024.6 as of 2026.4, computes
 
     dst = store(post_operations(accumulator * weight_scale + bias) / dst_scale)
 
@@ -185,7 +185,9 @@ class Composer:
     ``int8``: the layer multiplies integers. ``bias``: it has one. ``dequantization``: the scale that the
     plugin has fused into the layer itself (a Multiply directly behind an int8 layer). ``store``: "u8", "i8"
     or None (float). ``weight_mask`` and ``channel_mask`` are oneDNN's masks of a per-channel weight scale and
-    of a binary.
+    of a binary: 1 and 2 for convolution, deconvolution (also with its bias fused) and inner product, 3 and 2
+    for group convolution. A group convolution that is not depthwise has the plugin's own
+    ``depthwise_scale_shift`` in place of a binary, which is not predicted.
     """
 
     def __init__(
