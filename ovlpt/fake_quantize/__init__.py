@@ -1,5 +1,25 @@
-"""The algebra of FakeQuantize (numpy, no graph)."""
+"""The algebra of FakeQuantize and of a layer's post-operations (numpy, no graph).
 
-from ovlpt.fake_quantize.definition import fake_quantize
+definition  what FakeQuantize computes
+forms       its scales, zero points, U8 and I8 forms; when an integer store does its work
+chain       basic operations behind a layer: run them, read them
+simplify    rules that shorten a chain, each with its exactness and its refusals
+composer    from basic operations to oneDNN's scales and post-operations, as the CPU plugin does it
+hazards     where that is not what the model says
+"""
 
-__all__ = ["fake_quantize"]
+from ovlpt.fake_quantize.chain import Chain, decompose
+from ovlpt.fake_quantize.composer import predict
+from ovlpt.fake_quantize.definition import check_parameters, fake_quantize
+from ovlpt.fake_quantize.forms import FakeQuantize, adjust, quantize_only
+
+__all__ = [
+    "Chain",
+    "FakeQuantize",
+    "adjust",
+    "check_parameters",
+    "decompose",
+    "fake_quantize",
+    "predict",
+    "quantize_only",
+]
