@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.accumulation import sliding_windows
-from ovlpt.reference.affine import quantize
+from ovlpt.reference.affine import dequantize, quantize
 from ovlpt.reference.methods import TFLITE, cell, resolve
 from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.rounding import multiply_add, round_half_away
@@ -36,8 +36,7 @@ def average_pool(
 
     Source: TFLite AVERAGE_POOL_2D (all its kernel sets alike), ONNX Runtime QLinearAveragePool and
     QLinearGlobalAveragePool, Caffe2 Int8AveragePool, PyTorch avg_pool2d.
-    ONNX Runtime sums dequantized u8 windows in an order of its SIMD code: 61 of 26 456 outputs differ there by one, on
-    ties only; i8 windows and global pools agree.
+    ONNX Runtime sums the dequantized window row by row in float32; its global pool sums integers, see `mean`.
     Raises `InputError` where TFLite or PyTorch is asked to change the quantization (they cannot: see `mean`), where
     TFLite is asked to count padding, or for a method that has no such operator.
     """
@@ -48,13 +47,20 @@ def average_pool(
     if pool is _pool_truncated and not exclude_pad:
         raise InputError("TFLite's AveragePool does not count padding: set exclude_pad.")
     arguments = (kernel, strides, pads_begin, pads_end)
+    if pool is _pool_ordered:
+        windows = sliding_windows(dequantize(x, input, "onnx"), *arguments)
+        total = sum(windows[(..., *tap)] for tap in np.ndindex(*kernel))
+        return _pool_ordered(total, _count(x, arguments, exclude_pad), input, output)
     axes = tuple(range(x.ndim, x.ndim + len(kernel)))
     total = sliding_windows(input.centered(x), *arguments).sum(axis=axes)
-    if exclude_pad:
-        inside = sliding_windows(np.ones((1, 1, *x.shape[2:]), np.int64), *arguments).sum(axis=axes)
-    else:
-        inside = np.int64(prod(kernel))
-    return pool(total, inside, input, output)
+    return pool(total, _count(x, arguments, exclude_pad), input, output)
+
+
+def _count(x: np.ndarray, arguments: tuple, exclude_pad: bool) -> np.ndarray:
+    if not exclude_pad:
+        return np.asarray(prod(arguments[0]), np.int64)
+    inside = sliding_windows(np.ones((1, 1, *x.shape[2:]), np.int64), *arguments)
+    return inside.sum(axis=tuple(range(x.ndim, inside.ndim)))
 
 
 def mean(x: ArrayLike, input: Quantization, output: Quantization, *, method: str = "tflite") -> np.ndarray:
@@ -66,7 +72,7 @@ def mean(x: ArrayLike, input: Quantization, output: Quantization, *, method: str
     """
     x = np.asarray(x)
     name = resolve(method)
-    if name not in TFLITE:
+    if name not in MEAN:
         return average_pool(x, input, output, x.shape[2:], method=name)
     total = x.astype(np.int64).sum(axis=tuple(range(2, x.ndim)), keepdims=True)
     return MEAN[name](total, prod(x.shape[2:]), input, output)
@@ -97,10 +103,10 @@ def _pool_truncated(total: np.ndarray, count: np.ndarray, input: Quantization, o
     return output.store(np.sign(nearest) * (np.abs(nearest) // count))
 
 
-def _pool_float(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
-    """rint(f32(sum) * f32(input_scale / (output_scale * count))) + zero_point"""
-    scale = input.scale / (output.scale * np.asarray(count, np.float32))
-    return output.store(np.rint(total.astype(np.float32) * scale) + output.zero_point)
+def _pool_ordered(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+    """rint(f32 sum in order / count / output_scale + zero_point)"""
+    real = total / count.astype(np.float32)
+    return output.store(np.rint(real / output.scale + output.zero_point.astype(np.float32)))
 
 
 def _pool_24_bits(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
@@ -153,6 +159,13 @@ def _mean_folded(offset):
     return kernel
 
 
+def _mean_global(total: np.ndarray, count: int, input: Quantization, output: Quantization) -> np.ndarray:
+    """rint(f32(sum) * f32(input / (output * count))) + zero_point"""
+    scale = input.scale / (output.scale * np.float32(count))
+    centered = (total - input.zero_point * count).astype(np.float32)
+    return output.store(np.rint(centered * scale) + output.zero_point)
+
+
 def _mean_float(total: np.ndarray, count: int, input: Quantization, output: Quantization) -> np.ndarray:
     """rint(f32(sum) * f32(f32(input / output) / count)) + zero_point"""
     scale = input.scale / output.scale / np.float32(count)
@@ -162,7 +175,7 @@ def _mean_float(total: np.ndarray, count: int, input: Quantization, output: Quan
 
 AVERAGE_POOL = {
     **dict.fromkeys(TFLITE, _pool_truncated),
-    "onnx": _pool_float,
+    "onnx": _pool_ordered,
     "caffe2": _pool_24_bits,
     "openvino": _pool_dequantized,
     "torch-qnnpack": _pool_real,
@@ -173,4 +186,5 @@ MEAN = {
     "tflite-optimized": _mean_folded(round_half_away),
     "tflite-2.5": _mean_folded(np.trunc),
     "tflite-xnnpack": _mean_float,
+    "onnx": _mean_global,
 }

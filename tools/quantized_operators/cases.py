@@ -16,6 +16,8 @@ from ovlpt.reference import Quantization
 
 F32 = np.float32
 EXPONENTS = (2, 0, -1, -3, -6, -10, -14, -18, -22)
+# Caffe2 wants multipliers below 1; PyTorch takes the bias in float, exact only for small ones
+SKIPPED = {"caffe2": (2, 0), "torch": (-14, -18, -22)}
 
 
 @dataclass(eq=False)
@@ -78,7 +80,7 @@ class Generator:
                     for positions in (49, 1):
                         if positions == 1 and (kind in ("depthwise", "deconvolution") or self.family != "tflite"):
                             continue
-                        if self.family == "caffe2" and exponent in (0, 2):
+                        if exponent in SKIPPED.get(self.family, ()):
                             continue
                         yield self.weighted_case(kind, x, w, granularity, exponent, repeat, positions)
 

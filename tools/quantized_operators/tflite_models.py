@@ -37,7 +37,9 @@ class Model:
             parameters = schema.QuantizationParametersT()
             parameters.scale = np.atleast_1d(quantization.scale).tolist()
             zero_points = np.broadcast_to(quantization.zero_point, len(parameters.scale))
-            parameters.zeroPoint, parameters.quantizedDimension = zero_points.tolist(), axis
+            parameters.zeroPoint = zero_points.tolist()
+            # XNNPACK refuses another dimension than 0 where there is one scale
+            parameters.quantizedDimension = axis if quantization.per_channel else 0
             tensor.quantization = parameters
         self.tensors.append(tensor)
         return len(self.tensors) - 1
@@ -115,7 +117,7 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
                 options = options_of("DepthwiseConv2D", padding=VALID, depthMultiplier=1, **strides, **dilation)
                 return finish(CODE.DEPTHWISE_CONV_2D, options, 3 if signed else 1, (weights, bias))
             options = options_of("Conv2D", padding=VALID, **strides, **dilation)
-            return finish(CODE.CONV_2D, options, 6 if "groups" in o else 3 if signed else 1, (weights, bias))
+            return finish(CODE.CONV_2D, options, 5 if "groups" in o else 3 if signed else 1, (weights, bias))
         case "Quantize":
             return finish(CODE.QUANTIZE, None, 1)
         case "Requantize":
