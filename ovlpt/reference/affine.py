@@ -114,8 +114,8 @@ def _check_precision(operator: str, method: str, quantization: Quantization) -> 
         raise InputError(
             f"{operator} with the method {method} has no {quantization.precision}: use {' or '.join(allowed)}."
         )
-    if quantization.per_channel and method == "caffe2":
-        raise InputError(f"Caffe2 has no per-channel {operator}: use one scale per tensor.")
+    if quantization.per_channel and method in ("caffe2", "tflite-2.5"):
+        raise InputError(f"{operator} with the method {method} has no scale per channel: use one per tensor.")
 
 
 PRECISIONS = {"tflite": ("u8", "i8", "i16"), "onnx": ("u8", "i8", "i16"), "caffe2": ("u8",)}

@@ -63,7 +63,7 @@ def resize_bilinear(
     """Bilinear resize of [N, C, H, W] to [N, C, *size]; the quantization is kept.
 
     Source: TFLite RESIZE_BILINEAR. For i8 it is integer arithmetic, not ``~`` as SNPS-Caffe has it (5 599 of 26 376
-    outputs differ). The optimized u8 kernel sums in another order: 7 of 26 376 outputs differ, by one.
+    outputs differ). The u8 kernels of the reference and the optimized set sum in different orders.
     Raises `InputError` for a method that has no such operator.
     """
     x = np.asarray(x)
@@ -83,16 +83,25 @@ def _store_away(x: np.ndarray, input: Quantization, output: Quantization) -> np.
 
 def _resize_reference(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
     """u8: ~ of the integers, trunc(v + 0.5); i8: 10-bit coordinates, ties away"""
-    return (_resize_float if x.dtype == np.uint8 else _resize_10_bits)(x, size, align, half)
+    if x.dtype != np.uint8:
+        return _resize_10_bits(x, size, align, half)
+    corner, dy, dz = _float_corners(x, size, align, half)
+    value = corner[0][0] * (1 - dy) * (1 - dz) + corner[1][0] * dy * (1 - dz)
+    return np.trunc(value + corner[0][1] * (1 - dy) * dz + corner[1][1] * dy * dz + F32(0.5))
 
 
-def _resize_float(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
+def _resize_optimized(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
+    """u8: ~ of the integers with the weights multiplied first, trunc(v + 0.5); i8: 10-bit coordinates, ties away"""
+    if x.dtype != np.uint8:
+        return _resize_10_bits(x, size, align, half)
+    corner, dy, dz = _float_corners(x, size, align, half)
+    value = corner[0][0] * ((1 - dy) * (1 - dz)) + corner[0][1] * ((1 - dy) * dz)
+    return np.trunc(value + corner[1][0] * (dy * (1 - dz)) + corner[1][1] * (dy * dz) + F32(0.5))
+
+
+def _float_corners(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> tuple:
     (y, y0, y1), (z, z0, z1) = (_float_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
-    dy, dz = (y - y0.astype(F32))[:, None], z - z0.astype(F32)
-    corner = _corners(x.astype(F32), y0, y1, z0, z1)
-    value = corner[0][0] * (1 - dy) * (1 - dz)
-    value = value + corner[1][0] * dy * (1 - dz) + corner[0][1] * (1 - dy) * dz + corner[1][1] * dy * dz
-    return np.trunc(value + F32(0.5))
+    return _corners(x.astype(F32), y0, y1, z0, z1), (y - y0.astype(F32))[:, None], z - z0.astype(F32)
 
 
 def _resize_10_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
@@ -146,4 +155,8 @@ def _clamped_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[n
 
 
 CONCAT = {**dict.fromkeys(TFLITE, _store_away), "onnx": _store_even, "caffe2": _store_even}
-RESIZE_BILINEAR = {**dict.fromkeys(TFLITE, _resize_reference), "tflite-xnnpack": _resize_11_bits}
+RESIZE_BILINEAR = {
+    "tflite-reference": _resize_reference,
+    **dict.fromkeys(("tflite-optimized", "tflite-2.5"), _resize_optimized),
+    "tflite-xnnpack": _resize_11_bits,
+}

@@ -2,83 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ovlpt.reference.accumulation import convolution_accumulator, matrix_accumulator, transposed_accumulator
-from ovlpt.reference.methods import METHODS, TFLITE, cell, resolve
+from ovlpt.reference.methods import METHODS, cell, resolve
 from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.requantization import RULES
 from ovlpt.reference.rounding import multiply_add
 from ovlpt.trace import InputError
 
-# (kind, weight precision, granularity) → rule. "single" is a matrix product with one column, which the optimized kernels
-# give to a matrix-vector kernel with a rounding of its own. Grouped convolutions go to the reference kernels.
+KINDS = ("normal", "grouped", "depthwise", "transposed", "inner")
+
+
+def _rules(rule: str, precision: str, granularities: str, kinds: Sequence[str] = KINDS) -> dict:
+    return {(kind, precision, granularity): rule for kind in kinds for granularity in granularities.split()}
+
+
+# (kind, weight precision, granularity) → rule. "single" kinds are matrix products with one column, which TensorFlow 2.5
+# gives to a matrix-vector kernel of its own rounding; "many groups" are more than 100.
 _REFERENCE = {
-    ("normal", "u8", "tensor"): "F2", ("normal", "i8", "tensor"): "D2", ("normal", "i8", "channel"): "D2",
-    ("grouped", "u8", "tensor"): "F2", ("grouped", "i8", "tensor"): "D2", ("grouped", "i8", "channel"): "D2",
-    ("depthwise", "u8", "tensor"): "F2", ("depthwise", "i8", "tensor"): "D2", ("depthwise", "i8", "channel"): "D2",
-    ("transposed", "u8", "tensor"): "F2", ("transposed", "i8", "tensor"): "D2", ("transposed", "i8", "channel"): "D2",
-    ("inner", "u8", "tensor"): "R", ("inner", "i8", "tensor"): "R", ("inner", "i8", "channel"): "R",
-}  # fmt: skip
+    **_rules("F2", "u8", "tensor"),
+    **_rules("D2", "i8", "tensor channel"),
+    **_rules("R", "u8", "tensor", ["inner"]),
+    **_rules("R", "i8", "tensor channel", ["inner"]),
+}
 _OPTIMIZED = {
-    **_REFERENCE,
-    ("normal", "u8", "tensor"): "F2u", ("normal", "i8", "tensor"): "D2u", ("normal", "i8", "channel"): "D2u",
-    ("single", "u8", "tensor"): "F2u", ("single", "i8", "tensor"): "D2u", ("single", "i8", "channel"): "D2u",
-    ("depthwise", "i8", "tensor"): "D2u", ("depthwise", "i8", "channel"): "D2u",
-    ("transposed", "i8", "tensor"): "D2u", ("transposed", "i8", "channel"): "D2u",
-    ("inner", "u8", "tensor"): "F2u", ("inner", "i8", "tensor"): "F2u", ("inner", "i8", "channel"): "D2u",
-}  # fmt: skip
+    **_rules("F2u", "u8", "tensor"),
+    **_rules("D2u", "i8", "tensor channel"),
+    **_rules("F2u", "i8", "tensor", ["inner"]),
+    # left to the reference kernels
+    **_rules("F2", "u8", "tensor", ["depthwise", "grouped"]),
+    **_rules("D2", "i8", "tensor channel", ["grouped"]),
+}
 _TENSORFLOW_2_5 = {
-    **{key: rule for key, rule in _OPTIMIZED.items() if key != ("inner", "i8", "channel")},
-    ("normal", "u8", "tensor"): "F2", ("normal", "i8", "tensor"): "D1", ("normal", "i8", "channel"): "D1",
-    ("inner", "u8", "tensor"): "F2", ("inner", "i8", "tensor"): "F1",
-    ("inner single", "u8", "tensor"): "F2u", ("inner single", "i8", "tensor"): "F2u",
-}  # fmt: skip
-
-
-def _every(rule: str, *precisions: str, granularities: Sequence[str] = ("tensor", "channel"), **kinds: str) -> Mapping:
-    rules = {"normal": rule, "grouped": rule, "depthwise": rule, "transposed": rule, "inner": rule, **kinds}
-    return {(kind, p, g): name for kind, name in rules.items() if name for p in precisions for g in granularities}
-
+    **_rules("F2", "u8", "tensor", ["normal", "depthwise", "inner"]),
+    **_rules("F2u", "u8", "tensor", ["transposed", "single normal", "single inner"]),
+    **_rules("D1", "i8", "tensor channel", ["normal"]),
+    **_rules("D2u", "i8", "tensor channel", ["depthwise", "transposed", "single normal"]),
+    **_rules("F1", "i8", "tensor", ["inner"]),
+    **_rules("F2u", "i8", "tensor", ["single inner"]),
+}
+_DIRECT = ("normal", "grouped", "depthwise", "inner")
+_SYMMETRIC = {name: _rules("FF", "i8", "tensor channel", _DIRECT) for name in ("torch-qnnpack", "torch-fbgemm")}
 
 WEIGHTED = {
     "tflite-reference": _REFERENCE,
     "tflite-optimized": _OPTIMIZED,
     "tflite-2.5": _TENSORFLOW_2_5,
-    "tflite-xnnpack": {
-        **_REFERENCE,
-        **_every("FF", "i8"),
-        **_every("FF", "u8", granularities=("tensor",), depthwise=""),
+    "tflite-xnnpack": {**_rules("FF", "u8", "tensor"), **_rules("FF", "i8", "tensor channel")},
+    "onnx": {**_rules("FF", "u8", "tensor channel", _DIRECT), **_rules("FF", "i8", "tensor channel", _DIRECT)},
+    "caffe2": _rules("FF2", "u8", "tensor"),
+    "openvino": {**_rules("FQ", "u8", "tensor channel"), **_rules("FQ", "i8", "tensor channel")},
+    **_SYMMETRIC,
+    "torch-x86": {
+        **_rules("FFz", "i8", "tensor channel", _DIRECT),
+        **_rules("FF", "i8", "tensor channel", ["inner", "many groups"]),
     },
-    "onnx": _every("FF", "u8", "i8", transposed=""),
-    "caffe2": _every("FF2", "u8", granularities=("tensor",)),
-    "openvino": _every("FQ", "u8", "i8"),
-    "torch-qnnpack": _every("FF", "i8", transposed=""),
-    "torch-fbgemm": _every("FF", "i8", transposed=""),
-    "torch-x86": _every("FFz", "i8", inner="FF", depthwise="FF", transposed=""),
-    "torch-onednn": _every("FFz", "i8", transposed=""),
+    "torch-onednn": _rules("FFz", "i8", "tensor channel", _DIRECT),
 }
 
 
 def weighted_rule(
-    method: str, kind: str, precision: str, per_channel: bool, *, single: bool = False, depth: int = 8, rows: int = 4
+    method: str, kind: str, precision: str, per_channel: bool, *, single: bool = False, groups: int = 1
 ) -> str:
     """The name of the rule (see `requantization`) by which a framework requantizes.
 
     ``kind``: "normal", "grouped", "depthwise", "transposed" or "inner"; ``precision`` of the weights; ``single``: one
-    output position; ``depth``: input channels times kernel size, ``rows``: output channels (the matrix-vector kernel
-    wants enough of both).
+    output position, at least 8 weights for each of at least 4 output channels.
 
     Raises `InputError` where the framework has no such operator or precision.
     """
     rules = cell(kind, WEIGHTED, method)
     granularity = "channel" if per_channel else "tensor"
-    if single and depth >= 8 and rows >= 4:
-        special = {"normal": "single", "inner": "inner single"}.get(kind)
-        if (special, precision, granularity) in rules:
+    for special, holds in ((f"single {kind}", single), ("many groups", groups > 100)):
+        if holds and (special, precision, granularity) in rules:
             return rules[special, precision, granularity]
     if (kind, precision, granularity) not in rules:
         operator = {"inner": "inner product", "transposed": "deconvolution"}.get(kind, f"{kind} convolution")
@@ -120,11 +120,10 @@ def convolution(
     )  # fmt: skip
     channels = x.shape[1]
     kind = "normal" if groups == 1 else "depthwise" if groups == channels else "grouped"
-    single = accumulator[:, 0].size == 1
+    single = accumulator[:, 0].size == 1 and w[0].size >= 8 and len(w) >= 4
     rule = weighted_rule(
-        method, kind, w_quantization.precision, w_quantization.per_channel,
-        single=single, depth=w[0].size, rows=w.shape[0],
-    )  # fmt: skip
+        method, kind, w_quantization.precision, w_quantization.per_channel, single=single, groups=groups
+    )
     return _requantized(rule, accumulator, x_quantization, w_quantization, bias, output)
 
 
@@ -182,10 +181,8 @@ def inner_product(
     centered = x_quantization.centered(x)
     largest = int(np.abs(centered).max(initial=0))
     accumulator = matrix_accumulator(_centered_weights(w, w_quantization), centered.T, largest).T
-    rule = weighted_rule(
-        method, "inner", w_quantization.precision, w_quantization.per_channel,
-        single=len(x) == 1, depth=x.shape[1], rows=len(w),
-    )  # fmt: skip
+    single = len(x) == 1 and x.shape[1] >= 8 and len(w) >= 4
+    rule = weighted_rule(method, "inner", w_quantization.precision, w_quantization.per_channel, single=single)
     return _requantized(rule, accumulator, x_quantization, w_quantization, bias, output)
 
 

@@ -16,8 +16,10 @@ from ovlpt.reference import Quantization
 
 F32 = np.float32
 EXPONENTS = (2, 0, -1, -3, -6, -10, -14, -18, -22)
-# Caffe2 wants multipliers below 1; PyTorch takes the bias in float, exact only for small ones
-SKIPPED = {"caffe2": (2, 0), "torch": (-14, -18, -22)}
+# Caffe2 wants multipliers below 1
+SKIPPED = {"caffe2": (2, 0), "torch": (-10, -14, -18, -22), "openvino": (-10, -14, -18, -22)}
+# these take the bias as a float: short scales and small biases make it exact
+FLOAT_BIAS = ("torch", "openvino")
 
 
 @dataclass(eq=False)
@@ -57,7 +59,8 @@ class Generator:
     # numbers
 
     def scale(self, low: float = 0.005, high: float = 0.2) -> np.float32:
-        return F32(self.rng.uniform(low, high))
+        value = self.rng.uniform(low, high)
+        return F32(short(value, 11) if self.family == "openvino" else value)
 
     def quantization(self, precision: str, repeat: int, scale: float | None = None) -> Quantization:
         """Zero points: the least integer, the greatest, then random ones."""
@@ -92,9 +95,14 @@ class Generator:
         scales = outputs if granularity == "channel" else 1
         if exponent == "ties":
             x, output = Quantization(0.5, x.zero_point, xp), Quantization(1, output.zero_point, xp)
-            weight_scale = 2.0 ** -rng.integers(1, 15, scales)
+            weight_scale = 2.0 ** -rng.integers(1, 15 if self.family not in FLOAT_BIAS else 8, scales)
         else:
-            weight_scale = rng.uniform(0.5, 1, scales) * 2.0**exponent * output.scale / x.scale
+            weight_scale = rng.uniform(0.5, 1, scales) * 2.0**exponent
+            if self.family not in FLOAT_BIAS:
+                weight_scale = weight_scale * output.scale / x.scale
+        if self.family in FLOAT_BIAS:
+            x = Quantization(2.0 ** -rng.integers(2, 8), x.zero_point, xp)
+            weight_scale = short(weight_scale * output.scale / x.scale, 7) if exponent != "ties" else weight_scale
         weight_scale = weight_scale.astype(F32)
         zero = int(rng.integers(90, 160)) if wp == "u8" else 0
         w = Quantization(weight_scale if scales > 1 else weight_scale[0], zero, wp, 0)
@@ -311,6 +319,12 @@ OPERATORS = {
     "torch": ("eltwise_sum", "average_pool", "max_pool"),
     "openvino": ("eltwise_sum", "average_pool"),
 }  # fmt: skip
+
+
+def short(value: np.ndarray, bits: int) -> np.ndarray:
+    """The values with a significand of so many bits."""
+    fraction, exponent = np.frexp(value)
+    return np.ldexp(np.rint(fraction * 2.0**bits), exponent - bits)
 
 
 def same_pads(side: int, kernel: int, stride: int) -> dict[str, list[int]]:
