@@ -186,20 +186,29 @@ def inner_product(
     return _requantized(rule, accumulator, x_quantization, w_quantization, bias, output)
 
 
-def fake_quantized(real: ArrayLike, scale: ArrayLike, output: Quantization, method: str = "openvino") -> np.ndarray:
-    """FQ: OpenVINO's CPU plugin stores ``real`` float32 values, of scale ``scale``, as integers of ``output``.
+def fake_quantized(
+    real: ArrayLike, scale: ArrayLike, output: Quantization, *, method: str = "openvino"
+) -> np.ndarray:
+    """FQ: ``real * scale`` through the FakeQuantize of ``output``, as OpenVINO's CPU plugin computes it.
 
-    ``rint(clip(fma(real, a, b), low, high))`` with float32 ``a = steps / (high' - low')``, ``b = low - low' * a``, where
-    ``low' = f32(f32((low - zero_point) * output_scale) / scale)`` and high' alike are the FakeQuantize's interval in
-    units of ``scale``. Source: the plugin's fused post-operations (int8 convolution → FakeQuantize).
+    ``real``: float32, ``scale``: float32 that broadcasts against it (the dequantization that LPT moves into the
+    FakeQuantize), per tensor or per channel. With ``low'``, ``high'`` the ends of ``output``'s interval divided by
+    ``scale``, ``a = steps / (high' - low')`` and ``b = low - low' * steps / (high' - low')`` (of the first channel; zero
+    where it is below 1e-5 of the range), all in float32: ``rint(fma(real, a, b))`` per tensor, ``rint(f32(real * a) + b)``
+    per channel, saturated.
+
+    Source: the plugin's fused post-operations of an int8 convolution, its snippets alike.
+    Raises `InputError` for another method.
     """
     cell("FakeQuantize", {"openvino": None}, method)
-    scale, f32 = np.asarray(scale, np.float32), np.float32
-    ends = [f32(end - output.zero_point) * output.scale / scale for end in (output.low, output.high)]
-    width = ends[1] - ends[0]
-    steps = f32(output.high - output.low)
-    shift = -ends[0] * steps / width
-    return output.store(np.rint(multiply_add(real, steps / width, shift)) + output.low)
+    real, scale, steps = np.asarray(real, np.float32), np.asarray(scale, np.float32), np.float32(255)
+    ends = [np.float32(end - output.zero_point) * output.scale for end in (output.low, output.high)]
+    low, high = (end / scale for end in ends)
+    factor = steps / (high - low)
+    shift = np.ravel(-low * steps / (high - low))[0] + np.float32(output.low)
+    if abs(shift) < np.float32(1e-5) * steps:
+        shift = np.float32(0)
+    return output.store(np.rint(multiply_add(real, factor, shift) if scale.size == 1 else real * factor + shift))
 
 
 def _requantized(
@@ -214,8 +223,10 @@ def _requantized(
     weight_scale = w.scale.reshape(shape) if w.per_channel else w.scale
     addend = np.int64(0) if bias is None else np.asarray(bias, np.int64).reshape(shape)
     if rule == "FQ":
-        real = accumulator.astype(np.float32) + addend.astype(np.float32)
-        return fake_quantized(real, x.scale * weight_scale, output)
+        scale, real = x.scale * weight_scale, accumulator.astype(np.float32)
+        if bias is None:
+            return fake_quantized(real, scale, output)
+        return fake_quantized(real * scale + (addend * scale.astype(np.float64)).astype(np.float32), 1, output)
     return RULES[rule](accumulator + addend, x.scale, weight_scale, output)
 
 

@@ -50,7 +50,10 @@ class Generator:
 
     def __iter__(self) -> Iterator[Case]:
         yield from self.weighted()
-        yield from self.quantize()
+        for index in range(12 if self.large else 4):
+            yield from self.geometry(index)
+        if self.family != "openvino":
+            yield from self.quantize()
         for name in OPERATORS[self.family]:
             for precision in self.precisions:
                 for repeat in range(8 if self.large else 2):
@@ -92,6 +95,9 @@ class Generator:
     ) -> Case:
         rng, outputs = self.rng, (256 if self.large else 24) * (4 if positions == 1 else 1)
         x, output = self.quantization(xp, repeat), self.quantization(xp, (repeat + 1) % 3)
+        if self.family == "openvino" and xp == "i8":
+            # the plugin stores signed tensors only where the interval is symmetric
+            x, output = Quantization(x.scale, 0, xp), Quantization(output.scale, 0, xp)
         scales = outputs if granularity == "channel" else 1
         if exponent == "ties":
             x, output = Quantization(0.5, x.zero_point, xp), Quantization(1, output.zero_point, xp)
@@ -118,6 +124,39 @@ class Generator:
         operator = {"deconvolution": "Deconvolution", "inner": "InnerProduct"}.get(kind, "Convolution")
         name = f"{kind} {xp}{wp} per {granularity} 2^{exponent} {repeat}{' single' if positions == 1 else ''}"
         return self.case(operator, name, arrays, {"x": x, "w": w, "output": output}, **options)
+
+    def geometry(self, index: int) -> Iterator[Case]:
+        """Random images through strides, pads and dilations, with a small bias or none."""
+        wp = {"onnx": "i8", "torch": "i8", "openvino": "i8"}.get(self.family, self.precisions[index % 2 - 1])
+        xp = wp if self.family == "tflite" else self.precisions[index // 2 % len(self.precisions)]
+        x, output = self.quantization(xp, index % 4), self.quantization(xp, 2, self.scale() * 8)
+        if self.family == "openvino" and xp == "i8":
+            x, output = Quantization(x.scale, 0, xp), Quantization(output.scale, 0, xp)
+        zero = int(self.rng.integers(90, 160)) if wp == "u8" else 0
+        channels = 16 if self.large else 4
+        for kind in ("normal", "depthwise", "deconvolution"):
+            if kind == "deconvolution" and self.family not in ("tflite", "caffe2"):
+                continue
+            per_channel = wp == "i8" and index % 3 > 0
+            scale = short(self.rng.uniform(0.005, 0.02, channels if per_channel else 1), 8).astype(F32)
+            axis = 1 if kind == "deconvolution" else 0
+            w = Quantization(scale if per_channel else scale[0], zero, wp, axis)
+            shape = (channels, 1, 3, 3) if kind == "depthwise" else (channels, channels, 3, 3)
+            arrays = {"x": self.integers(x, 1, channels, 13, 13) if self.large else self.integers(x, 1, channels, 7, 7)}
+            arrays["w"] = self.weights(w, *shape)
+            if index % 2 or self.family not in ("onnx", "openvino"):
+                arrays["bias"] = self.rng.integers(-1000, 1000, channels).astype(np.int32)
+            stride, dilation = 1 + index % 2, 1 + (index % 4 == 2 and self.family != "caffe2")
+            options = {"strides": [stride] * 2}
+            if kind == "deconvolution":
+                operator = "Deconvolution"
+            else:
+                operator = "Convolution"
+                options |= {"pads_begin": [dilation] * 2, "pads_end": [dilation] * 2}
+                options |= {"dilations": [dilation] * 2} if dilation > 1 else {}
+                options |= {"groups": channels} if kind == "depthwise" else {}
+            name = f"{kind} {xp}{wp} per {'channel' if per_channel else 'tensor'} geometry {index}"
+            yield self.case(operator, name, arrays, {"x": x, "w": w, "output": output}, **options)
 
     def weights(self, w: Quantization, *shape: int) -> np.ndarray:
         low = max(w.low, -127)
@@ -301,7 +340,8 @@ def weighted_kinds(family: str) -> list[tuple[str, str, str, str]]:
             return [(kind, "u8", "u8", "tensor") for kind in (*kinds, "deconvolution") if kind != "grouped"]
         case "torch":
             return [(kind, "u8", "i8", g) for kind in kinds for g in both]
-    return [(kind, "u8", "i8", g) for kind in ("normal", "pointwise", "depthwise", "inner") for g in both]
+    kinds = ("normal", "pointwise", "depthwise", "inner")
+    return [(kind, x, "i8", g) for kind in kinds for x in ("u8", "i8") for g in both]
 
 
 OPERATORS = {

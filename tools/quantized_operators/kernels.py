@@ -15,7 +15,7 @@ def compute(case: Case, method: str) -> np.ndarray:
         case "Convolution" | "Deconvolution" | "InnerProduct":
             names = {"Convolution": "convolution", "Deconvolution": "deconvolution", "InnerProduct": "inner_product"}
             function = getattr(reference, names[case.operator])
-            return function(a["x"], q["x"], a["w"], q["w"], a["bias"], q["output"], **options)
+            return function(a["x"], q["x"], a["w"], q["w"], a.get("bias"), q["output"], **options)
         case "Quantize":
             return reference.quantize(a["x"], q["output"], **options)
         case "Dequantize":

@@ -41,10 +41,12 @@ def _model(case: Case) -> bytes:
     out = parameters("y", q["output"]) if "output" in q else []
     match case.operator:
         case "Convolution":
-            window = {"strides": o["strides"]} if "strides" in o else {}
-            constants |= {name: case.arrays[name] for name in ("w", "bias")}
-            group = o.get("groups", 1)
-            nodes = [node("QLinearConv", *quantized["x"], *quantized["w"], *out, "bias", group=group, **window)]
+            window = {name: o[name] for name in ("strides", "dilations") if name in o} | {"group": o.get("groups", 1)}
+            if "pads_begin" in o:
+                window["pads"] = [*o["pads_begin"], *o["pads_end"]]
+            constants |= {name: case.arrays[name] for name in ("w", "bias") if name in case.arrays}
+            bias = ["bias"] if "bias" in constants else []
+            nodes = [node("QLinearConv", *quantized["x"], *quantized["w"], *out, *bias, **window)]
         case "InnerProduct":
             constants |= {"w": np.ascontiguousarray(case.arrays["w"].T), "bias": case.arrays["bias"]}
             nodes = [node("QGemm", *quantized["x"], *quantized["w"], "bias", *out, domain=CONTRIB, alpha=1.0)]

@@ -43,7 +43,7 @@ def run(operator, options, z):
         result = {"Y_scale": float(z["output.scale"]), "Y_zero_point": int(z["output.zero_point"])}
     layout = {"order": "NHWC"}
     outputs = ["Y"]
-    window = dict(layout, kernel=options.get("kernel", [1])[0], stride=options.get("strides", [1])[0])
+    window = dict(layout, kernel=options.get("kernel", [1])[0], stride=options.get("strides", [1])[0], pad=options.get("pads_begin", [0])[0])
     if operator in ("Convolution", "Deconvolution", "InnerProduct"):
         fill("bias", z["bias"], np.float32(z["x.scale"] * z["w.scale"]), 0)
         window["kernel"] = int(z["w"].shape[-1])

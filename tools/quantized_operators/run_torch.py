@@ -30,7 +30,8 @@ def run(operator, options, z):
             y = ops.linear(put("x"), ops.linear_prepack(put("w"), bias), *out)
         else:
             stride, groups = options.get("strides", [1, 1]), options.get("groups", 1)
-            y = ops.conv2d(put("x"), ops.conv2d_prepack(put("w"), bias, stride, [0, 0], [1, 1], groups), *out)
+            pads, dilation = options.get("pads_begin", [0, 0]), options.get("dilations", [1, 1])
+            y = ops.conv2d(put("x"), ops.conv2d_prepack(put("w"), bias, stride, pads, dilation, groups), *out)
     elif operator == "Quantize":
         y = torch.quantize_per_tensor(torch.from_numpy(z["x"]), *out, torch.quint8)
     elif operator == "Dequantize":

@@ -112,11 +112,12 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
                 operands = [size, weights, inputs[0], bias]
                 options = options_of("TransposeConv", padding=VALID, **strides)
                 return model.serialize(CODE.TRANSPOSE_CONV, operands, output(), options, 3), [*arrays.values()]
-            dilation = {"dilationHFactor": 1, "dilationWFactor": 1}
+            dilation = dict(zip(("dilationHFactor", "dilationWFactor"), o.get("dilations", (1, 1)), strict=True))
+            padding = SAME if "pads_begin" in o else VALID
             if depthwise:
-                options = options_of("DepthwiseConv2D", padding=VALID, depthMultiplier=1, **strides, **dilation)
+                options = options_of("DepthwiseConv2D", padding=padding, depthMultiplier=1, **strides, **dilation)
                 return finish(CODE.DEPTHWISE_CONV_2D, options, 3 if signed else 1, (weights, bias))
-            options = options_of("Conv2D", padding=VALID, **strides, **dilation)
+            options = options_of("Conv2D", padding=padding, **strides, **dilation)
             return finish(CODE.CONV_2D, options, 5 if "groups" in o else 3 if signed else 1, (weights, bias))
         case "Quantize":
             return finish(CODE.QUANTIZE, None, 1)
