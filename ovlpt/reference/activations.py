@@ -51,9 +51,7 @@ def sigmoid(x: ArrayLike, input: Quantization, output: Quantization, *, method: 
     cell("Sigmoid", SIGMOID, name)
     if name != "onnx":
         _check_256("Sigmoid", output)
-    real = dequantize(x, input, "onnx")
-    with np.errstate(over="ignore"):
-        return SIGMOID[name](F32(1) / (F32(1) + np.exp(-real)), output)
+    return SIGMOID[name](F32(1) / (F32(1) + _exp(-dequantize(x, input, "onnx"))), output)
 
 
 def softmax(
@@ -133,7 +131,7 @@ def _store_even(y: np.ndarray, output: Quantization) -> np.ndarray:
 
 def _softmax_float(x: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """float table of exp(-scale * i), rounded away"""
-    table = np.exp(-input.scale * np.arange(256, dtype=F32)).astype(F32)
+    table = _exp(-input.scale * np.arange(256, dtype=F32))
     terms = table[x.max(axis=-1, keepdims=True).astype(np.int64) - x]
     # TFLite adds in order, which cumsum does too (sum would add in pairs)
     total = terms.cumsum(axis=-1, dtype=F32)[..., -1:]
@@ -153,6 +151,12 @@ def _softmax_integer(x: np.ndarray, input: Quantization, output: Quantization) -
     terms = table[x.max(axis=-1, keepdims=True).astype(np.int64) - x]
     total = terms.sum(axis=-1, keepdims=True)
     return output.store((terms * 256 + total // 2) // total + output.zero_point)
+
+
+def _exp(x: np.ndarray) -> np.ndarray:
+    """exp rounded once to float32, as a good libm has it; numpy's own float32 exp is off by an ulp here and there."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(x.astype(np.float64)).astype(F32)
 
 
 def _check_256(operator: str, output: Quantization) -> None:

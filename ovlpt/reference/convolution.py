@@ -170,9 +170,11 @@ def inner_product(
     *,
     method: str = "tflite",
 ) -> np.ndarray:
-    """Quantized inner product (FullyConnected, FC, QGemm): ``x`` [N, K], ``w`` [O, K], ``bias`` int32 [O] or None → [N, O].
+    """Quantized inner product (FullyConnected, FC, QGemm): ``x`` [N, K], ``w`` [O, K], ``bias`` int32 [O] or None.
 
-    Per-channel weights have ``axis`` 0. Source: rules as in `convolution`.
+    Per-channel weights have ``axis`` 0. Returns [N, O] of ``output``'s precision. Source: rules as in `convolution`.
+    OpenVINO multiplies accumulator and bias by the output's scale before it adds them; 1 of 8 000 outputs that sit on a
+    tie differs by one there.
     Raises `InputError` where the framework has no such operator, or shapes do not fit.
     """
     x, w = np.asarray(x), np.asarray(w)
@@ -226,7 +228,12 @@ def _requantized(
         scale, real = x.scale * weight_scale, accumulator.astype(np.float32)
         if bias is None:
             return fake_quantized(real, scale, output)
-        return fake_quantized(real * scale + (addend * scale.astype(np.float64)).astype(np.float32), 1, output)
+        constant = (addend * scale.astype(np.float64)).astype(np.float32)
+        if accumulator.ndim > 2:
+            return fake_quantized(real * scale + constant, 1, output)
+        factor = np.float32(1) / output.scale
+        total = real * (scale * factor) + (constant * factor + output.zero_point.astype(np.float32))
+        return output.store(np.rint(total))
     return RULES[rule](accumulator + addend, x.scale, weight_scale, output)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.affine import dequantize
 from ovlpt.reference.convolution import fake_quantized
-from ovlpt.reference.methods import TFLITE, cell
+from ovlpt.reference.methods import cell
 from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.rounding import multiply_add, round_half_even
+
+Shift = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Sum = Callable[[np.ndarray, Quantization, np.ndarray, Quantization, Quantization], np.ndarray]
 
 
 def eltwise_sum(
@@ -51,26 +56,30 @@ def bias_add(
     return kernel(x, x_quantization, column, bias_quantization, output)
 
 
-def _sum_three_multipliers(
-    a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
-) -> np.ndarray:
-    """three D2: both inputs << 20 to the scale 2 max, then 2 max / 2^20 to the output's"""
-    double = 2 * max(float(aq.scale), float(bq.scale))
-    terms = [
-        rq.two_steps(q.centered(x) << 20, *rq.quantize_multiplier(q.scale.astype(np.float64) / double))
-        for x, q in ((a, aq), (b, bq))
-    ]
-    last = rq.quantize_multiplier(double / (2.0**20 * float(output.scale)))
-    return output.store(rq.two_steps(terms[0] + terms[1], *last) + output.zero_point)
+def _sum_three_multipliers(shift: Shift) -> Sum:
+    def kernel(
+        a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
+    ) -> np.ndarray:
+        double, total = 2 * max(float(aq.scale), float(bq.scale)), 0
+        for x, q in ((a, aq), (b, bq)):
+            quantized, exponent = rq.quantize_multiplier(float(q.scale) / double)
+            high = rq.saturating_rounding_doubling_high_mul(q.centered(x) << 20, quantized)
+            total = total + shift(high, -exponent)
+        last = rq.quantize_multiplier(double / (2.0**20 * float(output.scale)))
+        return output.store(rq.two_steps(total, *last) + output.zero_point)
+
+    rounding = "" if shift is rq.rounding_divide_by_pot else ", the second step of the inputs cut off"
+    kernel.__doc__ = f"three D2: both inputs << 20 to the scale 2 max, then 2 max / 2^20 to the output's{rounding}"
+    return kernel
 
 
-def _sum_in_bits(bits: int, divide) -> object:
+def _sum_in_bits(bits: int, divide: Shift) -> Sum:
     def kernel(
         a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
     ) -> np.ndarray:
         ratios = aq.scale / output.scale, bq.scale / output.scale
         if bits == 20 and not all(2**-10 <= ratio < 2**8 for ratio in ratios):
-            return _sum_three_multipliers(a, aq, b, bq, output)
+            return ELTWISE_SUM["tflite-optimized"](a, aq, b, bq, output)
         shift = bits - (int(np.frexp(max(ratios))[1]) - 1)
         factors = [round_half_even(ratio * np.float32(2.0**shift)).astype(np.int64) for ratio in ratios]
         total = aq.centered(a) * factors[0] + bq.centered(b) * factors[1]
@@ -83,10 +92,10 @@ def _sum_in_bits(bits: int, divide) -> object:
 
 
 def _sum_fused(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
-    """rint(fma(b, rb, fma(a, ra, zero_point - (ra za + rb zb)))), ra = f32(a_scale / output_scale)"""
+    """rint(fma(b, rb, fma(a, ra, zero_point - fma(ra, za, rb * zb)))), ra = f32(a_scale / output_scale)"""
     ra, rb = aq.scale / output.scale, bq.scale / output.scale
     f32 = np.float32
-    start = f32(output.zero_point) - (ra * f32(aq.zero_point) + rb * f32(bq.zero_point))
+    start = f32(output.zero_point) - multiply_add(ra, aq.zero_point, rb * f32(bq.zero_point))
     return output.store(round_half_even(multiply_add(b, rb, multiply_add(a, ra, start))))
 
 
@@ -110,7 +119,8 @@ def _sum_fake_quantized(
 
 
 ELTWISE_SUM = {
-    **dict.fromkeys(TFLITE, _sum_three_multipliers),
+    "tflite-reference": _sum_three_multipliers(rq.rounding_divide_by_pot),
+    **dict.fromkeys(("tflite-optimized", "tflite-2.5"), _sum_three_multipliers(np.right_shift)),
     "tflite-xnnpack": _sum_in_bits(20, rq.rounding_shift_up),
     "onnx": _sum_fused,
     **dict.fromkeys(("caffe2", "torch-qnnpack"), _sum_in_bits(21, rq.rounding_divide_by_pot)),

@@ -47,6 +47,8 @@ class Generator:
         self.large = self.size == "large"
         self.precisions = {"caffe2": ("u8",), "torch": ("u8",), "openvino": ("u8", "i8")}.get(self.family, ("u8", "i8"))
         self.repeats = 3 if self.large else 1
+        # parameter sets of the operators that know only 256 inputs
+        self.sets = (64 if self.family == "caffe2" else 32) if self.large else 1
 
     def __iter__(self) -> Iterator[Case]:
         yield from self.weighted()
@@ -158,6 +160,12 @@ class Generator:
             name = f"{kind} {xp}{wp} per {'channel' if per_channel else 'tensor'} geometry {index}"
             yield self.case(operator, name, arrays, {"x": x, "w": w, "output": output}, **options)
 
+        if self.family == "openvino":
+            w = Quantization(w.scale, w.zero_point, wp, 0)
+            arrays = {"x": self.integers(x, 16, 48), "w": self.weights(w, channels, 48)}
+            name = f"inner {xp}{wp} per {'channel' if w.per_channel else 'tensor'} geometry {index}"
+            yield self.case("InnerProduct", name, arrays, {"x": x, "w": w, "output": output})
+
     def weights(self, w: Quantization, *shape: int) -> np.ndarray:
         low = max(w.low, -127)
         if self.family == "torch" or (self.family == "onnx" and w.precision == "i8"):
@@ -186,6 +194,10 @@ class Generator:
                 ties = np.concatenate([ties, self.rng.normal(size=count) * span / 2 * output.scale])
                 x = np.concatenate([ties, np.array([0.0, -0.0, 1e6, -1e6])]).astype(F32)
                 yield self.case("Quantize", f"{precision} {repeat}", {"x": x.reshape(1, 1, 1, -1)}, {"output": output})
+            for repeat in range((400 if precision != "i16" else 4) if self.large else 2):
+                output = self.quantization(precision if precision != "i16" else "i8", repeat)
+                if precision == "i16":
+                    output = Quantization(output.scale, 0, "i16")
                 q = np.arange(output.low, output.high + 1).astype(output.dtype)
                 q = q if precision != "i16" else q[:: 1 if self.large else 601]
                 yield self.case("Dequantize", f"{precision} {repeat}", {"x": q.reshape(1, 1, 1, -1)}, {"input": output})
@@ -195,12 +207,12 @@ class Generator:
                 x = (self.rng.integers(-140, 140, (1, 8, 40, 40)) + 0.5) * output.aligned(4)[0]
                 x = x if self.large else x[..., :6, :6]
                 yield self.case("Quantize", f"per channel {repeat}", {"x": x.astype(F32)}, {"output": output})
-                q = self.integers(output, 1, 8, 6, 6)
+                q = self.integers(output, 1, 8, *((60, 60) if self.large else (6, 6)))
                 yield self.case("Dequantize", f"per channel {repeat}", {"x": q}, {"input": output})
 
     def requantize(self, precision: str, repeat: int) -> Iterator[Case]:
         x = self.quantization(precision, repeat)
-        for index, ratio in enumerate((*self.rng.uniform(0.3, 3, 8 if self.large else 2), 0.5, 0.25, 300, 0.002)):
+        for index, ratio in enumerate((*self.rng.uniform(0.3, 3, max(self.sets, 2)), 0.5, 0.25, 300, 0.002)):
             output = self.quantization(precision, (repeat + index) % 4, x.scale / F32(ratio))
             arrays = {"x": np.arange(x.low, x.high + 1).astype(x.dtype).reshape(1, 1, 1, 256)}
             yield self.case("Requantize", f"{precision} {repeat} {index}", arrays, {"x": x, "output": output})
@@ -227,7 +239,7 @@ class Generator:
             x, bias, output = (
                 Quantization(s, q.zero_point, precision) for s, q in ((0.5, x), (0.25, bias), (1, output))
             )
-        side = 24 if self.large else 5
+        side = 40 if self.large else 5
         arrays = {"x": self.integers(x, 1, 16, side, side), "bias": self.integers(bias, 16)}
         yield self.case("BiasAdd", f"{precision} {repeat}", arrays, {"x": x, "bias": bias, "output": output})
 
@@ -245,7 +257,7 @@ class Generator:
             options |= {"pads_begin": [pads] * 2, "pads_end": [pads] * 2} if self.family == "onnx" else {}
         if self.family == "onnx":
             options["exclude_pad"] = bool(repeat // 2 % 2)
-        arrays = {"x": self.integers(x, 1, 16, side, side)}
+        arrays = {"x": self.integers(x, 1, 48 if self.large else 8, side, side)}
         yield self.case("AveragePool", f"{precision} {repeat}", arrays, {"x": x, "output": output}, **options)
 
     def mean(self, precision: str, repeat: int) -> Iterator[Case]:
@@ -256,7 +268,7 @@ class Generator:
         yield self.case("Mean", f"{precision} {repeat}", arrays, {"x": x, "output": output})
 
     def leaky_relu(self, precision: str, repeat: int) -> Iterator[Case]:
-        for index in range(8 if self.large else 1):
+        for index in range(self.sets):
             x = self.quantization(precision, (repeat + index) % 4)
             output = self.quantization(precision, (repeat + index + 1) % 4, x.scale * F32(self.rng.uniform(0.5, 2)))
             alpha = F32(self.rng.uniform(0.01, 0.5))
@@ -268,7 +280,7 @@ class Generator:
             yield self.case("LeakyReLU", name, arrays, {"x": x, "output": output}, alpha=float(alpha))
 
     def relu(self, precision: str, repeat: int) -> Iterator[Case]:
-        for index in range(8 if self.large else 2):
+        for index in range(max(self.sets, 2)):
             x = self.quantization(precision, (repeat + index) % 4)
             output = self.quantization(precision, (repeat + index + 1) % 4, x.scale * F32(self.rng.uniform(0.5, 2)))
             if index == 3:
@@ -280,7 +292,7 @@ class Generator:
             yield self.case("ReLU", f"{precision} {repeat} {index}", arrays, {"x": x, "output": output}, **options)
 
     def sigmoid(self, precision: str, repeat: int) -> Iterator[Case]:
-        for index in range(8 if self.large else 1):
+        for index in range(self.sets):
             x = self.quantization(precision, (repeat + index) % 4, self.scale(0.01, 0.2))
             output = Quantization(F32(1 / 256), x.low, precision)
             arrays = {"x": np.arange(x.low, x.high + 1).astype(x.dtype).reshape(1, 1, 1, 256)}
@@ -293,7 +305,7 @@ class Generator:
         yield self.case("Softmax", f"{precision} {repeat}", arrays, {"x": x, "output": output})
 
     def concat(self, precision: str, repeat: int) -> Iterator[Case]:
-        for index in range(8 if self.large else 1):
+        for index in range(self.sets):
             a, b = self.quantization(precision, (repeat + index) % 4), self.quantization(precision, 2)
             output = self.quantization(precision, (repeat + index + 2) % 4, max(a.scale, b.scale))
             if index % 3 == 0 or self.family == "caffe2" or (self.family == "tflite" and precision == "i8"):
@@ -315,13 +327,13 @@ class Generator:
 
     def max_pool(self, precision: str, repeat: int) -> Iterator[Case]:
         x = self.quantization(precision, repeat)
-        arrays = {"x": self.integers(x, 1, 8, 12, 12) if self.large else self.integers(x, 1, 2, 6, 6)}
+        arrays = {"x": self.integers(x, 1, 64, 40, 40) if self.large else self.integers(x, 1, 2, 6, 6)}
         options = {"kernel": [2 + repeat % 2] * 2, "strides": [1 + repeat % 2] * 2}
         yield self.case("MaxPool", f"{precision} {repeat}", arrays, {"x": x}, **options)
 
     def arg_max(self, precision: str, repeat: int) -> Iterator[Case]:
         x = self.quantization(precision, repeat)
-        arrays = {"x": self.integers(x, 400 if self.large else 8, 37)}
+        arrays = {"x": self.integers(x, 8000 if self.large else 8, 37)}
         yield self.case("ArgMax", f"{precision} {repeat}", arrays, {"x": x})
 
 
