@@ -92,11 +92,11 @@ def _sum_in_bits(bits: int, divide: Shift) -> Sum:
 
 
 def _sum_fused(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
-    """rint(fma(b, rb, fma(a, ra, zero_point - fma(ra, za, rb * zb)))), ra = f32(a_scale / output_scale)"""
+    """rint(fma(a, ra, fma(b, rb, zero_point - fma(ra, za, rb * zb)))), ra = f32(a_scale / output_scale)"""
     ra, rb = aq.scale / output.scale, bq.scale / output.scale
     f32 = np.float32
     start = f32(output.zero_point) - multiply_add(ra, aq.zero_point, rb * f32(bq.zero_point))
-    return output.store(round_half_even(multiply_add(b, rb, multiply_add(a, ra, start))))
+    return output.store(round_half_even(multiply_add(a, ra, multiply_add(b, rb, start))))
 
 
 def _sum_dequantized(

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.accumulation import sliding_windows
-from ovlpt.reference.affine import dequantize, quantize
+from ovlpt.reference.affine import dequantize
+from ovlpt.reference.convolution import fake_quantized
 from ovlpt.reference.methods import TFLITE, cell, resolve
 from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.rounding import multiply_add, round_half_away
@@ -130,10 +131,9 @@ def _pool_inside(total: np.ndarray, count: np.ndarray, input: Quantization, outp
     )
 
 
-def _pool_dequantized(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
-    """~"""
-    real = total.astype(np.float32) * input.scale / np.asarray(count, np.float32)
-    return quantize(real, output, "onnx")
+def _pool_fake_quantized(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+    """f32(sum) / count, stored as FQ"""
+    return fake_quantized(total.astype(np.float32) / np.asarray(count, np.float32), input.scale, output)
 
 
 def _mean_divided_multiplier(total: np.ndarray, count: int, input: Quantization, output: Quantization) -> np.ndarray:
@@ -177,7 +177,7 @@ AVERAGE_POOL = {
     **dict.fromkeys(TFLITE, _pool_truncated),
     "onnx": _pool_ordered,
     "caffe2": _pool_24_bits,
-    "openvino": _pool_dequantized,
+    "openvino": _pool_fake_quantized,
     "torch-qnnpack": _pool_real,
     **dict.fromkeys(("torch-fbgemm", "torch-x86", "torch-onednn"), _pool_inside),
 }

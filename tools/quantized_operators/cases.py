@@ -110,7 +110,9 @@ class Generator:
                 weight_scale = weight_scale * output.scale / x.scale
         if self.family in FLOAT_BIAS:
             x = Quantization(2.0 ** -rng.integers(2, 8), x.zero_point, xp)
-            weight_scale = short(weight_scale * output.scale / x.scale, 7) if exponent != "ties" else weight_scale
+            # PyTorch multiplies the bias by a reciprocal: there only powers of two leave it as it is
+            bits = 7 if self.family == "openvino" else 0
+            weight_scale = short(weight_scale * output.scale / x.scale, bits) if exponent != "ties" else weight_scale
         weight_scale = weight_scale.astype(F32)
         zero = int(rng.integers(90, 160)) if wp == "u8" else 0
         w = Quantization(weight_scale if scales > 1 else weight_scale[0], zero, wp, 0)
