@@ -1,14 +1,21 @@
 """Integer kernels of TFLite, ONNX Runtime, Caffe2, PyTorch and OpenVINO, bit for bit, in numpy.
 
-Every operator takes arrays of u8 or i8 integers with their `Quantization` and a ``method`` that says whose arithmetic to
-use (`METHODS`). Tensors are NCHW, weights OIHW. An operator that a framework does not have raises `InputError`.
+Every operator takes arrays of u8 or i8 integers with their `Quantization` and a ``method`` that says whose
+arithmetic to use (`METHODS`). Tensors are NCHW, weights OIHW. An operator that a framework does not have
+raises `InputError`.
 """
 
 from ovlpt.reference.accumulation import convolution_accumulator, matrix_accumulator, transposed_accumulator
 from ovlpt.reference.activations import leaky_relu, relu, sigmoid, softmax
 from ovlpt.reference.affine import dequantize, quantize, requantize
 from ovlpt.reference.arrangement import arg_max, concat, resize_bilinear
-from ovlpt.reference.convolution import convolution, deconvolution, fake_quantized, inner_product, weighted_rule
+from ovlpt.reference.weighted import (
+    convolution,
+    deconvolution,
+    fake_quantized,
+    inner_product,
+    weighted_rule,
+)
 from ovlpt.reference.elementwise import bias_add, eltwise_sum
 from ovlpt.reference.methods import METHODS
 from ovlpt.reference.pooling import average_pool, max_pool, mean

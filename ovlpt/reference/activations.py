@@ -30,12 +30,18 @@ def leaky_relu(
 
 
 def relu(
-    x: ArrayLike, input: Quantization, output: Quantization, *, upper: float | None = None, method: str = "tflite"
+    x: ArrayLike,
+    input: Quantization,
+    output: Quantization,
+    *,
+    upper: float | None = None,
+    method: str = "tflite",
 ) -> np.ndarray:
     """``max(x, 0)``, and ``min(…, upper)`` where given (6 for ReLU6); any shape, per tensor.
 
     Source: TFLite RELU and RELU6, ONNX DequantizeLinear → Relu → QuantizeLinear, Caffe2 Int8Relu.
-    Raises `InputError` where Caffe2 is asked to change the quantization or for an upper bound, which it cannot.
+    Raises `InputError` where Caffe2 is asked to change the quantization or for an upper bound, which it
+    cannot.
     """
     return cell("ReLU", RELU, method)(np.asarray(x), input, output, upper)
 
@@ -43,8 +49,8 @@ def relu(
 def sigmoid(x: ArrayLike, input: Quantization, output: Quantization, *, method: str = "tflite") -> np.ndarray:
     """``1 / (1 + exp(-x))`` in float32 between dequantize and quantize; any shape, per tensor.
 
-    Ties do not occur, so the frameworks agree. TFLite and Caffe2 require an output scale of 1/256 and the least integer as zero
-    point. Source: TFLite LOGISTIC, ONNX Runtime QLinearSigmoid, Caffe2 Int8Sigmoid.
+    Ties do not occur, so the frameworks agree. TFLite and Caffe2 require an output scale of 1/256 and the
+    least integer as zero point. Source: TFLite LOGISTIC, ONNX Runtime QLinearSigmoid, Caffe2 Int8Sigmoid.
     Raises `InputError` for a method that has no such operator, or another output quantization.
     """
     name = resolve(method)
@@ -57,10 +63,12 @@ def sigmoid(x: ArrayLike, input: Quantization, output: Quantization, *, method: 
 def softmax(
     x: ArrayLike, input: Quantization, output: Quantization, *, axis: int = -1, method: str = "tflite"
 ) -> np.ndarray:
-    """Softmax along ``axis``; any shape, per tensor. The output scale is 1/256, the zero point the least integer.
+    """Softmax along ``axis``; any shape, per tensor. The output scale is 1/256, the zero point the least
+    integer.
 
-    Source: TFLite SOFTMAX (a float table of exponentials), ONNX Runtime QLinearSoftmax (double), Caffe2 Int8Softmax
-    (an integer table). TFLite's sums follow its libm's last bits: 0 to 2 of 235 200 outputs differ, by one.
+    Source: TFLite SOFTMAX (a float table of exponentials), ONNX Runtime QLinearSoftmax (double), Caffe2
+    Int8Softmax (an integer table). TFLite's sums follow its libm's last bits: 0 to 2 of 235 200 outputs
+    differ, by one.
     Raises `InputError` for a method that has no such operator, or another output quantization.
     """
     kernel = cell("Softmax", SOFTMAX, method)
@@ -69,7 +77,9 @@ def softmax(
     return np.moveaxis(kernel(x, input, output), -1, axis)
 
 
-def _leaky_two_steps(x: np.ndarray, input: Quantization, output: Quantization, alpha: np.float32) -> np.ndarray:
+def _leaky_two_steps(
+    x: np.ndarray, input: Quantization, output: Quantization, alpha: np.float32
+) -> np.ndarray:
     """D2 by input / output, or by input * alpha / output below zero"""
     ratio = rq.double_multiplier(input.scale, np.where(input.centered(x) >= 0, F32(1), alpha), output.scale)
     return output.store(rq.two_steps(input.centered(x), *rq.quantize_multiplier(ratio)) + output.zero_point)
@@ -100,10 +110,14 @@ def _leaky_ratio(x: np.ndarray, input: Quantization, output: Quantization, alpha
     return output.store(np.rint(value) + output.zero_point)
 
 
-def _relu_two_steps(x: np.ndarray, input: Quantization, output: Quantization, upper: float | None) -> np.ndarray:
+def _relu_two_steps(
+    x: np.ndarray, input: Quantization, output: Quantization, upper: float | None
+) -> np.ndarray:
     """D2 (the same as ~ rounded away), clamped to [zero_point, zero_point + round(upper / scale)]"""
     scaled = rq.d2(input.centered(x), input.scale, F32(1), output)
-    bound = output.high if upper is None else output.zero_point + int(round_half_away(F32(upper) / output.scale))
+    bound = (
+        output.high if upper is None else output.zero_point + int(round_half_away(F32(upper) / output.scale))
+    )
     return np.clip(scaled, output.zero_point, min(bound, output.high)).astype(output.dtype)
 
 
@@ -115,7 +129,9 @@ def _relu_float(x: np.ndarray, input: Quantization, output: Quantization, upper:
 def _relu_kept(x: np.ndarray, input: Quantization, output: Quantization, upper: float | None) -> np.ndarray:
     """max(x, zero_point)"""
     if upper is not None or not input.same_as(output):
-        raise InputError("Caffe2's Int8Relu has no upper bound and keeps the quantization: give equal input and output.")
+        raise InputError(
+            "Caffe2's Int8Relu has no upper bound and keeps the quantization: give equal input and output."
+        )
     return np.maximum(x, output.zero_point).astype(output.dtype)
 
 

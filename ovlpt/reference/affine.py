@@ -44,7 +44,8 @@ def dequantize(q: ArrayLike, input: Quantization, method: str = "tflite") -> np.
 
 
 def requantize(q: ArrayLike, input: Quantization, output: Quantization, method: str = "tflite") -> np.ndarray:
-    """Integers of ``input`` → integers of ``output``, both per tensor, without floats where the framework does so.
+    """Integers of ``input`` → integers of ``output``, both per tensor, without floats where the framework
+    does so.
 
     Raises `InputError` for a method that has no such operator.
     """

@@ -24,11 +24,13 @@ def concat(
     axis: int = 1,
     method: str = "tflite",
 ) -> np.ndarray:
-    """The inputs one after the other along ``axis``, each requantized to ``output`` where its quantization differs.
+    """The inputs one after the other along ``axis``, each requantized to ``output`` where its quantization
+    differs.
 
     Source: TFLite CONCATENATION, ONNX Runtime QLinearConcat, Caffe2 Int8Concat.
-    Raises `InputError` for a method that has no such operator, where TFLite is given i8 inputs of different quantization,
-    and where Caffe2 is (it would copy the integers without a word, which is a different number).
+    Raises `InputError` for a method that has no such operator, where TFLite is given i8 inputs of different
+    quantization, and where Caffe2 is (it would copy the integers without a word, which is a different
+    number).
     """
     store = cell("Concat", CONCAT, method)
     if len(inputs) != len(quantizations):
@@ -39,7 +41,9 @@ def concat(
         if quantization.same_as(output):
             parts.append(np.asarray(x))
         elif name == "caffe2" or (name in TFLITE and output.precision == "i8"):
-            raise InputError(f"Concat with the method {method} keeps the quantization: requantize its inputs first.")
+            raise InputError(
+                f"Concat with the method {method} keeps the quantization: requantize its inputs first."
+            )
         else:
             parts.append(store(np.asarray(x), quantization, output))
     return np.concatenate(parts, axis=axis)
@@ -62,8 +66,8 @@ def resize_bilinear(
 ) -> np.ndarray:
     """Bilinear resize of [N, C, H, W] to [N, C, *size]; the quantization is kept.
 
-    Source: TFLite RESIZE_BILINEAR. For i8 it is integer arithmetic, not ``~`` as SNPS-Caffe has it (5 599 of 26 376
-    outputs differ). The u8 kernels of the reference and the optimized set sum in different orders.
+    Source: TFLite RESIZE_BILINEAR. For i8 it is integer arithmetic, not ``~`` as SNPS-Caffe has it (5 599 of
+    26 376 outputs differ). The u8 kernels of the reference and the optimized set sum in different orders.
     Raises `InputError` for a method that has no such operator.
     """
     x = np.asarray(x)
@@ -100,12 +104,16 @@ def _resize_optimized(x: np.ndarray, size: tuple[int, int], align: bool, half: b
 
 
 def _float_corners(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> tuple:
-    (y, y0, y1), (z, z0, z1) = (_float_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
+    (y, y0, y1), (z, z0, z1) = (
+        _float_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True)
+    )
     return _corners(x.astype(F32), y0, y1, z0, z1), (y - y0.astype(F32))[:, None], z - z0.astype(F32)
 
 
 def _resize_10_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
-    (y, y0, y1), (z, z0, z1) = (_integer_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
+    (y, y0, y1), (z, z0, z1) = (
+        _integer_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True)
+    )
     dy, dz = (y - (y0 << 10))[:, None], z - (z0 << 10)
     corner = _corners(x.astype(np.int64), y0, y1, z0, z1)
     value = corner[0][0] * (1024 - dy) * (1024 - dz) + corner[1][0] * dy * (1024 - dz)
@@ -115,7 +123,9 @@ def _resize_10_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: boo
 
 def _resize_11_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
     """11-bit weights, >> 22, ties up"""
-    (y, y0, y1), (z, z0, z1) = (_clamped_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
+    (y, y0, y1), (z, z0, z1) = (
+        _clamped_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True)
+    )
     wy = np.rint((y - y0.astype(F32)) * F32(2048)).astype(np.int64)[:, None]
     wz = np.rint((z - z0.astype(F32)) * F32(2048)).astype(np.int64)
     corner = _corners(x.astype(np.int64), y0, y1, z0, z1)
@@ -124,11 +134,15 @@ def _resize_11_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: boo
     return rounding_shift_up((top << 11) + (bottom - top) * wy, 22)
 
 
-def _corners(x: np.ndarray, y0: np.ndarray, y1: np.ndarray, z0: np.ndarray, z1: np.ndarray) -> list[list[np.ndarray]]:
+def _corners(
+    x: np.ndarray, y0: np.ndarray, y1: np.ndarray, z0: np.ndarray, z1: np.ndarray
+) -> list[list[np.ndarray]]:
     return [[x[:, :, y[:, None], z] for z in (z0, z1)] for y in (y0, y1)]
 
 
-def _float_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _float_axis(
+    outputs: int, inputs: int, align: bool, half: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     step = F32(inputs - 1) / F32(outputs - 1) if align and outputs > 1 else F32(inputs) / F32(outputs)
     position = np.arange(outputs, dtype=F32)
     position = (position + F32(0.5)) * step - F32(0.5) if half else position * step
@@ -136,7 +150,9 @@ def _float_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.
     return position, np.clip(below, 0, inputs - 1), np.clip(below + 1, 0, inputs - 1)
 
 
-def _integer_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _integer_axis(
+    outputs: int, inputs: int, align: bool, half: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     span, count = (inputs - 1, outputs - 1) if align and outputs > 1 else (inputs, outputs)
     step = ((span << 10) + count // 2) // count
     position = np.arange(outputs, dtype=np.int64) * step
@@ -145,7 +161,9 @@ def _integer_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[n
     return position, np.clip(position >> 10, 0, inputs - 1), np.clip((position + 1023) >> 10, 0, inputs - 1)
 
 
-def _clamped_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _clamped_axis(
+    outputs: int, inputs: int, align: bool, half: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     step = F32(inputs - 1) / F32(max(outputs - 1, 1)) if align else F32(inputs) / F32(outputs)
     position = np.arange(outputs, dtype=F32)
     position = (position + F32(0.5)) * step - F32(0.5) if half and not align else position * step

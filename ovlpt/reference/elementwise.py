@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.affine import dequantize
-from ovlpt.reference.convolution import fake_quantized
+from ovlpt.reference.weighted import fake_quantized
 from ovlpt.reference.methods import cell
 from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.rounding import multiply_add, round_half_even
@@ -29,8 +29,8 @@ def eltwise_sum(
 ) -> np.ndarray:
     """``a + b`` of integers, broadcast by numpy's rules, as integers of ``output``; all per tensor.
 
-    Source: TFLite ADD, ONNX Runtime QLinearAdd, Caffe2 Int8Add, PyTorch quantized::add. SNPS-Caffe uses Caffe2's form
-    for ONNX; that holds on ARM, on x86 (here) 1 output in 80 differs.
+    Source: TFLite ADD, ONNX Runtime QLinearAdd, Caffe2 Int8Add, PyTorch quantized::add. SNPS-Caffe uses
+    Caffe2's form for ONNX; that holds on ARM, on x86 (here) 1 output in 80 differs.
     Raises `InputError` for a method that has no such operator.
     """
     kernel = cell("EltwiseSum", ELTWISE_SUM, method)
@@ -46,10 +46,11 @@ def bias_add(
     *,
     method: str = "onnx",
 ) -> np.ndarray:
-    """``x`` [N, C, ...] plus a quantized ``bias`` [C]: only ONNX has it as an operator (QLinearAdd, broadcast).
+    """``x`` [N, C, ...] plus a quantized ``bias`` [C]: only ONNX has it as an operator (QLinearAdd,
+    broadcast).
 
-    The sums round as in `eltwise_sum` (ties to even); SNPS-Caffe rounds them away from zero, which is not what ONNX
-    Runtime does. Raises `InputError` for a method that has no such operator.
+    The sums round as in `eltwise_sum` (ties to even); SNPS-Caffe rounds them away from zero, which is not
+    what ONNX Runtime does. Raises `InputError` for a method that has no such operator.
     """
     kernel, x = cell("BiasAdd", BIAS_ADD, method), np.asarray(x)
     column = np.asarray(bias).reshape(-1, *(1,) * (x.ndim - 2))
@@ -69,7 +70,9 @@ def _sum_three_multipliers(shift: Shift) -> Sum:
         return output.store(rq.two_steps(total, *last) + output.zero_point)
 
     rounding = "" if shift is rq.rounding_divide_by_pot else ", the second step of the inputs cut off"
-    kernel.__doc__ = f"three D2: both inputs << 20 to the scale 2 max, then 2 max / 2^20 to the output's{rounding}"
+    kernel.__doc__ = (
+        f"three D2: both inputs << 20 to the scale 2 max, then 2 max / 2^20 to the output's{rounding}"
+    )
     return kernel
 
 
@@ -91,7 +94,9 @@ def _sum_in_bits(bits: int, divide: Shift) -> Sum:
     return kernel
 
 
-def _sum_fused(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
+def _sum_fused(
+    a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
+) -> np.ndarray:
     """rint(fma(a, ra, fma(b, rb, zero_point - fma(ra, za, rb * zb)))), ra = f32(a_scale / output_scale)"""
     ra, rb = aq.scale / output.scale, bq.scale / output.scale
     f32 = np.float32
@@ -104,9 +109,7 @@ def _sum_dequantized(
 ) -> np.ndarray:
     """fma dequantize, add, rint(x * f32(1 / scale)) + zero_point"""
     f32 = np.float32
-    total = sum(
-        multiply_add(x, q.scale, f32(-q.zero_point) * q.scale) for x, q in ((a, aq), (b, bq))
-    )
+    total = sum(multiply_add(x, q.scale, f32(-q.zero_point) * q.scale) for x, q in ((a, aq), (b, bq)))
     return output.store(round_half_even(total * (f32(1) / output.scale)) + output.zero_point)
 
 

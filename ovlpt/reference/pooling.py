@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.accumulation import sliding_windows
 from ovlpt.reference.affine import dequantize
-from ovlpt.reference.convolution import fake_quantized
+from ovlpt.reference.weighted import fake_quantized
 from ovlpt.reference.methods import TFLITE, cell, resolve
 from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.rounding import multiply_add, round_half_away
@@ -32,14 +32,14 @@ def average_pool(
 ) -> np.ndarray:
     """The mean of each window: [N, C, ...] → [N, C, ...] of ``output``'s precision, both per tensor.
 
-    Padding is real zero; with ``exclude_pad`` the divisor counts the positions inside the input only, else the whole
-    kernel. Lists have one number per spatial dimension.
+    Padding is real zero; with ``exclude_pad`` the divisor counts the positions inside the input only, else
+    the whole kernel. Lists have one number per spatial dimension.
 
     Source: TFLite AVERAGE_POOL_2D (all its kernel sets alike), ONNX Runtime QLinearAveragePool and
     QLinearGlobalAveragePool, Caffe2 Int8AveragePool, PyTorch avg_pool2d.
     ONNX Runtime sums the dequantized window row by row in float32; its global pool sums integers, see `mean`.
-    Raises `InputError` where TFLite or PyTorch is asked to change the quantization (they cannot: see `mean`), where
-    TFLite is asked to count padding, or for a method that has no such operator.
+    Raises `InputError` where TFLite or PyTorch is asked to change the quantization (they cannot: see `mean`),
+    where TFLite is asked to count padding, or for a method that has no such operator.
     """
     x = np.asarray(x)
     pool = cell("AveragePool", AVERAGE_POOL, method)
@@ -65,9 +65,11 @@ def _count(x: np.ndarray, arguments: tuple, exclude_pad: bool) -> np.ndarray:
 
 
 def mean(x: ArrayLike, input: Quantization, output: Quantization, *, method: str = "tflite") -> np.ndarray:
-    """The mean over all spatial dimensions: [N, C, ...] → [N, C, 1, ...] of ``output``'s precision, both per tensor.
+    """The mean over all spatial dimensions: [N, C, ...] → [N, C, 1, ...] of ``output``'s precision, both per
+    tensor.
 
-    SNPS-Caffe maps TFLite's MEAN to AveragePool; the arithmetic is another, and differs between the kernel sets.
+    SNPS-Caffe maps TFLite's MEAN to AveragePool; the arithmetic is another, and differs between the kernel
+    sets.
     Source: TFLite MEAN; for the other frameworks this is the global `average_pool`.
     Raises `InputError` for a method that has no such operator.
     """
@@ -97,20 +99,26 @@ def max_pool(
     return windows.max(axis=tuple(range(x.ndim, x.ndim + len(kernel))))
 
 
-def _pool_truncated(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+def _pool_truncated(
+    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
+) -> np.ndarray:
     """(sum ± count / 2) / count of the stored integers, truncated"""
     total = total + input.zero_point * count
     nearest = np.where(total > 0, total + count // 2, total - count // 2)
     return output.store(np.sign(nearest) * (np.abs(nearest) // count))
 
 
-def _pool_ordered(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+def _pool_ordered(
+    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
+) -> np.ndarray:
     """rint(f32 sum in order / count / output_scale + zero_point)"""
     real = total / count.astype(np.float32)
     return output.store(np.rint(real / output.scale + output.zero_point.astype(np.float32)))
 
 
-def _pool_24_bits(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+def _pool_24_bits(
+    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
+) -> np.ndarray:
     """sum * f32(input_scale / (output_scale * count)), exact, rounded half away"""
     scale = input.scale / (output.scale * np.asarray(count, np.float32))
     # a 24-bit significand times the sum (below 2^24) is exact in float64
@@ -120,23 +128,30 @@ def _pool_24_bits(total: np.ndarray, count: np.ndarray, input: Quantization, out
 def _pool_real(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """rint(f32(sum) * f32(1 / count)) + zero_point"""
     return output.store(
-        np.rint(total.astype(np.float32) * (np.float32(1) / np.asarray(count, np.float32))) + output.zero_point
+        np.rint(total.astype(np.float32) * (np.float32(1) / np.asarray(count, np.float32)))
+        + output.zero_point
     )
 
 
-def _pool_inside(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+def _pool_inside(
+    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
+) -> np.ndarray:
     """rint(fma(f32(sum), f32(1 / count), zero_point))"""
     return output.store(
         np.rint(multiply_add(total, np.float32(1) / np.asarray(count, np.float32), output.zero_point))
     )
 
 
-def _pool_fake_quantized(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
+def _pool_fake_quantized(
+    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
+) -> np.ndarray:
     """f32(sum) / count, stored as FQ"""
     return fake_quantized(total.astype(np.float32) / np.asarray(count, np.float32), input.scale, output)
 
 
-def _mean_divided_multiplier(total: np.ndarray, count: int, input: Quantization, output: Quantization) -> np.ndarray:
+def _mean_divided_multiplier(
+    total: np.ndarray, count: int, input: Quantization, output: Quantization
+) -> np.ndarray:
     """D2 of sum, its multiplier (input / output, shifted left by the bits of count) divided by count"""
     quantized, shift = rq.quantize_multiplier(rq.double_multiplier(input.scale, 1, output.scale))
     spare = min(count.bit_length() - 1, 32, 31 + int(shift))

@@ -16,13 +16,13 @@ DTYPES = {"u8": np.dtype(np.uint8), "i8": np.dtype(np.int8), "i16": np.dtype(np.
 class Quantization:
     """Scale, zero point and precision of a tensor.
 
-    ``scale``: float32, positive; a number (per tensor) or an array [C] (per channel). The file formats of all three
-    frameworks store float32; TFLite widens it to double where it computes multipliers.
-    ``zero_point``: an integer of the precision, or an array [C].
-    ``precision``: "u8", "i8" or "i16".
-    ``axis``: the dimension that C belongs to, counted from the front.
+    ``scale``: float32, positive; a number (per tensor) or an array [C] (per channel). The file formats of all
+    three frameworks store float32; TFLite widens it to double where it computes multipliers. ``zero_point``:
+    an integer of the precision, or an array [C]. ``precision``: "u8", "i8" or "i16". ``axis``: the dimension
+    that C belongs to, counted from the front.
 
-    Raises `InputError` for an unknown precision, a scale that is not positive and finite, a zero point out of range.
+    Raises `InputError` for an unknown precision, a scale that is not positive and finite, a zero point out of
+    range.
     """
 
     scale: ArrayLike
@@ -37,9 +37,13 @@ class Quantization:
         if not (np.isfinite(scale) & (scale > 0)).all():
             raise InputError("A scale is not positive and finite: give float32 scales above zero.")
         if scale.ndim > 1 or zero_point.ndim > 1:
-            raise InputError("A scale or zero point has several dimensions: give a number or one value per channel.")
+            raise InputError(
+                "A scale or zero point has several dimensions: give a number or one value per channel."
+            )
         if ((zero_point < self.low) | (zero_point > self.high)).any():
-            raise InputError(f"A zero point is outside {self.precision}: give integers in [{self.low}, {self.high}].")
+            raise InputError(
+                f"A zero point is outside {self.precision}: give integers in [{self.low}, {self.high}]."
+            )
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "zero_point", zero_point)
 
@@ -85,5 +89,7 @@ class Quantization:
         """``q - zero_point`` in int64."""
         q = np.asarray(q)
         if q.dtype != self.dtype:
-            raise InputError(f"A tensor of {q.dtype} is described as {self.precision}: give an array of {self.dtype}.")
+            raise InputError(
+                f"A tensor of {q.dtype} is described as {self.precision}: give an array of {self.dtype}."
+            )
         return q.astype(np.int64) - self.aligned(q.ndim)[1]

@@ -31,14 +31,22 @@ def round_half_up(x: ArrayLike) -> np.ndarray:
 def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
     """``a * b + c`` of float32 numbers, rounded once to float32: what an FMA instruction returns.
 
-    The product is exact in float64. The sum is rounded to odd (where it is inexact, the neighbour with an odd last bit
-    is taken), which makes the second rounding, to float32, the only one that counts.
-    Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Computers 57 (2008).
+    The product is exact in float64. Rounding the float64 sum again, to float32, goes wrong only where it lies
+    halfway between two float32 numbers (or below them) and is not exact; there it is first rounded to odd,
+    that is, moved to the neighbour with an odd last bit.
+    Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans. Computers 57
+    (2008).
     """
     a, b, c = (np.asarray(value, np.float32) for value in (a, b, c))
     product, addend = a.astype(np.float64) * b, c.astype(np.float64)
-    total = product + addend
-    rest = total - product
-    error = (product - (total - rest)) + (addend - rest)
-    even = np.asarray(total).view(np.int64) & 1 == 0
-    return np.where((error != 0) & np.isfinite(error) & even, np.nextafter(total, np.copysign(np.inf, error)), total).astype(np.float32)
+    total = np.asarray(product + addend)
+    result = total.astype(np.float32)
+    doubtful = (total.view(np.int64) & 0x1FFFFFFF == 1 << 28) | (np.abs(total) < np.finfo(np.float32).tiny)
+    if doubtful.any():
+        product, addend = (np.broadcast_to(value, total.shape)[doubtful] for value in (product, addend))
+        total = total[doubtful]
+        rest = total - product
+        error = (product - (total - rest)) + (addend - rest)
+        inexact = (error != 0) & (total.view(np.int64) & 1 == 0)
+        result[doubtful] = np.where(inexact, np.nextafter(total, np.copysign(np.inf, error)), total)
+    return result

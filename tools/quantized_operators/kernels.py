@@ -13,7 +13,11 @@ def compute(case: Case, method: str) -> np.ndarray:
     a, q, options = case.arrays, case.quantizations, {**case.options, "method": method}
     match case.operator:
         case "Convolution" | "Deconvolution" | "InnerProduct":
-            names = {"Convolution": "convolution", "Deconvolution": "deconvolution", "InnerProduct": "inner_product"}
+            names = {
+                "Convolution": "convolution",
+                "Deconvolution": "deconvolution",
+                "InnerProduct": "inner_product",
+            }
             function = getattr(reference, names[case.operator])
             return function(a["x"], q["x"], a["w"], q["w"], a.get("bias"), q["output"], **options)
         case "Quantize":

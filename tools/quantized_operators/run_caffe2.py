@@ -1,7 +1,7 @@
 """Runs cases on Caffe2's Int8 operators: ``run_caffe2.py DIRECTORY`` (Python 3.8, torch==1.4.0, numpy<1.24).
 
-DIRECTORY holds NAME.npz: the case's arrays (NCHW, OIHW), NAME.scale and NAME.zero_point, and ``case`` (JSON: operator,
-options). Writes NAME.out.npy (NCHW), or NAME.error where Caffe2 refuses.
+DIRECTORY holds NAME.npz: the case's arrays (NCHW, OIHW), NAME.scale and NAME.zero_point, and ``case`` (JSON:
+operator, options). Writes NAME.out.npy (NCHW), or NAME.error where Caffe2 refuses.
 """
 
 import glob
@@ -35,7 +35,12 @@ def run(operator, options, z):
         array = z[name]
         if axes is None and array.ndim == 4:
             axes = (0, 2, 3, 1)
-        fill(name, np.ascontiguousarray(array.transpose(axes) if axes else array), z[name + ".scale"], z[name + ".zero_point"])
+        fill(
+            name,
+            np.ascontiguousarray(array.transpose(axes) if axes else array),
+            z[name + ".scale"],
+            z[name + ".zero_point"],
+        )
         return name
 
     result = {}
@@ -43,7 +48,12 @@ def run(operator, options, z):
         result = {"Y_scale": float(z["output.scale"]), "Y_zero_point": int(z["output.zero_point"])}
     layout = {"order": "NHWC"}
     outputs = ["Y"]
-    window = dict(layout, kernel=options.get("kernel", [1])[0], stride=options.get("strides", [1])[0], pad=options.get("pads_begin", [0])[0])
+    window = dict(
+        layout,
+        kernel=options.get("kernel", [1])[0],
+        stride=options.get("strides", [1])[0],
+        pad=options.get("pads_begin", [0])[0],
+    )
     if operator in ("Convolution", "Deconvolution", "InnerProduct"):
         fill("bias", z["bias"], np.float32(z["x.scale"] * z["w.scale"]), 0)
         window["kernel"] = int(z["w"].shape[-1])
@@ -72,7 +82,11 @@ def run(operator, options, z):
         kind, inputs, arguments = "Int8Concat", [put("a"), put("b")], {"axis": 3}
         outputs = ["Y", "split"]
     else:
-        kind, inputs, arguments = {"ReLU": "Int8Relu", "Sigmoid": "Int8Sigmoid", "Softmax": "Int8Softmax"}[operator], [put("x")], {}
+        kind, inputs, arguments = (
+            {"ReLU": "Int8Relu", "Sigmoid": "Int8Sigmoid", "Softmax": "Int8Softmax"}[operator],
+            [put("x")],
+            {},
+        )
     if kind == "Int8Dequantize":
         result = {}
     workspace.RunOperatorOnce(core.CreateOperator(kind, inputs, outputs, **dict(arguments, **result)))

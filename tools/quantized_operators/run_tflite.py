@@ -1,6 +1,7 @@
 """Runs TFLite models: ``run_tflite.py DIRECTORY RESOLVER`` (LiteRT, or TensorFlow on Python 3.8).
 
-DIRECTORY holds NAME.tflite and NAME.npz (inputs i0, i1, ...); writes NAME.out.npy, or NAME.error where it refuses.
+DIRECTORY holds NAME.tflite and NAME.npz (inputs i0, i1, ...); writes NAME.out.npy, or NAME.error where it
+refuses.
 """
 
 import glob

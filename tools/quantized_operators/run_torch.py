@@ -18,7 +18,9 @@ def run(operator, options, z):
         scale, zero_point = z[name + ".scale"], z[name + ".zero_point"]
         if scale.ndim:
             zeros = torch.zeros(scale.size, dtype=torch.int64)
-            return torch._make_per_channel_quantized_tensor(array, torch.from_numpy(scale.astype(np.float64)), zeros, 0)
+            return torch._make_per_channel_quantized_tensor(
+                array, torch.from_numpy(scale.astype(np.float64)), zeros, 0
+            )
         return torch._make_per_tensor_quantized_tensor(array, float(scale), int(zero_point))
 
     out = (float(z["output.scale"]), int(z["output.zero_point"])) if "output.scale" in z else ()
@@ -37,9 +39,11 @@ def run(operator, options, z):
     elif operator == "Dequantize":
         z = dict(z, **{"x.scale": z["input.scale"], "x.zero_point": z["input.zero_point"]})
         array = torch.from_numpy(z["x"])
-        return torch._make_per_tensor_quantized_tensor(
-            array, float(z["x.scale"]), int(z["x.zero_point"])
-        ).dequantize().numpy()
+        return (
+            torch._make_per_tensor_quantized_tensor(array, float(z["x.scale"]), int(z["x.zero_point"]))
+            .dequantize()
+            .numpy()
+        )
     elif operator == "EltwiseSum":
         y = ops.add(put("a"), put("b"), *out)
     elif operator == "AveragePool":

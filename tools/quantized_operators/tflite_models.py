@@ -26,7 +26,11 @@ class Model:
 
     def tensor(self, shape, dtype, quantization: Quantization | None = None, data=None, axis: int = 0) -> int:
         tensor = schema.TensorT()
-        tensor.name, tensor.shape, tensor.type = f"t{len(self.tensors)}", list(map(int, shape)), TYPES[str(np.dtype(dtype))]
+        tensor.name, tensor.shape, tensor.type = (
+            f"t{len(self.tensors)}",
+            list(map(int, shape)),
+            TYPES[str(np.dtype(dtype))],
+        )
         tensor.buffer = 0
         if data is not None:
             buffer = schema.BufferT()
@@ -59,7 +63,12 @@ class Model:
         graph, model = schema.SubGraphT(), schema.ModelT()
         graph.tensors, graph.inputs, graph.outputs = self.tensors, self.inputs, [output]
         graph.operators = [operator]
-        model.version, model.operatorCodes, model.buffers, model.subgraphs = 3, [operator_code], self.buffers, [graph]
+        model.version, model.operatorCodes, model.buffers, model.subgraphs = (
+            3,
+            [operator_code],
+            self.buffers,
+            [graph],
+        )
         builder = flatbuffers.Builder(1 << 16)
         builder.Finish(model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
@@ -89,14 +98,17 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
         return model.tensor(shape, dtype or out.dtype, quantization, axis=len(shape) - 1)
 
     def finish(code, options=None, version=2 if signed else 1, extra=(), result=None):
-        return model.serialize(code, [*inputs, *extra], output() if result is None else result, options, version), [
-            *arrays.values()
-        ]
+        return model.serialize(
+            code, [*inputs, *extra], output() if result is None else result, options, version
+        ), [*arrays.values()]
 
     strides = dict(zip(("strideH", "strideW"), o.get("strides", (1, 1)), strict=True))
     match case.operator:
         case "Convolution" | "Deconvolution" | "InnerProduct":
-            w, depthwise = case.arrays["w"], o.get("groups", 1) == case.arrays["x"].shape[1] and o.get("groups", 1) > 1
+            w, depthwise = (
+                case.arrays["w"],
+                o.get("groups", 1) == case.arrays["x"].shape[1] and o.get("groups", 1) > 1,
+            )
             order = {"Deconvolution": (1, 2, 3, 0), "InnerProduct": (0, 1)}.get(
                 case.operator, (1, 2, 3, 0) if depthwise else (0, 2, 3, 1)
             )
@@ -111,11 +123,17 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
                 size = model.tensor([4], np.int32, data=shape)
                 operands = [size, weights, inputs[0], bias]
                 options = options_of("TransposeConv", padding=VALID, **strides)
-                return model.serialize(CODE.TRANSPOSE_CONV, operands, output(), options, 3), [*arrays.values()]
-            dilation = dict(zip(("dilationHFactor", "dilationWFactor"), o.get("dilations", (1, 1)), strict=True))
+                return model.serialize(CODE.TRANSPOSE_CONV, operands, output(), options, 3), [
+                    *arrays.values()
+                ]
+            dilation = dict(
+                zip(("dilationHFactor", "dilationWFactor"), o.get("dilations", (1, 1)), strict=True)
+            )
             padding = SAME if "pads_begin" in o else VALID
             if depthwise:
-                options = options_of("DepthwiseConv2D", padding=padding, depthMultiplier=1, **strides, **dilation)
+                options = options_of(
+                    "DepthwiseConv2D", padding=padding, depthMultiplier=1, **strides, **dilation
+                )
                 return finish(CODE.DEPTHWISE_CONV_2D, options, 3 if signed else 1, (weights, bias))
             options = options_of("Conv2D", padding=padding, **strides, **dilation)
             return finish(CODE.CONV_2D, options, 5 if "groups" in o else 3 if signed else 1, (weights, bias))
@@ -132,7 +150,9 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
             code = CODE.AVERAGE_POOL_2D if case.operator == "AveragePool" else CODE.MAX_POOL_2D
             height, width = o["kernel"]
             padding = SAME if "pads_begin" in o else VALID
-            return finish(code, options_of("Pool2D", filterHeight=height, filterWidth=width, padding=padding, **strides))
+            return finish(
+                code, options_of("Pool2D", filterHeight=height, filterWidth=width, padding=padding, **strides)
+            )
         case "Mean":
             axes = model.tensor([2], np.int32, data=[1, 2])
             return finish(CODE.MEAN, options_of("Reducer", keepDims=True), extra=(axes,))

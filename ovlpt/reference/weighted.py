@@ -21,8 +21,8 @@ def _rules(rule: str, precision: str, granularities: str, kinds: Sequence[str] =
     return {(kind, precision, granularity): rule for kind in kinds for granularity in granularities.split()}
 
 
-# (kind, weight precision, granularity) → rule. "single" kinds are matrix products with one column, which TensorFlow 2.5
-# gives to a matrix-vector kernel of its own rounding; "many groups" are more than 100.
+# (kind, weight precision, granularity) → rule. "single" kinds are matrix products with one column, which
+# TensorFlow 2.5 gives to a matrix-vector kernel of its own rounding; "many groups" are more than 100.
 _REFERENCE = {
     **_rules("F2", "u8", "tensor"),
     **_rules("D2", "i8", "tensor channel"),
@@ -46,14 +46,19 @@ _TENSORFLOW_2_5 = {
     **_rules("F2u", "i8", "tensor", ["single inner"]),
 }
 _DIRECT = ("normal", "grouped", "depthwise", "inner")
-_SYMMETRIC = {name: _rules("FF", "i8", "tensor channel", _DIRECT) for name in ("torch-qnnpack", "torch-fbgemm")}
+_SYMMETRIC = {
+    name: _rules("FF", "i8", "tensor channel", _DIRECT) for name in ("torch-qnnpack", "torch-fbgemm")
+}
 
 WEIGHTED = {
     "tflite-reference": _REFERENCE,
     "tflite-optimized": _OPTIMIZED,
     "tflite-2.5": _TENSORFLOW_2_5,
     "tflite-xnnpack": {**_rules("FF", "u8", "tensor"), **_rules("FF", "i8", "tensor channel")},
-    "onnx": {**_rules("FF", "u8", "tensor channel", _DIRECT), **_rules("FF", "i8", "tensor channel", _DIRECT)},
+    "onnx": {
+        **_rules("FF", "u8", "tensor channel", _DIRECT),
+        **_rules("FF", "i8", "tensor channel", _DIRECT),
+    },
     "caffe2": _rules("FF2", "u8", "tensor"),
     "openvino": {**_rules("FQ", "u8", "tensor channel"), **_rules("FQ", "i8", "tensor channel")},
     **_SYMMETRIC,
@@ -70,8 +75,8 @@ def weighted_rule(
 ) -> str:
     """The name of the rule (see `requantization`) by which a framework requantizes.
 
-    ``kind``: "normal", "grouped", "depthwise", "transposed" or "inner"; ``precision`` of the weights; ``single``: one
-    output position, at least 8 weights for each of at least 4 output channels.
+    ``kind``: "normal", "grouped", "depthwise", "transposed" or "inner"; ``precision`` of the weights;
+    ``single``: one output position, at least 8 weights for each of at least 4 output channels.
 
     Raises `InputError` where the framework has no such operator or precision.
     """
@@ -106,11 +111,12 @@ def convolution(
 ) -> np.ndarray:
     """Quantized convolution: normal, pointwise, grouped or depthwise, with any number of spatial dimensions.
 
-    ``x``: [N, I, ...] (NCHW), ``w``: [O, I / groups, ...] (OIHW; per-channel weights have ``axis`` 0), ``bias``: int32
-    [O] of scale ``input * weight`` and zero point 0, or None. Returns [N, O, ...] of ``output``'s precision. Padding is
-    real zero. Spatial arguments as in `convolution_accumulator`.
+    ``x``: [N, I, ...] (NCHW), ``w``: [O, I / groups, ...] (OIHW; per-channel weights have ``axis`` 0),
+    ``bias``: int32 [O] of scale ``input * weight`` and zero point 0, or None. Returns [N, O, ...] of
+    ``output``'s precision. Padding is real zero. Spatial arguments as in `convolution_accumulator`.
 
-    Source: the rule per framework, kernel set, precision and granularity is `WEIGHTED`, measured against the runtimes.
+    Source: the rule per framework, kernel set, precision and granularity is `WEIGHTED`, measured against the
+    runtimes.
     Raises `InputError` where the framework has no such convolution, or shapes do not fit.
     """
     x, w = np.asarray(x), np.asarray(w)
@@ -145,8 +151,9 @@ def deconvolution(
 ) -> np.ndarray:
     """Quantized transposed convolution.
 
-    ``x``: [N, I, ...], ``w``: [I, O / groups, ...] (IOHW; per-channel weights have ``axis`` 1), ``bias``: int32 [O] or
-    None. Returns [N, O, ...] of ``output``'s precision. Spatial arguments as in `transposed_accumulator`.
+    ``x``: [N, I, ...], ``w``: [I, O / groups, ...] (IOHW; per-channel weights have ``axis`` 1), ``bias``:
+    int32 [O] or None. Returns [N, O, ...] of ``output``'s precision. Spatial arguments as in
+    `transposed_accumulator`.
 
     Source: TFLite TRANSPOSE_CONV, Caffe2 Int8ConvTranspose, rules as in `convolution`.
     Raises `InputError` where the framework has no such operator, or shapes do not fit.
@@ -170,11 +177,12 @@ def inner_product(
     *,
     method: str = "tflite",
 ) -> np.ndarray:
-    """Quantized inner product (FullyConnected, FC, QGemm): ``x`` [N, K], ``w`` [O, K], ``bias`` int32 [O] or None.
+    """Quantized inner product (FullyConnected, FC, QGemm): ``x`` [N, K], ``w`` [O, K], ``bias`` int32 [O] or
+    None.
 
-    Per-channel weights have ``axis`` 0. Returns [N, O] of ``output``'s precision. Source: rules as in `convolution`.
-    OpenVINO multiplies accumulator and bias by the output's scale before it adds them; 1 of 8 000 outputs that sit on a
-    tie differs by one there.
+    Per-channel weights have ``axis`` 0. Returns [N, O] of ``output``'s precision. Source: rules as in
+    `convolution`. OpenVINO multiplies accumulator and bias by the output's scale before it adds them; 1 of 8
+    000 outputs that sit on a tie differs by one there.
     Raises `InputError` where the framework has no such operator, or shapes do not fit.
     """
     x, w = np.asarray(x), np.asarray(w)
@@ -193,11 +201,11 @@ def fake_quantized(
 ) -> np.ndarray:
     """FQ: ``real * scale`` through the FakeQuantize of ``output``, as OpenVINO's CPU plugin computes it.
 
-    ``real``: float32, ``scale``: float32 that broadcasts against it (the dequantization that LPT moves into the
-    FakeQuantize), per tensor or per channel. With ``low'``, ``high'`` the ends of ``output``'s interval divided by
-    ``scale``, ``a = steps / (high' - low')`` and ``b = low - low' * steps / (high' - low')`` (of the first channel; zero
-    where it is below 1e-5 of the range), all in float32: ``rint(fma(real, a, b))`` per tensor, ``rint(f32(real * a) + b)``
-    per channel, saturated.
+    ``real``: float32, ``scale``: float32 that broadcasts against it (the dequantization that LPT moves into
+    the FakeQuantize), per tensor or per channel. With ``low'``, ``high'`` the ends of ``output``'s interval
+    divided by ``scale``, ``a = steps / (high' - low')`` and ``b = low - low' * steps / (high' - low')`` (of
+    the first channel; zero where it is below 1e-5 of the range), all in float32: ``rint(fma(real, a, b))``
+    per tensor, ``rint(f32(real * a) + b)`` per channel, saturated.
 
     Source: the plugin's fused post-operations of an int8 convolution, its snippets alike.
     Raises `InputError` for another method.
@@ -210,7 +218,9 @@ def fake_quantized(
     shift = np.ravel(-low * steps / (high - low))[0] + np.float32(output.low)
     if abs(shift) < np.float32(1e-5) * steps:
         shift = np.float32(0)
-    return output.store(np.rint(multiply_add(real, factor, shift) if scale.size == 1 else real * factor + shift))
+    return output.store(
+        np.rint(multiply_add(real, factor, shift) if scale.size == 1 else real * factor + shift)
+    )
 
 
 def _requantized(
