@@ -9,6 +9,10 @@ from ovlpt.reference.accumulation import convolution_accumulator, matrix_accumul
 from ovlpt.reference.activations import leaky_relu, relu, sigmoid, softmax
 from ovlpt.reference.affine import dequantize, quantize, requantize
 from ovlpt.reference.arrangement import arg_max, concat, resize_bilinear
+from ovlpt.reference.elementwise import bias_add, eltwise_sum
+from ovlpt.reference.methods import METHODS
+from ovlpt.reference.pooling import average_pool, max_pool, mean
+from ovlpt.reference.quantization import Quantization
 from ovlpt.reference.weighted import (
     convolution,
     deconvolution,
@@ -16,10 +20,6 @@ from ovlpt.reference.weighted import (
     inner_product,
     weighted_rule,
 )
-from ovlpt.reference.elementwise import bias_add, eltwise_sum
-from ovlpt.reference.methods import METHODS
-from ovlpt.reference.pooling import average_pool, max_pool, mean
-from ovlpt.reference.quantization import Quantization
 
 __all__ = [
     "METHODS",

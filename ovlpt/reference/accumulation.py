@@ -150,7 +150,7 @@ def sliding_windows(
     extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
     if any(e > n for e, n in zip(extent, x.shape[2:], strict=True)):
         raise InputError(
-            f"A kernel that spans {extent} does not fit the padded input {x.shape[2:]}: check pads and kernel."
+            f"A kernel that spans {extent} does not fit the padded input {x.shape[2:]}: check pads."
         )
     windows = sliding_window_view(x, extent, axis=tuple(range(2, x.ndim)))
     return windows[
@@ -166,7 +166,7 @@ def _depthwise(windows: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _pieces(weights: np.ndarray, largest: int) -> list[slice]:
-    """Slices of K, at most three, in each of which no sum of absolute products reaches 2^24 (as far as it goes)."""
+    """Slices of K in each of which no sum of absolute products reaches 2^24; three where two do not do."""
     bound = np.cumsum(np.abs(weights).astype(np.int64), axis=-1).reshape(-1, weights.shape[-1]) * largest
     pieces, start = [], 0
     while start < weights.shape[-1] and len(pieces) < 3:

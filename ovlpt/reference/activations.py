@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.affine import dequantize, quantize
 from ovlpt.reference.methods import TFLITE, cell, resolve
-from ovlpt.reference.quantization import Quantization
+from ovlpt.reference.quantization import Quantization, require_activations
 from ovlpt.reference.rounding import round_half_away
 from ovlpt.trace import InputError
 
@@ -21,12 +21,14 @@ F32 = np.float32
 def leaky_relu(
     x: ArrayLike, input: Quantization, output: Quantization, alpha: float, *, method: str = "tflite"
 ) -> np.ndarray:
-    """``max(x, alpha * x)``-like: negative values times ``alpha`` (float32); any shape, per tensor.
+    """Negative values times ``alpha`` (float32), the others as they are; any shape, per tensor.
 
     Source: TFLite LEAKY_RELU, ONNX Runtime QLinearLeakyRelu, Caffe2 Int8LeakyRelu.
     Raises `InputError` for a method that has no such operator.
     """
-    return cell("LeakyReLU", LEAKY_RELU, method)(np.asarray(x), input, output, F32(alpha))
+    kernel = cell("LeakyReLU", LEAKY_RELU, method)
+    require_activations("LeakyReLU", method, input, output)
+    return kernel(np.asarray(x), input, output, F32(alpha))
 
 
 def relu(
@@ -43,7 +45,9 @@ def relu(
     Raises `InputError` where Caffe2 is asked to change the quantization or for an upper bound, which it
     cannot.
     """
-    return cell("ReLU", RELU, method)(np.asarray(x), input, output, upper)
+    kernel = cell("ReLU", RELU, method)
+    require_activations("ReLU", method, input, output)
+    return kernel(np.asarray(x), input, output, upper)
 
 
 def sigmoid(x: ArrayLike, input: Quantization, output: Quantization, *, method: str = "tflite") -> np.ndarray:
@@ -55,6 +59,7 @@ def sigmoid(x: ArrayLike, input: Quantization, output: Quantization, *, method: 
     """
     name = resolve(method)
     cell("Sigmoid", SIGMOID, name)
+    require_activations("Sigmoid", method, input, output)
     if name != "onnx":
         _check_256("Sigmoid", output)
     return SIGMOID[name](F32(1) / (F32(1) + _exp(-dequantize(x, input, "onnx"))), output)
@@ -72,6 +77,7 @@ def softmax(
     Raises `InputError` for a method that has no such operator, or another output quantization.
     """
     kernel = cell("Softmax", SOFTMAX, method)
+    require_activations("Softmax", method, input, output)
     _check_256("Softmax", output)
     x = np.moveaxis(np.asarray(x), axis, -1)
     return np.moveaxis(kernel(x, input, output), -1, axis)
@@ -170,7 +176,7 @@ def _softmax_integer(x: np.ndarray, input: Quantization, output: Quantization) -
 
 
 def _exp(x: np.ndarray) -> np.ndarray:
-    """exp rounded once to float32, as a good libm has it; numpy's own float32 exp is off by an ulp here and there."""
+    """exp rounded once to float32, as a good libm has it; numpy's float32 exp is off by an ulp at times."""
     with np.errstate(over="ignore", under="ignore"):
         return np.exp(x.astype(np.float64)).astype(F32)
 

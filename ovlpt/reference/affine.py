@@ -1,4 +1,4 @@
-"""Quantize, Dequantize and Requantize: the seed table's Power row."""
+"""Quantize, Dequantize and Requantize (Power, in SNPS-Caffe's table)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def requantize(q: ArrayLike, input: Quantization, output: Quantization, method: 
 
     Raises `InputError` for a method that has no such operator.
     """
-    return cell("Requantize", REQUANTIZE, method)(np.asarray(q), input, output)
+    kernel = cell("Requantize", REQUANTIZE, method)
+    if input.per_channel or output.per_channel:
+        raise InputError("Requantize takes one scale per tensor: give numbers as scales.")
+    return kernel(np.asarray(q), input, output)
 
 
 def _quantize_away(x: np.ndarray, scale: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
@@ -89,6 +92,7 @@ def _requantize(rule: rq.Rule) -> Callable[[np.ndarray, Quantization, Quantizati
     def kernel(q: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
         return rule(input.centered(q), input.scale, ONE, output)
 
+    kernel.__doc__ = (rule.__doc__ or "").partition(":")[0]
     return kernel
 
 
@@ -113,7 +117,8 @@ def _check_precision(operator: str, method: str, quantization: Quantization) -> 
     allowed = PRECISIONS.get(method.partition("-")[0], ("u8", "i8"))
     if quantization.precision not in allowed:
         raise InputError(
-            f"{operator} with the method {method} has no {quantization.precision}: use {' or '.join(allowed)}."
+            f"{operator} with the method {method} has no {quantization.precision}: "
+            f"use {' or '.join(allowed)}."
         )
     if quantization.per_channel and method in ("caffe2", "tflite-2.5"):
         raise InputError(f"{operator} with the method {method} has no scale per channel: use one per tensor.")

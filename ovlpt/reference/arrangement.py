@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ovlpt.reference.affine import dequantize, quantize
 from ovlpt.reference.methods import TFLITE, cell, resolve
-from ovlpt.reference.quantization import Quantization
+from ovlpt.reference.quantization import Quantization, require_activations
 from ovlpt.reference.requantization import rounding_shift_up
 from ovlpt.trace import InputError
 
@@ -35,6 +35,7 @@ def concat(
     store = cell("Concat", CONCAT, method)
     if len(inputs) != len(quantizations):
         raise InputError(f"{len(inputs)} inputs have {len(quantizations)} quantizations: give one per input.")
+    require_activations("Concat", method, *quantizations, output)
     name = resolve(method)
     parts = []
     for x, quantization in zip(inputs, quantizations, strict=True):
@@ -50,7 +51,7 @@ def concat(
 
 
 def arg_max(x: ArrayLike, *, axis: int = 1, method: str = "tflite") -> np.ndarray:
-    """The index of the (first) greatest integer along ``axis``, int64: quantized or not is the same everywhere."""
+    """The index of the (first) greatest integer along ``axis``, int64; every framework does the same."""
     resolve(method)
     return np.asarray(x).argmax(axis=axis)
 
@@ -72,6 +73,7 @@ def resize_bilinear(
     """
     x = np.asarray(x)
     kernel = cell("ResizeBilinear", RESIZE_BILINEAR, method)
+    require_activations("ResizeBilinear", method, input)
     return input.store(kernel(x, size, align_corners, half_pixel_centers))
 
 
@@ -95,7 +97,7 @@ def _resize_reference(x: np.ndarray, size: tuple[int, int], align: bool, half: b
 
 
 def _resize_optimized(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
-    """u8: ~ of the integers with the weights multiplied first, trunc(v + 0.5); i8: 10-bit coordinates, ties away"""
+    """u8: ~ of the integers, weights multiplied first, trunc(v + 0.5); i8: 10-bit coordinates, ties away"""
     if x.dtype != np.uint8:
         return _resize_10_bits(x, size, align, half)
     corner, dy, dz = _float_corners(x, size, align, half)

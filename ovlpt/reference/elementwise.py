@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.affine import dequantize
-from ovlpt.reference.weighted import fake_quantized
 from ovlpt.reference.methods import cell
-from ovlpt.reference.quantization import Quantization
+from ovlpt.reference.quantization import Quantization, require_activations
 from ovlpt.reference.rounding import multiply_add, round_half_even
+from ovlpt.reference.weighted import fake_quantized
 
 Shift = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Sum = Callable[[np.ndarray, Quantization, np.ndarray, Quantization, Quantization], np.ndarray]
@@ -34,6 +34,7 @@ def eltwise_sum(
     Raises `InputError` for a method that has no such operator.
     """
     kernel = cell("EltwiseSum", ELTWISE_SUM, method)
+    require_activations("EltwiseSum", method, a_quantization, b_quantization, output)
     return kernel(np.asarray(a), a_quantization, np.asarray(b), b_quantization, output)
 
 
@@ -53,6 +54,7 @@ def bias_add(
     what ONNX Runtime does. Raises `InputError` for a method that has no such operator.
     """
     kernel, x = cell("BiasAdd", BIAS_ADD, method), np.asarray(x)
+    require_activations("BiasAdd", method, x_quantization, bias_quantization, output)
     column = np.asarray(bias).reshape(-1, *(1,) * (x.ndim - 2))
     return kernel(x, x_quantization, column, bias_quantization, output)
 

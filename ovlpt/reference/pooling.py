@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from ovlpt.reference import requantization as rq
 from ovlpt.reference.accumulation import sliding_windows
 from ovlpt.reference.affine import dequantize
-from ovlpt.reference.weighted import fake_quantized
 from ovlpt.reference.methods import TFLITE, cell, resolve
-from ovlpt.reference.quantization import Quantization
+from ovlpt.reference.quantization import Quantization, require_activations
 from ovlpt.reference.rounding import multiply_add, round_half_away
+from ovlpt.reference.weighted import fake_quantized
 from ovlpt.trace import InputError
 
 
@@ -43,6 +43,7 @@ def average_pool(
     """
     x = np.asarray(x)
     pool = cell("AveragePool", AVERAGE_POOL, method)
+    require_activations("AveragePool", method, input, output)
     if pool in (_pool_truncated, _pool_real, _pool_inside) and not input.same_as(output):
         raise InputError("This AveragePool keeps the quantization: give equal input and output, or use mean.")
     if pool is _pool_truncated and not exclude_pad:
@@ -75,6 +76,7 @@ def mean(x: ArrayLike, input: Quantization, output: Quantization, *, method: str
     """
     x = np.asarray(x)
     name = resolve(method)
+    require_activations("Mean", name, input, output)
     if name not in MEAN:
         return average_pool(x, input, output, x.shape[2:], method=name)
     total = x.astype(np.int64).sum(axis=tuple(range(2, x.ndim)), keepdims=True)

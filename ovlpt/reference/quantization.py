@@ -93,3 +93,20 @@ class Quantization:
                 f"A tensor of {q.dtype} is described as {self.precision}: give an array of {self.dtype}."
             )
         return q.astype(np.int64) - self.aligned(q.ndim)[1]
+
+
+# which activations each framework's operators take
+ACTIVATIONS = {"caffe2": ("u8",), "torch": ("u8",)}
+
+
+def require_activations(operator: str, method: str, *quantizations: Quantization) -> None:
+    """Raise `InputError` unless all are per tensor and of one precision that the framework has."""
+    allowed = ACTIVATIONS.get(method.partition("-")[0], ("u8", "i8"))
+    precisions = {quantization.precision for quantization in quantizations}
+    if len(precisions) > 1 or not precisions <= set(allowed):
+        raise InputError(
+            f"{operator} with the method {method} does not take {' and '.join(sorted(precisions))} tensors: "
+            f"use {' or '.join(allowed)}, the same for inputs and output."
+        )
+    if any(quantization.per_channel for quantization in quantizations):
+        raise InputError(f"{operator} takes one scale per tensor: give a number as the scale.")

@@ -4,21 +4,20 @@ A rule is a *multiplier*, ``m = input_scale * weight_scale / output_scale`` in s
 *rounding* of ``accumulator * m``. The names follow SNPS-Caffe's document "Quantized models in different
 frameworks": a letter for the precision of the multiplier, a digit for the number of roundings.
 
-========  ==========================================  =====================================================
+========  ==========================================  ========================================================
 rule      multiplier                                  rounding
-========  ==========================================  =====================================================
+========  ==========================================  ========================================================
 D2        double                                      two steps, ties away from zero in the second
 F2        float product, double quotient              the same
 FF2       float product, float quotient               the same
 D2u, F2u  double / float product                      two steps, both upward
 D1, F1    double / float product                      one step, upward
 R         double                                      one multiplication in double, ties away from zero
-FF        float product, float quotient               one multiplication in float, ties to even, zero point
-after FFz       float product, float quotient               the same, zero point added before rounding
-========  ==========================================  =====================================================
+FF        float product, float quotient               one float multiplication, ties to even, zero point after
+FFz       float product, float quotient               the same, zero point added before rounding
+========  ==========================================  ========================================================
 
-The document writes "F" for two things: TFLite's float product (F2 here) and Caffe2's float quotient (FF2
-here).
+The document writes "F" for two things: TFLite's float product (F2 here) and Caffe2's (FF2 here).
 
 Every rule is ``rule(accumulator, input_scale, weight_scale, output)``: ``accumulator`` integers of any shape
 within int32, ``input_scale`` a float32 number, ``weight_scale`` float32 that broadcasts against the
@@ -40,7 +39,10 @@ INT32 = np.iinfo(np.int32)
 
 
 def double_multiplier(input_scale: ArrayLike, weight_scale: ArrayLike, output_scale: ArrayLike) -> np.ndarray:
-    """D: ``f64(input) * f64(weight) / f64(output)``, in float64. Source: TFLite, per-channel and i8 convolutions."""
+    """D: ``f64(input) * f64(weight) / f64(output)``, in float64.
+
+    Source: TFLite, per-channel and i8 convolutions.
+    """
     return _f32(input_scale).astype(np.float64) * _f32(weight_scale) / _f32(output_scale).astype(np.float64)
 
 
@@ -83,7 +85,10 @@ def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> np.ndar
 
 
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> np.ndarray:
-    """``x / 2^exponent`` of integers, ties away from zero; int64. Source: gemmlowp ``RoundingDivideByPOT``."""
+    """``x / 2^exponent`` of integers, ties away from zero; int64.
+
+    Source: gemmlowp ``RoundingDivideByPOT``.
+    """
     x, exponent = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
     half = (np.int64(1) << exponent) >> 1
     return (x + half - ((x < 0) & (half > 0))) >> exponent
@@ -132,7 +137,10 @@ def one_step(x: ArrayLike, quantized: ArrayLike, shift: ArrayLike) -> np.ndarray
 def d2(
     accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
 ) -> np.ndarray:
-    """D2: ``two_steps`` of the double multiplier, ``+ zero_point``. Source: TFLite's reference kernels for i8."""
+    """D2: ``two_steps`` of the double multiplier, ``+ zero_point``.
+
+    Source: TFLite's reference kernels for i8.
+    """
     return _fixed_point(two_steps, double_multiplier, accumulator, input_scale, weight_scale, output)
 
 
@@ -157,14 +165,20 @@ def ff2(
 def d2_up(
     accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
 ) -> np.ndarray:
-    """D2u: ``two_steps_up`` of the double multiplier, ``+ zero_point``. Source: TFLite's optimized kernels for i8."""
+    """D2u: ``two_steps_up`` of the double multiplier, ``+ zero_point``.
+
+    Source: TFLite's optimized kernels for i8.
+    """
     return _fixed_point(two_steps_up, double_multiplier, accumulator, input_scale, weight_scale, output)
 
 
 def f2_up(
     accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
 ) -> np.ndarray:
-    """F2u: ``two_steps_up`` of the float-product multiplier, ``+ zero_point``. Source: TFLite's optimized u8 kernels."""
+    """F2u: ``two_steps_up`` of the float-product multiplier, ``+ zero_point``.
+
+    Source: TFLite's optimized u8 kernels.
+    """
     return _fixed_point(
         two_steps_up, float_product_multiplier, accumulator, input_scale, weight_scale, output
     )
@@ -173,21 +187,30 @@ def f2_up(
 def d1(
     accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
 ) -> np.ndarray:
-    """D1: ``one_step`` of the double multiplier, ``+ zero_point``. Source: TensorFlow 2.5's i8 convolutions."""
+    """D1: ``one_step`` of the double multiplier, ``+ zero_point``.
+
+    Source: TensorFlow 2.5's i8 convolutions.
+    """
     return _fixed_point(one_step, double_multiplier, accumulator, input_scale, weight_scale, output)
 
 
 def f1(
     accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
 ) -> np.ndarray:
-    """F1: ``one_step`` of the float-product multiplier, ``+ zero_point``. Source: TensorFlow 2.5's i8 FullyConnected."""
+    """F1: ``one_step`` of the float-product multiplier, ``+ zero_point``.
+
+    Source: TensorFlow 2.5's i8 FullyConnected.
+    """
     return _fixed_point(one_step, float_product_multiplier, accumulator, input_scale, weight_scale, output)
 
 
 def r(
     accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
 ) -> np.ndarray:
-    """R: ``round_half_away(f64(accumulator) * D) + zero_point``. Source: TFLite's reference FullyConnected since 2.20."""
+    """R: ``round_half_away(f64(accumulator) * D) + zero_point``.
+
+    Source: TFLite's reference FullyConnected since 2.20.
+    """
     real = np.asarray(accumulator, np.float64) * double_multiplier(input_scale, weight_scale, output.scale)
     return output.store(round_half_away(real) + output.zero_point)
 

@@ -1,9 +1,9 @@
 """The table of quantized operators: whose operator is computed how.
 
-The rows and letters are those of SNPS-Caffe's document "Quantized models in different frameworks": t, o, c for the
-arithmetic of TFLite, ONNX Runtime and Caffe2, ~ for dequantize, operator, quantize, nothing for a combination that its
-authors had not met. Cells that they left empty are filled here where the framework has the operator; the others raise
-`InputError`.
+The rows and letters are those of SNPS-Caffe's document "Quantized models in different frameworks": t, o, c
+for the arithmetic of TFLite, ONNX Runtime and Caffe2, ~ for dequantize, operator, quantize, nothing for a
+combination that its authors had not met. Cells that they left empty are filled here where the framework has
+the operator; the others raise `InputError`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DOCUMENT = {
     "Sigmoid": ("~", "", ""),
     "Softmax": ("~", "", ""),
 }
-"""The document's rows. Its EltwiseSum of ONNX is c only on ARM, its InnerProduct of ONNX is not t; see there."""
+"""The document's rows. Its EltwiseSum of ONNX is c only on ARM, its InnerProduct of ONNX is really o."""
 
 POWER = ("Quantize", "Dequantize", "Requantize")
 """What the row Power stands for."""
@@ -51,7 +51,11 @@ _ELEMENTWISE: dict[str, Mapping[str, object]] = {
     "Sigmoid": activations.SIGMOID,
     "Softmax": activations.SOFTMAX,
 }
-_KINDS = {"Convolution": ("normal", "grouped", "depthwise"), "Deconvolution": ("transposed",), "InnerProduct": ("inner",)}
+_KINDS = {
+    "Convolution": ("normal", "grouped", "depthwise"),
+    "Deconvolution": ("transposed",),
+    "InnerProduct": ("inner",),
+}
 _UNCHANGED = ("MaxPool", "ArgMax")
 
 OPERATORS = (*_KINDS, *_ELEMENTWISE, *_UNCHANGED)
@@ -66,7 +70,9 @@ def rounding(operator: str, method: str) -> str | None:
         return kernel and (kernel.__doc__ or "").strip()
     rules: dict[str, list[str]] = {}
     for (kind, precision, granularity), rule in weighted.WEIGHTED.get(method, {}).items():
-        if kind.removeprefix("single ") in _KINDS[operator] or (kind == "many groups" and operator == "Convolution"):
+        if kind.removeprefix("single ") in _KINDS[operator] or (
+            kind == "many groups" and operator == "Convolution"
+        ):
             name = f"{kind} " if len(_KINDS[operator]) > 1 or kind.startswith("single") else ""
             rules.setdefault(rule, []).append(f"{name}{precision} per {granularity}")
     if len(rules) == 1:

@@ -1,4 +1,4 @@
-"""Convolution, Deconvolution and InnerProduct: exact accumulators, then the framework's requantization rule."""
+"""Convolution, Deconvolution and InnerProduct: exact accumulators, then the framework's requantization."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from ovlpt.reference.accumulation import convolution_accumulator, matrix_accumulator, transposed_accumulator
 from ovlpt.reference.methods import METHODS, cell, resolve
-from ovlpt.reference.quantization import Quantization
-from ovlpt.reference.requantization import RULES
+from ovlpt.reference.quantization import Quantization, require_activations
+from ovlpt.reference.requantization import RULES, float_multiplier
 from ovlpt.reference.rounding import multiply_add
 from ovlpt.trace import InputError
 
@@ -46,9 +46,6 @@ _TENSORFLOW_2_5 = {
     **_rules("F2u", "i8", "tensor", ["single inner"]),
 }
 _DIRECT = ("normal", "grouped", "depthwise", "inner")
-_SYMMETRIC = {
-    name: _rules("FF", "i8", "tensor channel", _DIRECT) for name in ("torch-qnnpack", "torch-fbgemm")
-}
 
 WEIGHTED = {
     "tflite-reference": _REFERENCE,
@@ -61,7 +58,8 @@ WEIGHTED = {
     },
     "caffe2": _rules("FF2", "u8", "tensor"),
     "openvino": {**_rules("FQ", "u8", "tensor channel"), **_rules("FQ", "i8", "tensor channel")},
-    **_SYMMETRIC,
+    "torch-qnnpack": _rules("FF", "i8", "tensor channel", _DIRECT),
+    "torch-fbgemm": _rules("FF", "i8", "tensor channel", _DIRECT),
     "torch-x86": {
         **_rules("FFz", "i8", "tensor channel", _DIRECT),
         **_rules("FF", "i8", "tensor channel", ["inner", "many groups"]),
@@ -88,8 +86,8 @@ def weighted_rule(
     if (kind, precision, granularity) not in rules:
         operator = {"inner": "inner product", "transposed": "deconvolution"}.get(kind, f"{kind} convolution")
         raise InputError(
-            f"{METHODS[resolve(method)]} has no such operator: {operator} with {precision} weights per {granularity}; "
-            f"use other weights or another method."
+            f"{METHODS[resolve(method)]} has no such quantized operator: {operator} with {precision} weights "
+            f"per {granularity}; use other weights or another method."
         )
     return rules[kind, precision, granularity]
 
@@ -121,8 +119,8 @@ def convolution(
     """
     x, w = np.asarray(x), np.asarray(w)
     accumulator = convolution_accumulator(
-        x_quantization.centered(x), _centered_weights(w, w_quantization), strides=strides, pads_begin=pads_begin,
-        pads_end=pads_end, dilations=dilations, groups=groups,
+        x_quantization.centered(x), _centered_weights(w, w_quantization), strides=strides,
+        pads_begin=pads_begin, pads_end=pads_end, dilations=dilations, groups=groups,
     )  # fmt: skip
     channels = x.shape[1]
     kind = "normal" if groups == 1 else "depthwise" if groups == channels else "grouped"
@@ -130,7 +128,7 @@ def convolution(
     rule = weighted_rule(
         method, kind, w_quantization.precision, w_quantization.per_channel, single=single, groups=groups
     )
-    return _requantized(rule, accumulator, x_quantization, w_quantization, bias, output)
+    return _requantized(method, rule, accumulator, x_quantization, w_quantization, bias, output)
 
 
 def deconvolution(
@@ -161,10 +159,11 @@ def deconvolution(
     x, w = np.asarray(x), np.asarray(w)
     rule = weighted_rule(method, "transposed", w_quantization.precision, w_quantization.per_channel)
     accumulator = transposed_accumulator(
-        x_quantization.centered(x), _centered_weights(w, w_quantization), strides=strides, pads_begin=pads_begin,
-        pads_end=pads_end, dilations=dilations, output_padding=output_padding, groups=groups,
+        x_quantization.centered(x), _centered_weights(w, w_quantization), strides=strides,
+        pads_begin=pads_begin, pads_end=pads_end, dilations=dilations, output_padding=output_padding,
+        groups=groups,
     )  # fmt: skip
-    return _requantized(rule, accumulator, x_quantization, w_quantization, bias, output)
+    return _requantized(method, rule, accumulator, x_quantization, w_quantization, bias, output)
 
 
 def inner_product(
@@ -177,12 +176,14 @@ def inner_product(
     *,
     method: str = "tflite",
 ) -> np.ndarray:
-    """Quantized inner product (FullyConnected, FC, QGemm): ``x`` [N, K], ``w`` [O, K], ``bias`` int32 [O] or
-    None.
+    """Quantized inner product (FullyConnected, FC, QGemm).
 
-    Per-channel weights have ``axis`` 0. Returns [N, O] of ``output``'s precision. Source: rules as in
-    `convolution`. OpenVINO multiplies accumulator and bias by the output's scale before it adds them; 1 of 8
-    000 outputs that sit on a tie differs by one there.
+    ``x``: [N, K], ``w``: [O, K] (per-channel weights have ``axis`` 0), ``bias``: int32 [O] or None. Returns
+    [N, O] of ``output``'s precision.
+
+    Source: rules as in `convolution`. With a bias, OpenVINO multiplies accumulator and bias by the output's
+    scale before it adds them; of 755 104 outputs around ties 109 differ by one there, the order of its
+    kernel's roundings being unknown.
     Raises `InputError` where the framework has no such operator, or shapes do not fit.
     """
     x, w = np.asarray(x), np.asarray(w)
@@ -193,7 +194,7 @@ def inner_product(
     accumulator = matrix_accumulator(_centered_weights(w, w_quantization), centered.T, largest).T
     single = len(x) == 1 and x.shape[1] >= 8 and len(w) >= 4
     rule = weighted_rule(method, "inner", w_quantization.precision, w_quantization.per_channel, single=single)
-    return _requantized(rule, accumulator, x_quantization, w_quantization, bias, output)
+    return _requantized(method, rule, accumulator, x_quantization, w_quantization, bias, output)
 
 
 def fake_quantized(
@@ -224,6 +225,7 @@ def fake_quantized(
 
 
 def _requantized(
+    method: str,
     rule: str,
     accumulator: np.ndarray,
     x: Quantization,
@@ -231,6 +233,15 @@ def _requantized(
     bias: ArrayLike | None,
     output: Quantization,
 ) -> np.ndarray:
+    require_activations("Convolution, deconvolution or inner product", method, x, output)
+    if w.precision != x.precision and method.startswith(("tflite", "caffe2")):
+        raise InputError(
+            f"{x.precision} tensors meet {w.precision} weights: the method {method} wants the same."
+        )
+    if method == "caffe2" and (float_multiplier(x.scale, w.scale, output.scale) >= 1).any():
+        raise InputError(
+            "Caffe2 wants input scale * weight scale below the output scale: choose a larger output scale."
+        )
     shape = (-1, *(1,) * (accumulator.ndim - 2))
     weight_scale = w.scale.reshape(shape) if w.per_channel else w.scale
     addend = np.int64(0) if bias is None else np.asarray(bias, np.int64).reshape(shape)

@@ -1,1 +1,1 @@
-"""Measures `ovlpt.reference` against the real runtimes, records their answers, and prints the table of operators."""
+"""Measures `ovlpt.reference` against the real runtimes, records their answers, prints the table."""

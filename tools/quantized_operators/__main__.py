@@ -1,7 +1,8 @@
-"""Prints the table of quantized operators with the measured mismatches: ``python -m tools.quantized_operators``.
+"""Prints the table of quantized operators with the measured mismatches: ``python -m
+tools.quantized_operators``.
 
-Each cell is measured against the real runtime where it is here (see `record` for which and how), else against its
-recorded answers; the last column says which. ``--recorded`` never starts a runtime.
+Each cell is measured against the real runtime where it is here (see `record` for which and how), else against
+its recorded answers; the last column says which. ``--recorded`` never starts a runtime.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Count:
     source: str = ""
 
 
-def compare(method: str, pairs: Iterable[tuple[Case, np.ndarray | str | None]], source: str) -> dict[str, Count]:
+def compare(
+    method: str, pairs: Iterable[tuple[Case, np.ndarray | str | None]], source: str
+) -> dict[str, Count]:
     """Per operator, how many outputs differ. A runtime that refuses is to meet a kernel that refuses."""
     counts: dict[str, Count] = defaultdict(lambda: Count(source=source))
     for case, answer in pairs:
@@ -54,7 +57,9 @@ def compare(method: str, pairs: Iterable[tuple[Case, np.ndarray | str | None]], 
     return dict(counts)
 
 
-def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)) -> dict[str, dict[str, Count]]:
+def measure(
+    recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)
+) -> dict[str, dict[str, Count]]:
     """method → operator → count."""
     runtimes = {} if recorded_only else available()
     counts = {}
@@ -71,8 +76,10 @@ def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)
 
 
 def document_table(counts: dict[str, dict[str, Count]]) -> str:
-    """The document's own table, each cell with its mismatches; + marks a cell that the document leaves empty."""
-    lines = [f"{'operator':16}" + "".join(f"{f'{name} ({method})':30}" for name, method in FRAMEWORKS.items())]
+    """The document's own table, each cell with its mismatches; + marks one that it leaves empty."""
+    lines = [
+        f"{'operator':16}" + "".join(f"{f'{name} ({method})':30}" for name, method in FRAMEWORKS.items())
+    ]
     for operator, letters in DOCUMENT.items():
         cells = []
         for letter, method in zip(letters, FRAMEWORKS.values(), strict=True):
@@ -109,7 +116,9 @@ def details(counts: dict[str, dict[str, Count]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.quantized_operators", description=__doc__)
     parser.add_argument("--recorded", action="store_true", help="compare with the recorded answers only")
-    parser.add_argument("--method", action="append", choices=METHODS, help="only this method (may be repeated)")
+    parser.add_argument(
+        "--method", action="append", choices=METHODS, help="only this method (may be repeated)"
+    )
     arguments = parser.parse_args()
     counts = measure(arguments.recorded, arguments.method or tuple(METHODS))
     print("Outputs that differ from the runtime's, of all compared\n")

@@ -11,7 +11,8 @@ from ovlpt.reference import Quantization
 from tools.quantized_operators.cases import Case
 
 TYPES = {
-    "float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "int64": TensorProto.INT64,
+    "float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8, "int8": TensorProto.INT8,
+    "int64": TensorProto.INT64,
 }  # fmt: skip
 CONTRIB = "com.microsoft"
 
@@ -76,8 +77,8 @@ def _model(case: Case) -> bytes:
             pads = [*o.get("pads_begin", [0, 0]), *o.get("pads_end", [0, 0])]
             nodes = [
                 node(
-                    "QLinearAveragePool", *quantized["x"], *out, domain=CONTRIB, kernel_shape=o["kernel"], pads=pads,
-                    strides=o["strides"], count_include_pad=int(not o["exclude_pad"]),
+                    "QLinearAveragePool", *quantized["x"], *out, domain=CONTRIB, kernel_shape=o["kernel"],
+                    pads=pads, strides=o["strides"], count_include_pad=int(not o["exclude_pad"]),
                 )
             ]  # fmt: skip
         case "Mean":

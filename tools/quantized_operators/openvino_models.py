@@ -15,7 +15,7 @@ VERSION = f"openvino {openvino.get_version()}"
 
 
 def run(case: Case) -> np.ndarray:
-    """The stored integers: the output goes through a MaxPool of size 1, which keeps the plugin from undoing them."""
+    """The stored integers: a MaxPool of size 1 at the end keeps the plugin from undoing them."""
     q, o = case.quantizations, case.options
     names = [name for name in case.arrays if name not in ("w", "bias")]
     inputs = [ops.parameter(case.arrays[name].shape, np.float32) for name in names]

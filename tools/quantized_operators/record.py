@@ -1,9 +1,9 @@
 """Records what the real runtimes answer to the small cases: ``python -m tools.quantized_operators.record``.
 
 Needs ``ai-edge-litert``, ``onnx``, ``onnxruntime`` and ``openvino`` in this Python, and in the variables
-OVLPT_TENSORFLOW_2_5_PYTHON, OVLPT_CAFFE2_PYTHON and OVLPT_TORCH_PYTHON a Python 3.8 with ``tensorflow-cpu==2.5.0``, a
-Python 3.8 with ``torch==1.4.0 numpy==1.23.5 protobuf==3.20.3 future six``, and any Python with ``torch==2.13.0``. A family
-is written only if all its runtimes are there.
+OVLPT_TENSORFLOW_2_5_PYTHON, OVLPT_CAFFE2_PYTHON and OVLPT_TORCH_PYTHON a Python 3.8 with
+``tensorflow-cpu==2.5.0``, a Python 3.8 with ``torch==1.4.0 numpy==1.23.5 protobuf==3.20.3 future six``, and
+any Python with ``torch==2.13.0``. A family is written only if all its runtimes are there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,13 @@ def main() -> None:
 
 def runtime_version(method: str) -> str:
     """Package and version of a method's runtime."""
-    packages = {"tflite": "ai-edge-litert", "onnx": "onnxruntime", "openvino": "openvino", "torch": "torch", "caffe2": "torch"}
+    packages = {
+        "tflite": "ai-edge-litert",
+        "onnx": "onnxruntime",
+        "openvino": "openvino",
+        "torch": "torch",
+        "caffe2": "torch",
+    }
     package = "tensorflow-cpu" if method == "tflite-2.5" else packages[family_of(method)]
     python = os.environ.get(OTHER_PYTHONS.get(method, OTHER_PYTHONS.get(family_of(method), "")))
     if python:

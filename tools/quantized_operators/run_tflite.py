@@ -27,7 +27,7 @@ def main(directory, resolver):
             interpreter.allocate_tensors()
             inputs = np.load(stem + ".npz")
             for index, detail in enumerate(interpreter.get_input_details()):
-                interpreter.set_tensor(detail["index"], inputs["i%d" % index])
+                interpreter.set_tensor(detail["index"], inputs[f"i{index}"])
             interpreter.invoke()
             np.save(stem + ".out.npy", interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Runs cases on PyTorch's quantized operators: ``run_torch.py DIRECTORY ENGINE``; files as in run_caffe2.py."""
+"""Runs cases on PyTorch's quantized operators: ``run_torch.py DIRECTORY ENGINE``, files as run_caffe2's."""
 
 import glob
 import json

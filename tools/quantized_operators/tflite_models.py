@@ -132,7 +132,11 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
             padding = SAME if "pads_begin" in o else VALID
             if depthwise:
                 options = options_of(
-                    "DepthwiseConv2D", padding=padding, depthMultiplier=1, **strides, **dilation
+                    "DepthwiseConv2D",
+                    padding=padding,
+                    depthMultiplier=len(w) // case.arrays["x"].shape[1],
+                    **strides,
+                    **dilation,
                 )
                 return finish(CODE.DEPTHWISE_CONV_2D, options, 3 if signed else 1, (weights, bias))
             options = options_of("Conv2D", padding=padding, **strides, **dilation)
