@@ -56,7 +56,7 @@ class QuantizationFusions(ModelTransformation):
         self.values = dict(values or {})
 
     def run_on_model(self, model: Model) -> bool:
-        events = Trace()
+        model, events = Model(model), Trace()  # a Manager does not take the model as a pass gets it
         changed = FreezeVariables(self.values, trace=events).run_on_model(model)
         for kind in FUSIONS:
             step = kind(pass_config=self.pass_config, trace=events)

@@ -24,7 +24,7 @@ from ovlpt.fusions.weights import output_channel_axis
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.layer_transformation import consumers_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
-from ovlpt.trace import reject, reject_unless
+from ovlpt.trace import reject_unless
 
 _WRAPPERS = frozenset(("Reshape", "Unsqueeze", "Squeeze", "Convert", "ConvertLike"))  # the same numbers
 _ABOVE = frozenset(
@@ -126,6 +126,11 @@ def _chain(last: Node) -> list[Node]:
 
 
 def _check_no_escape(found: Normalization) -> None:
+    """No inner node has a reader outside; nor is what looks like the end an inner node itself.
+
+    It is one where one of several readers applies another factor or offset per channel. A scalar, as in the
+    activations that are built on sums (hard swish), does not carry a normalization on.
+    """
     within = {node.get_instance_id() for node in (*found.nodes, *found.inner)}
     for node in (*found.nodes[:-1], *found.inner):
         for target in consumers_of(node.output(0)):
@@ -133,8 +138,22 @@ def _check_no_escape(found: Normalization) -> None:
             reject_unless(
                 outside.get_instance_id() in within,
                 "inner_node_read",
-                f"{node.get_friendly_name()} inside the structure is also read by {outside.get_friendly_name()} outside",
+                f"{node.get_friendly_name()} inside the structure is also read by {outside.get_friendly_name()}",
             )
+    last = found.nodes[-1]
+    readers = [target.get_node() for target in consumers_of(last.output(0))]
+    for reader in readers if len(readers) > 1 else ():
+        carries_on = _is_element(reader) and not _has_scalar(reader)
+        reject_unless(
+            not carries_on,
+            "inner_node_read",
+            f"{last.get_friendly_name()}, which {reader.get_friendly_name()} carries on, has another reader",
+        )
+
+
+def _has_scalar(node: Node) -> bool:
+    shape = node.get_input_partial_shape(constant_port(node))
+    return shape.is_static and np.prod(shape.to_shape()) == 1
 
 
 def _composed(nodes: Sequence[Node], axis: int) -> Affine:
@@ -179,20 +198,9 @@ def _read(nodes: tuple[Node, ...], axis: int, spelling: Spelling) -> Normalizati
 
 
 def _simplified(chain: Sequence[Node], axis: int) -> Normalization:
-    """The whole chain as factor and offset; it must end in one reader or in readers that do not carry it on."""
-    nodes = tuple(chain)
-    affine = _composed(nodes, axis)
-    for target in consumers_of(nodes[-1].output(0)):
-        below = target.get_node()
-        if not _is_element(below):
-            continue
-        shape = below.get_input_partial_shape(constant_port(below))
-        if shape.is_dynamic or np.prod(shape.to_shape()) != 1:
-            reject(
-                "inner_node_read",
-                f"{below.get_friendly_name()} carries the structure on, but it is not the only reader of its inside",
-            )
-    return Normalization(nodes, axis, affine.scale, affine.offset, np.zeros(()), np.ones(()), 0.0)
+    """The whole chain as one factor and one offset."""
+    affine = _composed(chain, axis)
+    return Normalization(tuple(chain), axis, affine.scale, affine.offset, np.zeros(()), np.ones(()), 0.0)
 
 
 def _spellings(nodes: Sequence[Node]) -> Iterator[Spelling]:

@@ -160,12 +160,13 @@ class SplitConvolutionConcatFusion(Fusion):
         """Keep other optimizations from a wrong fusion: a Gather is no split to them."""
         branches = [_branch(value) for value in node.input_values()]
         pieces = [_piece(branch.data) for branch in branches]
-        axis = int(node.get_attributes()["axis"]) % rank_of(node.output(0))
-        if (axis == 1 and _in_order(pieces)) or any(branch.head or branch.tail for branch in branches):
+        axis, output_axis = _axes(branches[0])
+        concat_axis = int(node.get_attributes()["axis"]) % rank_of(node.output(0))
+        if any(piece.axis != axis for piece in pieces) or (concat_axis == output_axis and _in_order(pieces)):
             return False
         for branch, piece in zip(branches, pieces, strict=True):
             gathered = _gather(piece.source, np.arange(piece.start, piece.stop), piece.axis)
-            branch.convolution.input(0).replace_source_output(gathered)
+            (*branch.head, branch.convolution)[0].input(0).replace_source_output(gathered)
         return True
 
 

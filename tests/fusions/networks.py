@@ -7,6 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+try:
+    from openvino import opset8
+except ImportError:  # before 2025
+    from openvino.runtime import opset8
+
 from ovlpt.fusions.channelwise import on_axis
 from ovlpt.openvino_api import Model, Node, Output, opset1
 
@@ -75,8 +80,8 @@ def to_nchw(value: Output | Node, rank: int = 4) -> Node:
     return opset1.transpose(value, index([0, rank - 1, *range(1, rank - 1)]))
 
 
-def normalized(value: Output | Node, numbers: dict[str, Array], epsilon: float = 1e-3) -> Node:
-    return opset1.batch_norm_inference(value, *(c(numbers[n]) for n in ("gamma", "beta", "mean", "variance")), epsilon)
+def normalized(value: Output | Node, numbers: dict[str, Array], epsilon: float = 1e-3, operations=opset8) -> Node:
+    return operations.batch_norm_inference(value, *(c(numbers[n]) for n in ("gamma", "beta", "mean", "variance")), epsilon)
 
 
 def convolution(data: Output | Node, weights: Output | Node, dims: int = 2, stride: int = 1, pad: int = 0) -> Node:
