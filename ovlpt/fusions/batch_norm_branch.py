@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ovlpt.fusions.evaluation import evaluate
+from ovlpt.fusions.evaluation import evaluate, is_constant
 from ovlpt.fusions.fusion import Fusion, take_over
-from ovlpt.graph.constants import is_constant_path
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.trace import reject_unless
 
@@ -76,7 +75,7 @@ def _data_inputs(node: Node, branch: int) -> list[tuple[Output, Node]]:
         (node.input_value(description.input_index), parameters[description.body_parameter_index])
         for description in node.get_input_descriptions(branch)
     ]
-    return [(outer, parameter) for outer, parameter in pairs if not is_constant_path(outer.get_node())]
+    return [(outer, parameter) for outer, parameter in pairs if not is_constant(outer)]
 
 
 def _data_sources(node: Node, branch: int) -> set[tuple[int, int]]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.fusions.evaluation import evaluate
+from ovlpt.fusions.evaluation import evaluate, is_constant
 from ovlpt.fusions.fusion import is_shared
-from ovlpt.graph.constants import constant, is_constant_path, precision_of
+from ovlpt.graph.constants import constant, precision_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject_unless
 
@@ -35,7 +35,7 @@ def constant_port(node: Node) -> int | None:
     """The port of the one constant operand of an elementwise operation, None where there is not exactly one."""
     if node.get_type_name() not in ELEMENTWISE:
         return None
-    constants = [port for port in (0, 1) if is_constant_path(node.input_value(port).get_node())]
+    constants = [port for port in (0, 1) if is_constant(node.input_value(port))]
     if len(constants) != 1 or (node.get_type_name() == "Divide" and constants == [0]):
         return None
     return constants[0]

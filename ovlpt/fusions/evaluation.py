@@ -31,6 +31,27 @@ _REARRANGING = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
 ARITHMETIC = frozenset(_RULES) | _REARRANGING  # what an expression over parameters may consist of
 
 
+_CONVOLUTIONS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData")
+_DATA = frozenset(("Parameter", "ReadValue", "MatMul", *_CONVOLUTIONS))  # the walk up need not go on
+
+
+def is_constant(value: Output) -> bool:
+    """Whether nothing above the value depends on data; the example of a ConvertLike gives no more than its type."""
+    pending, seen = [value.get_node()], set()
+    while pending:
+        node = pending.pop()
+        kind = node.get_type_name()
+        if kind in _DATA or (not isinstance(node, Constant) and not node.get_input_size()):
+            return False
+        sources = node.input_values()[:1] if kind == "ConvertLike" else node.input_values()
+        for source in sources:
+            above = source.get_node()
+            if above.get_instance_id() not in seen:
+                seen.add(above.get_instance_id())
+                pending.append(above)
+    return True
+
+
 def evaluate(value: Output) -> np.ndarray | None:
     """The value of an expression over Constants; None where it holds anything else.
 

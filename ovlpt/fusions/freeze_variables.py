@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ovlpt.fusions.evaluation import ARITHMETIC, evaluate
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.layer_transformation import ModelTransformation, replace_output
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Constant, Model, Node, opset1
 from ovlpt.trace import InputError, Outcome, Rejected, Trace, reject_unless
 
 _READERS = ARITHMETIC | {"Assign", "BatchNormInference", "If"}
@@ -36,7 +36,7 @@ class FreezeVariables(ModelTransformation):
         for parameter, value in supplied:
             _check_fits(parameter, value)
         for parameter, value in supplied:
-            replace_output(parameter.output(0), constant(value, precision_of(parameter.output(0))).output(0))
+            replace_output(parameter.output(0), _frozen(value, parameter).output(0))
             model.remove_parameter(parameter)
             self._record(Outcome.TRANSFORMED, parameter)
         changed = bool(supplied)
@@ -57,7 +57,7 @@ class FreezeVariables(ModelTransformation):
         for assign in assigns:
             model.remove_sink(assign)
         for read, value in zip(reads, initial, strict=True):
-            frozen = constant(value, precision_of(read.output(0)))
+            frozen = _frozen(value, read)
             frozen.set_friendly_name(read.get_friendly_name())
             for target in read.output(0).get_target_inputs():
                 if target.get_node().get_type_name() != "Assign":
@@ -65,6 +65,11 @@ class FreezeVariables(ModelTransformation):
             self._record(Outcome.TRANSFORMED, read)
         model.remove_variable(variable)
         return True
+
+
+def _frozen(value: np.ndarray, node: Node) -> Constant:
+    precision = precision_of(node.output(0))
+    return opset1.constant(value.astype(np.bool_)) if precision == "boolean" else constant(value, precision)
 
 
 def _touches(node: Node, kind: str, variable: str) -> bool:

@@ -18,9 +18,9 @@ from ovlpt.fusions.channelwise import (
     order_of,
     rank_of,
 )
-from ovlpt.fusions.evaluation import evaluate
+from ovlpt.fusions.evaluation import evaluate, is_constant
 from ovlpt.fusions.fusion import Fusion, is_shared, take_over
-from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.trace import reject, reject_unless
@@ -313,7 +313,7 @@ def _check_convolutions(convolutions: list[Node]) -> None:
     for node in convolutions:
         value = node.input_value(1)
         reject_unless(
-            value.get_partial_shape().is_static and is_constant_path(value.get_node()),
+            value.get_partial_shape().is_static and is_constant(value),
             "dynamic_weights",
             "the weights are not constant",
         )

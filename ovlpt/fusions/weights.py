@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.fusions.channelwise import order_of, rank_of
-from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
+from ovlpt.fusions.evaluation import is_constant
+from ovlpt.graph.constants import constant, is_real, precision_of, values_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.trace import reject, reject_unless
 
@@ -25,7 +26,7 @@ def output_channel_axis(node: Node) -> int | None:
     kind = node.get_type_name()
     if kind not in OUTPUT_CHANNELS and kind != "MatMul":
         return None
-    if not is_constant_path(node.input_value(1).get_node()):
+    if not is_constant(node.input_value(1)):
         return None
     if kind != "MatMul":
         return 1
