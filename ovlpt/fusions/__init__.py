@@ -9,6 +9,7 @@ from ovlpt.fusions.quantization_fusions import FUSIONS, QuantizationFusions, fus
 from ovlpt.fusions.requantization import RequantizationFusion
 from ovlpt.fusions.small_batch_norm import SmallBatchNormFusion
 from ovlpt.fusions.split_convolution_concat import SplitConvolutionConcatFusion
+from ovlpt.fusions.transpose_sinking import TransposeSinkingFusion
 
 __all__ = [
     "FUSIONS",
@@ -22,5 +23,6 @@ __all__ = [
     "RequantizationFusion",
     "SmallBatchNormFusion",
     "SplitConvolutionConcatFusion",
+    "TransposeSinkingFusion",
     "fuse",
 ]

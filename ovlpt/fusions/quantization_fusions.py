@@ -15,6 +15,7 @@ from ovlpt.fusions.inverse_transposes import InverseTransposesFusion
 from ovlpt.fusions.requantization import RequantizationFusion
 from ovlpt.fusions.small_batch_norm import SmallBatchNormFusion
 from ovlpt.fusions.split_convolution_concat import SplitConvolutionConcatFusion
+from ovlpt.fusions.transpose_sinking import TransposeSinkingFusion
 from ovlpt.layer_transformation import ModelTransformation
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.config import PassConfig
@@ -26,6 +27,8 @@ NORMALIZATION: tuple[type[Fusion], ...] = (
     BatchNormMultiplyFusion,
     BatchNormAddFusion,
     ConvolutionBatchNormFusion,
+    InverseTransposesFusion,
+    TransposeSinkingFusion,
     InverseTransposesFusion,
 )
 
