@@ -15,10 +15,11 @@ _THEN, _ELSE = 0, 1
 class BatchNormBranchFusion(Fusion):
     """An If over a training and an inference normalization is replaced by the inference branch.
 
-    The front ends leave Switch and Merge as such an If. Three things stop it: the two branches normalize different data,
-    the branch that the condition takes is the training one (it normalizes with the statistics of its batch), or the
-    inference branch takes batch statistics, too. The condition has to be constant; where it is an input, the caller can
-    supply its value (`FreezeVariables`), which makes the training branch dead.
+    The front ends leave Switch and Merge as such an If. Three things stop it: the two branches normalize
+    different data, the branch that the condition takes is the training one (it normalizes with the statistics
+    of its batch), or the inference branch takes batch statistics, too. The condition has to be constant;
+    where it is an input, the caller can supply its value (`FreezeVariables`), which makes the training branch
+    dead.
     """
 
     operations = ("opset8.If",)
@@ -79,7 +80,7 @@ def _data_inputs(node: Node, branch: int) -> list[tuple[Output, Node]]:
 
 
 def _data_sources(node: Node, branch: int) -> set[tuple[int, int]]:
-    """The data that decides the branch's numbers; a Parameter that only gives an element type or a shape does not."""
+    """The data that decides the branch's numbers; a Parameter that nothing reads does not."""
     return {
         (outer.get_node().get_instance_id(), outer.get_index())
         for outer, parameter in _data_inputs(node, branch)

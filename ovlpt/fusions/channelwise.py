@@ -32,7 +32,7 @@ IDENTITY = Affine(np.ones(()), np.zeros(()))
 
 
 def constant_port(node: Node) -> int | None:
-    """The port of the one constant operand of an elementwise operation, None where there is not exactly one."""
+    """The port of the only constant operand of an elementwise operation, else None."""
     if node.get_type_name() not in ELEMENTWISE:
         return None
     constants = [port for port in (0, 1) if is_constant(node.input_value(port))]
@@ -42,7 +42,7 @@ def constant_port(node: Node) -> int | None:
 
 
 def data_of(node: Node) -> Output:
-    """What a Transpose, a batch normalization or an elementwise operation with one constant operand works on."""
+    """The data of a Transpose, a normalization or an elementwise operation with a constant operand."""
     if node.get_type_name() == "BatchNormInference":
         return batch_norm_inputs(node)["data"]
     port = constant_port(node)
@@ -63,7 +63,7 @@ def batch_norm_port(node: Node, name: str) -> int:
 
 
 def along(values: np.ndarray, rank: int, axis: int) -> np.ndarray | None:
-    """A constant that broadcasts against ``rank`` dimensions as one value a channel; None where it varies elsewhere."""
+    """A constant that broadcasts against ``rank`` dimensions as one value a channel, else None."""
     shape = (1,) * (rank - values.ndim) + values.shape
     if len(shape) > rank or any(size != 1 and at != axis for at, size in enumerate(shape)):
         return None
@@ -138,7 +138,7 @@ def order_of(node: Node) -> list[int] | None:
 
 @dataclass(frozen=True)
 class Path:
-    """From a value up to the operation that it comes from, nodes in the order of the data, each with its channel axis."""
+    """The nodes between a value and the operation that it comes from, in the order of the data."""
 
     source: Node
     axis: int  # of the source's output
@@ -167,7 +167,8 @@ class Path:
 def path_above(value: Output, axis_of: Callable[[Node], int | None], through: frozenset[str]) -> Path | None:
     """The way up from ``value`` to the first node for which ``axis_of`` gives a channel axis.
 
-    It passes Transposes and the operations in ``through`` that have one constant operand; None where it ends elsewhere.
+    It passes Transposes and the operations in ``through`` that have one constant operand; None where it ends
+    elsewhere.
     """
     nodes: list[Node] = []
     while True:

@@ -23,7 +23,8 @@ _BIAS = frozenset(("Add",))
 
 
 class ConvolutionBatchNormFusion(Fusion):
-    """``(W x + b) * k + s == (k W) x + (b k + s)`` with ``k = gamma / sqrt(variance + epsilon)``, ``s = beta - mean k``.
+    """``(W x + b) * k + s == (k W) x + (b k + s)`` with ``k = gamma / sqrt(variance + epsilon)``, ``s = beta
+    - mean k``.
 
     Transposes and biases may lie between the operation and its normalization; they stay where they are.
     """
@@ -39,7 +40,7 @@ class ConvolutionBatchNormFusion(Fusion):
         reject_unless(
             path is not None,
             "no_weights",
-            f"the data comes from {source.get_type_name()}, which has no constant weights that could take the factor",
+            f"the data comes from {source.get_type_name()}, which has no constant weights to take the factor",
         )
         path.check_unshared()
         reject_unless(

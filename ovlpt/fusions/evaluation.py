@@ -36,7 +36,7 @@ _DATA = frozenset(("Parameter", "ReadValue", "MatMul", *_CONVOLUTIONS))  # the w
 
 
 def is_constant(value: Output) -> bool:
-    """Whether nothing above the value depends on data; the example of a ConvertLike gives no more than its type."""
+    """Whether nothing above the value depends on data; a ConvertLike takes only a type from its example."""
     pending, seen = [value.get_node()], set()
     while pending:
         node = pending.pop()
@@ -55,8 +55,8 @@ def is_constant(value: Output) -> bool:
 def evaluate(value: Output) -> np.ndarray | None:
     """The value of an expression over Constants; None where it holds anything else.
 
-    Real numbers are computed in float64 whatever their element type, so that the rounding of a fused constant is one
-    rounding of the exact result.
+    Real numbers are computed in float64 whatever their element type, so that the rounding of a fused constant
+    is one rounding of the exact result.
     """
     node = value.get_node()
     if isinstance(node, Constant):

@@ -17,11 +17,13 @@ _READERS = ARITHMETIC | {"Assign", "BatchNormInference", "If"}
 
 
 class FreezeVariables(ModelTransformation):
-    """A ReadValue that nothing changes is its initial value; a Parameter has the value that the caller supplies.
+    """A ReadValue that nothing changes is its initial value; a Parameter has the value that the caller
+    supplies.
 
-    A variable is frozen when its initial value is constant, every Assign to it writes what a ReadValue of it read, and
-    its readers compute on parameters or normalize (a state that is set from outside the model is given up with it).
-    A Parameter in ``values`` is found by friendly or tensor name and is no longer an input afterwards.
+    A variable is frozen when its initial value is constant, every Assign to it writes what a ReadValue of it
+    read, and its readers compute on parameters or normalize (a state that is set from outside the model is
+    given up with it). A Parameter in ``values`` is found by friendly or tensor name and is no longer an input
+    afterwards.
 
     Raises `InputError` for a name that is no Parameter and a value whose shape does not fit it.
     """
@@ -93,8 +95,7 @@ def _initial_value(read: Node, assigns: list[Node], reads: list[Node]) -> np.nda
         reject_unless(
             reader.get_type_name() in _READERS,
             "other_reader",
-            f"{reader.get_friendly_name()} ({reader.get_type_name()}) reads the variable, which is no parameter of a"
-            " normalization then",
+            f"{reader.get_friendly_name()} ({reader.get_type_name()}) reads the variable as data",
         )
     return value
 
@@ -117,5 +118,6 @@ def _check_fits(parameter: Node, value: np.ndarray) -> None:
     )
     if not fits:
         raise InputError(
-            f'the value for "{parameter.get_friendly_name()}" has the shape {list(value.shape)}; it must fit {shape}'
+            f'the value for "{parameter.get_friendly_name()}" has the shape {list(value.shape)}; '
+            f"it must fit {shape}"
         )

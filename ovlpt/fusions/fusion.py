@@ -11,8 +11,8 @@ from ovlpt.openvino_api import Node, Output
 class Fusion(LayerTransformation):
     """One exact rewrite before quantization; a `MatcherPass` that can be registered alone.
 
-    A node that `concerns` does not claim is passed over without an event; of every other the trace says what happened.
-    `transform` may still raise `Rejected`, but only before it has changed anything.
+    A node that `concerns` does not claim is passed over without an event; of every other the trace says what
+    happened. `transform` may still raise `Rejected`, but only before it has changed anything.
     """
 
     operations: ClassVar[tuple[str, ...]]

@@ -9,7 +9,9 @@ from ovlpt.trace import reject_unless
 
 
 class InverseTransposesFusion(Fusion):
-    """``transpose(transpose(x, p), q) == x`` where ``p[q] == 0, 1, 2 …``: what is left of a channel-last layout."""
+    """``transpose(transpose(x, p), q) == x`` where ``p[q] == 0, 1, 2 …``: what is left of a channel-last
+    layout.
+    """
 
     operations = ("opset1.Transpose",)
 

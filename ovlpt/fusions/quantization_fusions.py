@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from numpy.typing import ArrayLike
 
+from ovlpt.config import PassConfig
 from ovlpt.fusions.batch_norm_branch import BatchNormBranchFusion
 from ovlpt.fusions.batch_norm_elementwise import BatchNormAddFusion, BatchNormMultiplyFusion
 from ovlpt.fusions.convolution_batch_norm import ConvolutionBatchNormFusion
@@ -18,7 +19,6 @@ from ovlpt.fusions.split_convolution_concat import SplitConvolutionConcatFusion
 from ovlpt.fusions.transpose_sinking import TransposeSinkingFusion
 from ovlpt.layer_transformation import ModelTransformation
 from ovlpt.openvino_api import Manager, Model
-from ovlpt.config import PassConfig
 from ovlpt.trace import Event, Outcome, Trace
 
 NORMALIZATION: tuple[type[Fusion], ...] = (
@@ -42,10 +42,11 @@ FUSIONS: tuple[type[Fusion], ...] = (
 
 
 class QuantizationFusions(ModelTransformation):
-    """The graph fusions that come before quantization, so that a quantizer sees convolutions with their biases.
+    """The graph fusions that come before quantization, so that a quantizer sees convolutions with their
+    biases.
 
-    Each is exact; see the classes in `FUSIONS`. ``values`` are constants for inputs (`FreezeVariables`). What was refused
-    at first and fused later counts as fused in the trace.
+    Each is exact; see the classes in `FUSIONS`. ``values`` are constants for inputs (`FreezeVariables`). What
+    was refused at first and fused later counts as fused in the trace.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ def _final(events: Trace) -> list[Event]:
 def fuse(model: Model, trace: Trace | None = None, values: Mapping[str, ArrayLike] | None = None) -> Model:
     """A new model with all fusions made; the caller's model stays as it is.
 
-    ``values``: inputs by name that are to become constants, such as ``{"is_training": False}``; the new model no longer
-    has them as inputs. Raises `ovlpt.trace.InputError` where one does not exist or does not fit.
+    ``values``: inputs by name that are to become constants, such as ``{"is_training": False}``; the new model
+    no longer has them as inputs. Raises `ovlpt.trace.InputError` where one does not exist or does not fit.
     """
     fused = model.clone()
     QuantizationFusions(values, trace=trace).run_on_model(fused)

@@ -13,12 +13,13 @@ from ovlpt.trace import reject_unless
 
 
 class RequantizationFusion(Fusion):
-    """Clamp(0, 6) becomes Relu where the FakeQuantize behind it cuts off at or below 6; other bounds likewise.
+    """Clamp(0, 6) becomes Relu where the FakeQuantize behind it cuts off at or below 6; other bounds
+    likewise.
 
-    An upper bound ``h`` is redundant exactly when ``FQ(h)`` is already the top level in every channel, a lower bound
-    when ``FQ(l)`` is the bottom level. The condition is computed in float32 as FakeQuantize itself is, so a bound
-    within half a step below the end of the interval is recognized. Clamp(0, h) without its upper bound is a Relu; any
-    Clamp without both is nothing. Never the reverse.
+    An upper bound ``h`` is redundant exactly when ``FQ(h)`` is already the top level in every channel, a
+    lower bound when ``FQ(l)`` is the bottom level. The condition is computed in float32 as FakeQuantize
+    itself is, so a bound within half a step below the end of the interval is recognized. Clamp(0, h) without
+    its upper bound is a Relu; any Clamp without both is nothing. Never the reverse.
     """
 
     operations = ("opset1.Clamp",)
@@ -34,12 +35,12 @@ class RequantizationFusion(Fusion):
         reject_unless(
             upper,
             "upper_bound",
-            f"the quantization still tells values apart that the upper bound {high:g} makes equal",
+            f"the quantization tells values apart that the upper bound {high:g} makes equal",
         )
         reject_unless(
             lower or low == 0,
             "lower_bound",
-            f"the quantization still tells values apart that the lower bound {low:g} makes equal, which Relu does not",
+            f"the quantization tells values apart that the lower bound {low:g} makes equal",
         )
 
     def redundant(self, node: Node) -> tuple[bool, bool]:

@@ -46,7 +46,7 @@ class Spelling:
 
 @dataclass(frozen=True)
 class Normalization:
-    """A structure: its nodes in the order of the data, and the parameters of the one operation that replaces them."""
+    """A structure: its nodes in the order of the data, and the parameters of what replaces them."""
 
     nodes: tuple[Node, ...]
     axis: int
@@ -61,10 +61,10 @@ class Normalization:
 class SmallBatchNormFusion(Fusion):
     """Elementwise operations with parameters per channel become one BatchNormInference.
 
-    Recognized: ``(x - mean) / sqrt(variance + epsilon) [* scale] [+ offset]`` and
-    ``x * k + ([offset] - mean * k)`` with ``k = [scale] / sqrt(variance + epsilon)``, division and power in any of
-    their spellings, channels first or last; and, simplified, any chain of factors and offsets that was computed
-    beforehand, ``x * k [+ s]``. An absent scale becomes ones, an absent offset zeros. Two things must hold: the data
+    Recognized: ``(x - mean) / sqrt(variance + epsilon) [* scale] [+ offset]`` and ``x * k + ([offset] - mean
+    * k)`` with ``k = [scale] / sqrt(variance + epsilon)``, division and power in any of their spellings,
+    channels first or last; and, simplified, any chain of factors and offsets that was computed beforehand,
+    ``x * k [+ s]``. An absent scale becomes ones, an absent offset zeros. Two things must hold: the data
     comes from a convolution or MatMul with constant weights, and no inner node is read from outside.
     """
 
@@ -93,7 +93,7 @@ class SmallBatchNormFusion(Fusion):
         reject_unless(
             path is not None,
             "not_quantizable",
-            f"the data comes from {source.get_type_name()}, not from a convolution or MatMul with constant weights",
+            f"the data comes from {source.get_type_name()}, no convolution or MatMul with constant weights",
         )
         axis = path.last_axis
         reject_unless(axis > 0, "other_axis", "the output channels lie on axis 0")
@@ -138,7 +138,7 @@ def _check_no_escape(found: Normalization) -> None:
             reject_unless(
                 outside.get_instance_id() in within,
                 "inner_node_read",
-                f"{node.get_friendly_name()} inside the structure is also read by {outside.get_friendly_name()}",
+                f"{node.get_friendly_name()} inside the structure is read by {outside.get_friendly_name()}",
             )
     last = found.nodes[-1]
     readers = [target.get_node() for target in consumers_of(last.output(0))]
@@ -323,7 +323,7 @@ def _unwrapped(value: Output) -> Output:
 
 
 def _wrappers(value: Output) -> tuple[Node, ...]:
-    """The nodes that rearrange a computed parameter; a stored one with its wrappers is a leaf, which may be shared."""
+    """The nodes that rearrange a computed parameter; a stored one is a leaf with them and may be shared."""
     nodes = []
     while value.get_node().get_type_name() in _WRAPPERS:
         nodes.append(value.get_node())

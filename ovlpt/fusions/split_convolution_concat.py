@@ -45,7 +45,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Branch:
-    """Piece → Transposes and FakeQuantize → convolution → biases and Transposes → Concat; nodes in that order."""
+    """Piece → Transposes, FakeQuantize → convolution → biases, Transposes → Concat; nodes in that order."""
 
     data: Output  # the piece as a value
     head: tuple[Node, ...]
@@ -90,11 +90,11 @@ def _in_order(pieces: Sequence[Piece]) -> bool:
 class SplitConvolutionConcatFusion(Fusion):
     """``concat(conv_i(split(x)_i) + b_i) == group_conv(x) + b``, the weights and biases stacked.
 
-    Split, VariadicSplit into equal parts, StridedSlice and Slice count as split. Where the branches read the pieces in
-    another order, twice, or not all, a Gather puts the channels in place first; where the Concat joins another axis than
-    the channels, a Split and the Concat follow the one convolution. OpenVINO's own optimizations make a GroupConvolution
-    of these two as well, and a wrong one: if such a structure is refused here, its pieces become Gathers, which those
-    optimizations leave alone.
+    Split, VariadicSplit into equal parts, StridedSlice and Slice count as split. Where the branches read the
+    pieces in another order, twice, or not all, a Gather puts the channels in place first; where the Concat
+    joins another axis than the channels, a Split and the Concat follow the one convolution. OpenVINO's own
+    optimizations make a GroupConvolution of these two as well, and a wrong one: if such a structure is
+    refused here, its pieces become Gathers, which those optimizations leave alone.
 
     Source of the identity: a convolution with ``groups`` is defined as that concatenation.
     """
@@ -382,7 +382,7 @@ def _per_channel(affine: Affine, convolution: Node) -> np.ndarray:
 
 
 def _joined(values: Sequence[Output], convolution: Node) -> Output:
-    """The weights of all groups: stacked on a new first axis, or one after the other where they had groups before."""
+    """The weights of all groups: stacked on a new axis, or end to end where they had groups before."""
     shape = values[0].get_shape()
     return _join(values, len(shape), shape[0] if convolution.get_type_name() == "GroupConvolution" else None)
 

@@ -14,9 +14,11 @@ _ELEMENTWISE = ("Add", "Clamp", "Elu", "Multiply", "Relu", "Sigmoid", "Tanh")
 
 
 class TransposeSinkingFusion(Fusion):
-    """``f(transpose(x), transpose(y)) == transpose(f(x, y))`` for elementwise ``f``, from channels first to last.
+    """``f(transpose(x), transpose(y)) == transpose(f(x, y))`` for elementwise ``f``, from channels first to
+    last.
 
-    The Transpose meets its inverse before the next convolution, so the body of a network is left without either.
+    The Transpose meets its inverse before the next convolution, so the body of a network is left without
+    either.
     """
 
     operations = tuple(f"opset1.{name}" for name in _ELEMENTWISE)
@@ -32,7 +34,11 @@ class TransposeSinkingFusion(Fusion):
 
     def transform(self, node: Node) -> None:
         value = node.output(0)
-        readers, name, was_output = list(value.get_target_inputs()), node.get_friendly_name(), is_output(value)
+        readers, name, was_output = (
+            list(value.get_target_inputs()),
+            node.get_friendly_name(),
+            is_output(value),
+        )
         order = order_of(_data(node)[0].get_node())
         for port, source in enumerate(node.input_values()):
             if not is_constant(source):

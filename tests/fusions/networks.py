@@ -32,7 +32,11 @@ def model_of(result: Output | Node, *parameters: Node, sinks: list | None = None
     value.get_tensor().set_names({"y:0"})
     value.get_node().set_friendly_name("y")
     results = [opset1.result(value)]
-    return Model(results, sinks, list(parameters), "network") if sinks else Model(results, list(parameters), "network")
+    return (
+        Model(results, sinks, list(parameters), "network")
+        if sinks
+        else Model(results, list(parameters), "network")
+    )
 
 
 def parameter(shape: list[int], name: str = "x") -> Node:
@@ -80,11 +84,17 @@ def to_nchw(value: Output | Node, rank: int = 4) -> Node:
     return opset1.transpose(value, index([0, rank - 1, *range(1, rank - 1)]))
 
 
-def normalized(value: Output | Node, numbers: dict[str, Array], epsilon: float = 1e-3, operations=opset8) -> Node:
-    return operations.batch_norm_inference(value, *(c(numbers[n]) for n in ("gamma", "beta", "mean", "variance")), epsilon)
+def normalized(
+    value: Output | Node, numbers: dict[str, Array], epsilon: float = 1e-3, operations=opset8
+) -> Node:
+    return operations.batch_norm_inference(
+        value, *(c(numbers[n]) for n in ("gamma", "beta", "mean", "variance")), epsilon
+    )
 
 
-def convolution(data: Output | Node, weights: Output | Node, dims: int = 2, stride: int = 1, pad: int = 0) -> Node:
+def convolution(
+    data: Output | Node, weights: Output | Node, dims: int = 2, stride: int = 1, pad: int = 0
+) -> Node:
     return opset1.convolution(data, weights, [stride] * dims, [pad] * dims, [pad] * dims, [1] * dims)
 
 
@@ -97,30 +107,47 @@ def weighted(
     dims: int = 2,
     wrap: Callable[[Array, tuple[int, ...]], Node] = lambda values, axes: c(values),
 ) -> tuple[Node, Node, int]:
-    """(Parameter, operation, output channels) with random sizes; ``wrap`` makes the weights from values and their channel axes."""
+    """(Parameter, operation, output channels) with random sizes; ``wrap`` makes the weights from values and
+    their channel axes.
+    """
     group = numbers.one_of(2, 3)
     inputs, outputs = group * numbers.one_of(1, 2, 3), group * numbers.one_of(1, 2, 4)
     kernel = [numbers.one_of(1, 2, 3) for _ in range(dims)]
-    strides, pads = [numbers.one_of(1, 2) for _ in range(dims)], [[numbers.one_of(0, 1) for _ in range(dims)] for _ in "be"]
+    strides, pads = (
+        [numbers.one_of(1, 2) for _ in range(dims)],
+        [[numbers.one_of(0, 1) for _ in range(dims)] for _ in "be"],
+    )
     pads = [[min(p, k - 1) for p, k in zip(pad, kernel, strict=True)] for pad in pads]
     dilations = [numbers.one_of(1, 2) for _ in range(dims)]
     x = parameter([2, inputs, *[6] * dims])
     window = (strides, *pads, dilations)
     match kind:
         case "conv":
-            return x, opset1.convolution(x, wrap(numbers.normal(outputs, inputs, *kernel), (0,)), *window), outputs
+            return (
+                x,
+                opset1.convolution(x, wrap(numbers.normal(outputs, inputs, *kernel), (0,)), *window),
+                outputs,
+            )
         case "group_conv":
             shape = (group, outputs // group, inputs // group, *kernel)
             return x, opset1.group_convolution(x, wrap(numbers.normal(*shape), (0, 1)), *window), outputs
         case "depthwise":
-            return x, opset1.group_convolution(x, wrap(numbers.normal(inputs, 1, 1, *kernel), (0, 1)), *window), inputs
+            return (
+                x,
+                opset1.group_convolution(x, wrap(numbers.normal(inputs, 1, 1, *kernel), (0, 1)), *window),
+                inputs,
+            )
         case "deconv":
             values = wrap(numbers.normal(inputs, outputs, *kernel), (1,))
             node = opset1.convolution_backprop_data(x, values, strides, None, *pads, dilations)
             return x, node, outputs
         case "group_deconv":
             values = wrap(numbers.normal(group, inputs // group, outputs // group, *kernel), (0, 2))
-            return x, opset1.group_convolution_backprop_data(x, values, strides, None, *pads, dilations), outputs
+            return (
+                x,
+                opset1.group_convolution_backprop_data(x, values, strides, None, *pads, dilations),
+                outputs,
+            )
         case "matmul":
             x = parameter([5, inputs])
             return x, opset1.matmul(x, wrap(numbers.normal(inputs, outputs), (1,)), False, False), outputs
@@ -143,16 +170,23 @@ def small_batch_norm(
     offset: bool,
     source: Source = lambda name, values: c(values),
 ) -> tuple[Node, list[Node]]:
-    """(result, inner nodes): a normalization in small operations. ``source`` makes a parameter of its name and values."""
+    """(result, inner nodes): a normalization in small operations. ``source`` makes a parameter of its name and
+    values.
+    """
     channel_last = axis == rank - 1
+    needed = {"mean", "variance"} | ({"gamma"} if scale else set()) | ({"beta"} if offset else set())
+    if spelling == "simplified":
+        needed &= {"beta"}
     p = {
         name: source(name, values if channel_last else np.ascontiguousarray(on_axis(values, rank, axis)))
         for name, values in numbers.items()
-        if (name != "gamma" or scale) and (name != "beta" or offset)
+        if name in needed
     }
-    if spelling.startswith("simplified"):
+    if spelling == "simplified":
         k = numbers["gamma"] / np.sqrt(numbers["variance"] + 1e-3)
-        y = opset1.multiply(value, source("k", (k if channel_last else on_axis(k, rank, axis)).astype(np.float32)))
+        y = opset1.multiply(
+            value, source("k", (k if channel_last else on_axis(k, rank, axis)).astype(np.float32))
+        )
         return (opset1.add(y, p["beta"]) if offset else y), []
     shifted = opset1.add(p["variance"], c(1e-3))
     if spelling == "subtract_divide_sqrt":
@@ -168,7 +202,11 @@ def small_batch_norm(
         y = opset1.multiply(centred, opset1.power(shifted, c(-0.5)))
         inner = [centred]
     else:  # the data is multiplied first, as tf.nn.batch_normalization does
-        inverse = opset1.power(shifted, c(-0.5)) if spelling == "multiply_power" else opset1.divide(c(1.0), opset1.sqrt(shifted))
+        inverse = (
+            opset1.power(shifted, c(-0.5))
+            if spelling == "multiply_power"
+            else opset1.divide(c(1.0), opset1.sqrt(shifted))
+        )
         if scale:
             inverse = opset1.multiply(inverse, p["gamma"])
         product = opset1.multiply(p["mean"], inverse)

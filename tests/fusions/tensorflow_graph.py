@@ -1,4 +1,4 @@
-"""A frozen TensorFlow graph written by hand: the wire format of GraphDef, as much of it as one network needs."""
+"""A frozen TensorFlow graph written by hand, in as much of GraphDef's wire format as it needs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def of_shape(sizes) -> bytes:
 
 
 def of_tensor(values: np.ndarray) -> bytes:
-    tensor = _number(1, _TYPES[values.dtype.name]) + _bytes(2, _shape(values.shape)) + _bytes(4, values.tobytes())
+    tensor = (
+        _number(1, _TYPES[values.dtype.name]) + _bytes(2, _shape(values.shape)) + _bytes(4, values.tobytes())
+    )
     return _bytes(8, tensor)
 
 
@@ -85,7 +87,14 @@ def batch_norm_with_switch() -> bytes:
     graph += constant("weights", rng.normal(size=(3, 3, 3, 4)).astype(np.float32))
     ones, nhwc = of_ints([1, 1, 1, 1]), of_text("NHWC")
     graph += node(
-        "conv", "Conv2D", ["x", "weights"], **real, strides=ones, dilations=ones, padding=of_text("SAME"), data_format=nhwc
+        "conv",
+        "Conv2D",
+        ["x", "weights"],
+        **real,
+        strides=ones,
+        dilations=ones,
+        padding=of_text("SAME"),
+        data_format=nhwc,
     )
     for name in parameters:
         graph += constant(name, rng.uniform(0.5, 1.5, 4).astype(np.float32))
@@ -93,7 +102,11 @@ def batch_norm_with_switch() -> bytes:
         graph += node(f"{name}/switch", "Switch", [name, "is_training"], **real)
     for name, port in (("inference", ""), ("training", ":1")):
         inputs = [f"{source}/switch{port}" for source in ("conv", *parameters)]
-        attributes = {"epsilon": of_float(1e-3), "data_format": nhwc, "is_training": of_bool(name == "training")}
+        attributes = {
+            "epsilon": of_float(1e-3),
+            "data_format": nhwc,
+            "is_training": of_bool(name == "training"),
+        }
         graph += node(name, "FusedBatchNormV3", inputs, **real, U=of_type(FLOAT), **attributes)
     graph += node("merge", "Merge", ["inference", "training"], **real, N=of_int(2))
     graph += node("out", "Relu", ["merge"], **real)

@@ -38,7 +38,9 @@ def dequantized(values, axes):
 def dequantized_with_zero_point(values, axes):
     scale = largest(values, axes) / 127
     stored = opset1.constant((np.rint(values / scale) + 128).astype(np.uint8))
-    return opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), c(np.full(scale.shape, 128))), c(scale))
+    return opset1.multiply(
+        opset1.subtract(opset1.convert(stored, "f32"), c(np.full(scale.shape, 128))), c(scale)
+    )
 
 
 def without_scale(values, axes):
@@ -50,7 +52,9 @@ def compressed(values, axes):
 
 
 def reshaped(values, axes):
-    return opset1.reshape(fake_quantized(values[None], tuple(axis + 1 for axis in axes)), index(values.shape), False)
+    return opset1.reshape(
+        fake_quantized(values[None], tuple(axis + 1 for axis in axes)), index(values.shape), False
+    )
 
 
 def transposed(values, axes):
@@ -172,7 +176,9 @@ def _refused(model: Model, transformation: str) -> set[str]:
     inputs = inputs_of(model)
     for one, two in zip(run(model, inputs), run(result, inputs), strict=True):
         assert difference(one, two) == 0
-    return {e.reason.code for e in trace if e.transformation == transformation and e.outcome is Outcome.REJECTED}
+    return {
+        e.reason.code for e in trace if e.transformation == transformation and e.outcome is Outcome.REJECTED
+    }
 
 
 def test_refusals_of_the_convolution() -> None:
@@ -199,7 +205,11 @@ def test_refusals_of_the_convolution() -> None:
         model = model_of(normalized(y, parameters), x)
         return model
 
-    for change, code in ((two_readers, "shared"), (behind_relu, "no_weights"), (full_bias, "not_per_channel")):
+    for change, code in (
+        (two_readers, "shared"),
+        (behind_relu, "no_weights"),
+        (full_bias, "not_per_channel"),
+    ):
         assert _refused(network(change), "ConvolutionBatchNormFusion") == {code}
     trace = Trace()
     assert kinds(fuse(network(negative_variance), trace))["BatchNormInference"] == 1
@@ -218,7 +228,9 @@ def test_channel_shuffle_between_is_refused() -> None:
     numbers = Numbers(1)
     x = net.parameter([1, 4, 4, 4])
     y = opset1.transpose(net.convolution(x, c(numbers.normal(4, 4, 1, 1))), index([0, 2, 1, 3]))
-    assert _refused(model_of(normalized(y, numbers.batch_norm(4)), x), "ConvolutionBatchNormFusion") == {"other_axis"}
+    assert _refused(model_of(normalized(y, numbers.batch_norm(4)), x), "ConvolutionBatchNormFusion") == {
+        "other_axis"
+    }
 
 
 @pytest.mark.parametrize("kind", [ConvolutionBatchNormFusion, BatchNormMultiplyFusion, BatchNormAddFusion])
@@ -244,7 +256,9 @@ def test_model_pass_in_a_manager_and_old_operation_version() -> None:
     numbers = Numbers(2)
     x, y, channels = weighted("conv", numbers)
     model = model_of(normalized(y, numbers.batch_norm(channels), operations=opset1), x)
-    assert {n.get_type_info().version_id for n in model.get_ops() if n.get_type_name() == "BatchNormInference"} == {"opset1"}
+    assert {
+        n.get_type_info().version_id for n in model.get_ops() if n.get_type_name() == "BatchNormInference"
+    } == {"opset1"}
     inputs = inputs_of(model)
     expected = run(model, inputs)[0]
     manager = Manager()
@@ -262,7 +276,10 @@ def test_callers_model_stays_and_names_of_changed_values_go() -> None:
     before = kinds(model)
     result = fuse(model)
     assert kinds(model) == before
-    names = [{n for node in m.get_ops() for value in node.outputs() for n in value.get_names()} for m in (model, result)]
+    names = [
+        {n for node in m.get_ops() for value in node.outputs() for n in value.get_names()}
+        for m in (model, result)
+    ]
     assert names[0] - names[1] == {"conv:0"}
     assert "y:0" in names[1]
     assert result.get_results()[0].input_value(0).get_node().get_friendly_name() == "y"

@@ -1,4 +1,4 @@
-"""If over a training and an inference normalization; Switch and Merge as the TensorFlow front end leaves them."""
+"""If over a training and an inference normalization, as Switch and Merge come in, too."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_alone() -> None:
 
 
 def test_switch_and_merge_of_a_tensorflow_graph(tmp_path) -> None:
-    """The front end leaves an If whose inference branch is a normalization in small operations, channels last."""
+    """The front end leaves an If; its inference branch is in small operations, channels last."""
     path = tmp_path / "graph.pb"
     path.write_bytes(batch_norm_with_switch())
     model, trace = Core().read_model(path), Trace()
@@ -133,6 +133,8 @@ def test_switch_and_merge_of_a_tensorflow_graph(tmp_path) -> None:
     assert all(event.outcome is Outcome.TRANSFORMED for event in trace)
     x = np.random.default_rng(0).normal(size=(1, 8, 8, 3)).astype(np.float32)
     compiled = Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    expected = compiled([x, np.array(False)] if "x" in str(model.inputs[0].names) else [np.array(False), x])[0]
+    expected = compiled([x, np.array(False)] if "x" in str(model.inputs[0].names) else [np.array(False), x])[
+        0
+    ]
     name = result.get_parameters()[0].get_friendly_name()
     assert difference(expected, run(result, {name: x})[0]) <= 1e-5

@@ -22,9 +22,9 @@ def probe(low: float, high: float, ends) -> np.ndarray:
     """Values everywhere, and densely around the bounds and the ends of the intervals."""
     width = np.ptp(np.concatenate([np.ravel(end) for end in ends]))
     points = [np.linspace(min(low, -width) - 1, max(high, width) + 1, 800)]
-    for end in (low, high, *(value for end in ends for value in np.ravel(end))):
-        points.append(end + np.linspace(-1, 1, 81) * width / 100)
-        points.append([np.nextafter(np.float32(end), np.float32(side)) for side in (-99, 99)])
+    for centre in (low, high, *np.concatenate([np.ravel(end) for end in ends])):
+        points.append(centre + np.linspace(-1, 1, 81) * width / 100)
+        points.append([np.nextafter(np.float32(centre), np.float32(side)) for side in (-99, 99)])
     points = np.resize(np.concatenate(points), (1, 1, 1, 2000))
     return np.repeat(points, 3, 1).astype(np.float32)
 

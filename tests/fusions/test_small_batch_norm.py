@@ -52,7 +52,9 @@ def structure(spelling, scale, offset, layout="NCHW", source=None, seed=0, kind=
     if layout == "NHWC":
         y = to_nhwc(y)
     rank = len(y.shape)
-    y, _ = small_batch_norm(y, parameters, rank - 1 if layout == "NHWC" else 1, rank, spelling, scale, offset, source)
+    y, _ = small_batch_norm(
+        y, parameters, rank - 1 if layout == "NHWC" else 1, rank, spelling, scale, offset, source
+    )
     return model_of(y, x, *source.parameters, sinks=source.sinks), source, parameters
 
 
@@ -223,7 +225,7 @@ def test_parameters_without_a_value_are_refused() -> None:
 
 
 def test_freezing_alone() -> None:
-    model, made, _ = structure("multiply_power", True, True, source=Source("ReadValue+Assign"))
+    model, _, _ = structure("multiply_power", True, True, source=Source("ReadValue+Assign"))
     inputs = inputs_of(model)
     expected = run(model, inputs)[0]
     manager = Manager()

@@ -1,4 +1,6 @@
-"""Networks as TensorFlow's front end leaves them: channels last, each operation between Transposes, nothing fused."""
+"""Networks as TensorFlow's front end leaves them: channels last, each operation between Transposes, nothing
+fused.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def _weights(numbers: Numbers, *shape: int) -> Node:
 
 
 def _statistics(numbers: Numbers, channels: int) -> dict[str, np.ndarray]:
-    return numbers.batch_norm(channels) | {"mean": 0.1 * numbers.normal(channels), "beta": 0.5 * numbers.positive(channels)}
+    return numbers.batch_norm(channels) | {
+        "mean": 0.1 * numbers.normal(channels),
+        "beta": 0.5 * numbers.positive(channels),
+    }
 
 
 def conv(x: Node | Output, numbers: Numbers, outputs: int, kernel: int = 3, stride: int = 1) -> Node:
@@ -54,7 +59,7 @@ def classifier(x: Node, image: Node, numbers: Numbers) -> Model:
 
 
 def resnet(seed: int = 0, size: int = 32) -> Model:
-    """A stem and six bottlenecks in three stages: 22 convolutions, each with a normalization in small operations."""
+    """A stem and six bottlenecks in three stages: 22 convolutions with small normalizations."""
     numbers = Numbers(seed)
     image = parameter([1, size, size, 3])
     x = opset1.relu(small(conv(image, numbers, 32), numbers))
@@ -71,7 +76,7 @@ def resnet(seed: int = 0, size: int = 32) -> Model:
 
 
 def mobilenet(seed: int = 0, size: int = 32) -> Model:
-    """A stem and six inverted residuals with ReLU6: 19 convolutions, six of them depthwise, each with BatchNormInference."""
+    """A stem and six inverted residuals with ReLU6: 19 convolutions with BatchNormInference."""
     numbers = Numbers(seed)
 
     def relu6(value: Node) -> Node:
