@@ -107,7 +107,7 @@ def weighted(
     dims: int = 2,
     wrap: Callable[[Array, tuple[int, ...]], Node] = lambda values, axes: c(values),
 ) -> tuple[Node, Node, int]:
-    """(Parameter, operation, output channels) with random sizes; ``wrap`` makes the weights from values and
+    """(Parameter, operation, output channels) of random sizes; ``wrap`` makes weights of values and axes."""
     their channel axes.
     """
     group = numbers.one_of(2, 3)
@@ -170,9 +170,7 @@ def small_batch_norm(
     offset: bool,
     source: Source = lambda name, values: c(values),
 ) -> tuple[Node, list[Node]]:
-    """(result, inner nodes): a normalization in small operations. ``source`` makes a parameter of its name and
-    values.
-    """
+    """(result, inner nodes) of a normalization in small operations; ``source`` makes its parameters."""
     channel_last = axis == rank - 1
     needed = {"mean", "variance"} | ({"gamma"} if scale else set()) | ({"beta"} if offset else set())
     if spelling == "simplified":
