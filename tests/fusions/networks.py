@@ -108,8 +108,6 @@ def weighted(
     wrap: Callable[[Array, tuple[int, ...]], Node] = lambda values, axes: c(values),
 ) -> tuple[Node, Node, int]:
     """(Parameter, operation, output channels) of random sizes; ``wrap`` makes weights of values and axes."""
-    their channel axes.
-    """
     group = numbers.one_of(2, 3)
     inputs, outputs = group * numbers.one_of(1, 2, 3), group * numbers.one_of(1, 2, 4)
     kernel = [numbers.one_of(1, 2, 3) for _ in range(dims)]
