@@ -21,7 +21,7 @@ from tests.fusions.networks import Numbers, c, model_of, normalized, to_nhwc, we
 from tests.fusions.numpy_model import run, run_on_plugin
 from tests.fusions.test_batch_norm import dequantized, fake_quantized
 from tests.fusions.test_batch_norm_branch import network as branch
-from tests.fusions.test_requantization import clamped
+from tests.fusions.test_relu6 import clamped
 from tests.fusions.test_small_batch_norm import Source, structure
 from tests.fusions.test_split_convolution_concat import network as split
 from tests.fusions.whole_networks import NETWORKS
