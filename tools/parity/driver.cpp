@@ -35,7 +35,7 @@ struct PrecisionsRestriction {
 
 struct PortGranularity {
     size_t port;
-    int granularity;  // 0: per tensor
+    int granularity;  // 0: per channel, 1: per tensor
 };
 
 struct QuantizationGranularityRestriction {
@@ -119,7 +119,7 @@ int main(int argc, char** argv) {
         } else if (directive == "granularity") {
             lpt::QuantizationGranularityRestriction restriction{type_of(subject)};
             for (size_t port; words >> port;)
-                restriction.ports.push_back({port, 0});
+                restriction.ports.push_back({port, 1});
             granularities.push_back(restriction);
         } else if (directive == "update") {
             params.update_precisions = subject == "1";
