@@ -129,8 +129,8 @@ class UpdateSharedPrecisionPreserved(Propagation):
         kind = node.get_type_name()
         if kind == "FakeQuantize" or (self.expected is None and kind == "Result"):
             return
-        if is_precision_preserved(self.attributes, node):
-            return
+        if is_precision_preserved(self.attributes, node) or self.attributes.get(node, self.kind) is not None:
+            return  # a node that waits for its own value decides about no other
         for port in range(node.get_input_size()):
             precisions = self.attributes.get(node.input(port), Precisions)
             if precisions is not None and not precisions.value:
