@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.attributes import IntervalsAlignment
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output, shape_of
@@ -45,9 +45,9 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
     def transform(self, node: Node) -> None:
         quantize = self._quantize(node)
         details = QuantizationDetails.of(quantize)
-        values = values_of(node.input_value(1).get_node()).astype(np.float32, copy=False)
-        low, high = self.moved(details.output_low, values), self.moved(details.output_high, values)
         deq = self.params.deq_precision
+        values = rounded_to(values_of(node.input_value(1).get_node()).astype(np.float32, copy=False), deq)
+        low, high = (self.moved(rounded_to(end, deq), values) for end in (details.output_low, details.output_high))
         ends = [constant(end, deq).output(0) for end in (details.input_low, details.input_high, low, high)]
         fused = fake_quantize_node(quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0)))
         name = node.get_friendly_name()  # a dequantization that comes back leaves no trace in the name

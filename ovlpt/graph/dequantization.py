@@ -179,11 +179,13 @@ def write_dequantization(
     precision: str = "f32",
     output_precision: str | None = None,
     zero_point_precision: str | None = None,
+    scale_precision: str | None = None,
 ) -> tuple[Output, list[Node]]:
     """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
 
     The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` is stored
-    in that type behind a Convert of its own. The Multiply reports ``output_precision`` (default: ``precision``).
+    in that type behind a Convert of its own. The Multiply reports ``output_precision`` (default: ``precision``), and its
+    constant is stored as ``scale_precision`` (default: ``precision``).
     """
     output, nodes = data, []
     output_precision = output_precision or precision
@@ -203,10 +205,11 @@ def write_dequantization(
             stored = constant(zero_point, precision)
         append(opset1.subtract(output, stored), "Subtract")
     if scale is not None:
-        if output_precision == precision:
-            append(opset1.multiply(output, constant(scale, precision)), "Multiply")
+        stored = constant(scale, scale_precision or precision)
+        if output_precision == precision == precision_of(stored.output(0)):
+            append(opset1.multiply(output, stored), "Multiply")
         else:
-            inputs = [output, constant(scale, precision).output(0)]
+            inputs = [output, stored.output(0)]
             append(relaxed("Multiply", inputs, output_precision, {"auto_broadcast": "numpy"}, origin=precision), "Multiply")
     elif output_precision != precision:
         append(opset1.convert(output, output_precision), "Convert")

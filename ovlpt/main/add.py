@@ -85,7 +85,7 @@ class AddTransformation(ElementwiseTransformation):
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:
             inputs.reverse()
-        add = relaxed("Add", inputs, deq, {"auto_broadcast": "numpy"}, origin=deq)
+        add = relaxed("Add", inputs, "f32", {"auto_broadcast": "numpy"}, origin="f32")
         add.set_friendly_name(name)
         self.attributes.move(node, add)
         replace_output(node.output(0), add.output(0))

@@ -97,7 +97,8 @@ class MatMulTransformation(LayerTransformation):
         scale = _product(
             _transposed(left_scale, attributes["transpose_a"]), _transposed(right_scale, attributes["transpose_b"]), rank
         )
-        output, nodes = write_dequantization(layer.output(0), layer.get_friendly_name(), scale, zero_point, deq, original)
+        name = layer.get_friendly_name()
+        output, nodes = write_dequantization(layer.output(0), name, scale, zero_point, deq, original, scale_precision="f32")
         insert_after(layer.output(0), output, targets, nodes)
 
     def _integers(self, node: Node) -> tuple[Output, np.ndarray]:

@@ -59,7 +59,12 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         zero_point, scale = values_or(branches[full])
         joined = scale * values_or(branches[1 - full])[1]
         dequantized, _ = write_dequantization(
-            branches[full].data, f"{name}/FullBranch", joined, zero_point if zero_point.any() else None, deq
+            branches[full].data,
+            f"{name}/FullBranch",
+            joined,
+            zero_point if zero_point.any() else None,
+            deq,
+            precision_of(branches[full].output),
         )
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovlpt.attributes import DisableCleanup, Precisions
-from ovlpt.graph.constants import constant, is_scalar_like, precision_of
+from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import Weights, extreme, folded_constant, read_weights, rounded_zero_point, zero_point_fits
@@ -79,11 +79,11 @@ class WeightableLayerTransformation(LayerTransformation):
         if found.zero_point is None:
             return found.data
         if found.convert is None:  # the data is real
-            return self._minus(found.data, self._per_channel(found.zero_point, found), found.precision, name)
+            return self._minus(found.data, self._per_channel(found.zero_point, found), found.precision, name, found.precision)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
-        return self._minus(found.data, self._per_channel(zero_point, found), found.data_precision, name)
+        return self._minus(found.data, self._per_channel(zero_point, found), found.data_precision, name, found.precision)
 
     @staticmethod
     def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
@@ -94,19 +94,21 @@ class WeightableLayerTransformation(LayerTransformation):
         return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
-        integers = weights.integers()
+        value = node.input_value(1)
+        integers = weights.integers(None if self.params.update_precisions else precision_of(value))
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
         axes = self.operation.weights_axes
         shape = [size if axis in axes else 1 for axis, size in enumerate(weights.shape)]
         spread = np.full(shape, zero_point.flat[0]) if zero_point.size == 1 else zero_point.reshape(shape)
-        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+        output_precision = "f32" if weights.fake_quantize else precision_of(value)
+        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint", output_precision)
 
-    def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str) -> Output:
-        deq = self.params.deq_precision
+    def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str, output_precision: str) -> Output:
         stored = constant(zero_point, precision).output(0)
-        subtract = relaxed("Subtract", [data, stored], deq, {"auto_broadcast": "numpy"}, origin=deq)
+        origin = self.params.deq_precision
+        subtract = relaxed("Subtract", [data, stored], output_precision, {"auto_broadcast": "numpy"}, origin=origin)
         subtract.set_friendly_name(name)
         self.attributes.set(subtract, DisableCleanup(True))  # plugins recognize it
         return subtract.output(0)
@@ -114,7 +116,8 @@ class WeightableLayerTransformation(LayerTransformation):
     def _output_scale(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray:
         """``sx * sw`` in the layout of the output: one value, or [1, C_out, 1, …]."""
         rank = len(shape_of(node.output(0)))
-        product = self._activation_scale(node, found) * weights.scale.reshape(-1)
+        scales = self._activation_scale(node, found), weights.scale.reshape(-1)
+        product = np.multiply(*(rounded_to(scale, self.params.deq_precision) for scale in scales))
         if is_scalar_like(product):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
