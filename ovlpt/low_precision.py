@@ -14,6 +14,7 @@ from ovlpt.cleanup.fuse_elementwise_to_fake_quantize import (
     FuseMultiplyToFakeQuantizeTransformation,
     FuseSubtractToFakeQuantizeTransformation,
 )
+from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
 from ovlpt.config import (
     Params,
     PassConfig,
@@ -188,8 +189,10 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         for step in self._markup(model, settings):
             step.run_on_model(model)
-        for step in (MAIN, CLEANUP, (FoldFakeQuantizeTransformation,)):
-            self._rewrite(model, [kind(**settings) for kind in step])
+        self._rewrite(model, [kind(**settings) for kind in MAIN])
+        to_group_convolution = MultiplyToGroupConvolutionTransformation(restrictions=self.precision_restrictions, **settings)
+        self._rewrite(model, [*(kind(**settings) for kind in CLEANUP), to_group_convolution])
+        self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
     def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:

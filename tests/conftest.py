@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from ovlpt import LowPrecision, Params, Trace
+from ovlpt import LowPrecision, Params, PassConfig, Trace
 from ovlpt.graph.text import diff, to_text
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.trace import Outcome
@@ -19,6 +19,7 @@ class Transformed:
 
     def __init__(self, before: Model, params: Params | None = None, **settings):
         self.before, self.trace = before, Trace()
+        settings = {"pass_config": PassConfig({"MultiplyToGroupConvolutionTransformation"})} | settings
         self.after = before.clone()
         manager = Manager()
         manager.register_pass(LowPrecision(params=params, trace=self.trace, **settings))
