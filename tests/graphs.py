@@ -212,3 +212,15 @@ def _convolution(data: Node, shape, scale, zero_point=None) -> Node:
 def _group_convolution(data: Node) -> Node:
     kernel = weights([4, 1, 1, 3, 3], np.linspace(0.01, 0.04, 4).reshape(4, 1, 1, 1, 1))
     return opset1.group_convolution(data, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def quantized(name: str, granularity: str, zero_point: float | None) -> Model:
+    """The operation of a case on u8 data with a dequantization "tensor" wide, per "channel" or along "space" (axis 2)."""
+    case = next(case for case in CASES if case.name == name)
+    axis = {"tensor": None, "channel": 1, "space": 2}[granularity]
+    scale = np.float32(0.5)
+    if axis is not None:
+        shape = [1] * len(case.shape)
+        shape[axis] = case.shape[axis]
+        scale = np.linspace(0.5, 2, case.shape[axis], dtype=np.float32).reshape(shape)
+    return model(case.build(dequantization(parameter(case.shape, precision=np.uint8), scale, zero_point)))

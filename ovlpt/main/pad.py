@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant
 from ovlpt.layer_transformation import MoveDequantizationAfter
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS

@@ -1,7 +1,7 @@
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import Manager
 from ovlpt.prerequisites.convert_subtract_constant import ConvertSubtractConstant
-from tests.graphs import integers, dequantization, model, opset1, parameter
+from tests.graphs import dequantization, integers, model, opset1, parameter
 
 
 def text(zero_point) -> str:

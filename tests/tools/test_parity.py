@@ -10,7 +10,17 @@ import pytest
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.openvino_api import RELEASE, Manager
-from tests.graphs import CASES, dequantization, f32, fake_quantize, integers, model, opset1, parameter, weights
+from tests.graphs import (
+    CASES,
+    dequantization,
+    f32,
+    fake_quantize,
+    integers,
+    model,
+    opset1,
+    parameter,
+    weights,
+)
 from tests.test_operations_on_graphs import quantized
 from tools.parity.compare import compare
 from tools.parity.driver import run_native
