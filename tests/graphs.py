@@ -54,7 +54,9 @@ def dequantization(data, scale=0.1, zero_point=None, name: str = "dq") -> Node:
 def integers(shape, precision: type = np.int8, seed: int = 0) -> Node:
     """A constant of random integers."""
     limits = np.iinfo(precision)
-    return opset1.constant(np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(precision))
+    return opset1.constant(
+        np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(precision)
+    )
 
 
 def weights(shape, scale, zero_point=None) -> Node:
@@ -116,7 +118,9 @@ def _interpolate(data: Node, **changes) -> Node:
         coordinate_transformation_mode="asymmetric", nearest_mode="floor", cube_coeff=-0.75,
     )  # fmt: skip
     inputs = [data, i64(8, 8), f32([2, 2]), i64(2, 3)]
-    return NodeFactory("opset4").create("Interpolate", [_output(value) for value in inputs], attributes | changes)
+    return NodeFactory("opset4").create(
+        "Interpolate", [_output(value) for value in inputs], attributes | changes
+    )
 
 
 def _output(value: Node | Output) -> Output:

@@ -32,9 +32,16 @@ class FQStrippingTransformation(ModelTransformation):
                 continue
             details = QuantizationDetails.of(node)
             if details is None:
-                self._record(Outcome.REJECTED, node, Reason("dynamic_intervals", "an end of its intervals is not a constant"))
+                self._record(
+                    Outcome.REJECTED,
+                    node,
+                    Reason("dynamic_intervals", "an end of its intervals is not a constant"),
+                )
                 continue
-            moved = max(_distance(details.input_low, details.output_low), _distance(details.input_high, details.output_high))
+            moved = max(
+                _distance(details.input_low, details.output_low),
+                _distance(details.input_high, details.output_high),
+            )
             if moved > _TOLERANCE:
                 text = f"its output interval lies {moved:g} off its input interval"
                 self._record(Outcome.REJECTED, node, Reason("maps_range", text))

@@ -20,7 +20,9 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
 
     def __init__(self, *args, restrictions: tuple[PrecisionsRestriction, ...] = (), **settings):
         super().__init__(*args, **settings)
-        self.restrictions = [restriction for restriction in restrictions if restriction.operation == "GroupConvolution"]
+        self.restrictions = [
+            restriction for restriction in restrictions if restriction.operation == "GroupConvolution"
+        ]
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -31,20 +33,34 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         reject_unless(port is not None, "not_constant", "no input is a constant")
         shape, data = shape_of(node.output(0)), shape_of(node.input_value(0))
         reject_unless(shape is not None and len(shape) in (4, 5), "rank", "its rank is not 4 or 5")
-        reject_unless(shape[1] is not None and data and len(data) > 1 and data[1] is not None, "dynamic_shape", "the number of channels is not known")
+        reject_unless(
+            shape[1] is not None and data and len(data) > 1 and data[1] is not None,
+            "dynamic_shape",
+            "the number of channels is not known",
+        )
         values = values_of(node.input_value(port).get_node())
-        reject_unless(all(size == 1 for size in values.shape[2:]), "not_per_channel", "the constant varies off the channel axis")
+        reject_unless(
+            all(size == 1 for size in values.shape[2:]),
+            "not_per_channel",
+            "the constant varies off the channel axis",
+        )
         source = node.input_value(1 - port).get_node()
         below = source.input_value(0).get_node() if source.get_type_name() == "Subtract" else source
         reject_unless(not isinstance(below, Constant), "constant_data", "the data is constant")
         allowed = self._allowed(node, 0)
-        precision = self.dequantization(node, 1 - port).data_precision if port == 1 else precision_of(node.input_value(1))
+        precision = (
+            self.dequantization(node, 1 - port).data_precision
+            if port == 1
+            else precision_of(node.input_value(1))
+        )
         if self.params.update_precisions and allowed is not None:
             reject_unless(precision in allowed, "activation_precision", f"the data comes in {precision}")
 
     @staticmethod
     def _constant_port(node: Node) -> int | None:
-        return next((port for port in (1, 0) if isinstance(node.input_value(port).get_node(), Constant)), None)
+        return next(
+            (port for port in (1, 0) if isinstance(node.input_value(port).get_node(), Constant)), None
+        )
 
     def _allowed(self, node: Node, group: int) -> tuple[str, ...] | None:
         """The types of the given port of GroupConvolution; None: not restricted."""
@@ -59,9 +75,19 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         found = self.dequantization(node, 1 - port)
         shape, name = shape_of(node.output(0)), node.get_friendly_name()
         spatial = len(shape) - 2
-        ones = constant(np.ones((shape[1], 1, 1, *(1,) * spatial)), self._weights_precision(node, port, found.data_precision))
-        attributes = {"strides": [1] * spatial, "pads_begin": [0] * spatial, "pads_end": [0] * spatial, "dilations": [1] * spatial}
-        last = relaxed("GroupConvolution", [found.data, ones.output(0)], "f32", attributes | {"auto_pad": "explicit"})
+        ones = constant(
+            np.ones((shape[1], 1, 1, *(1,) * spatial)),
+            self._weights_precision(node, port, found.data_precision),
+        )
+        attributes = {
+            "strides": [1] * spatial,
+            "pads_begin": [0] * spatial,
+            "pads_end": [0] * spatial,
+            "dilations": [1] * spatial,
+        }
+        last = relaxed(
+            "GroupConvolution", [found.data, ones.output(0)], "f32", attributes | {"auto_pad": "explicit"}
+        )
         last.set_friendly_name(f"{name}/GroupConvolution")
         if found.zero_point is not None:
             last = opset1.add(last, constant(-found.zero_point))
@@ -78,4 +104,8 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             return allowed[0]
         required = self.attributes.get(node.input(port), Precisions)
         precisions = required.value if required is not None else self.params.default_precisions
-        return precisions[0] if precisions else reject("weights_precision", "no precision is allowed for the weights")
+        return (
+            precisions[0]
+            if precisions
+            else reject("weights_precision", "no precision is allowed for the weights")
+        )

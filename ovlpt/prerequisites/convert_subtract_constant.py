@@ -25,17 +25,37 @@ class ConvertSubtractConstant(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         found = read_dequantization(node.output(0), INT8)
-        reject_unless(found.multiply is not None and found.subtract is not None, "no_zero_point", "no zero point before it")
-        reject_unless(isinstance(found.data.get_node(), Constant) and found.convert, "activations", "the data is not constant")
-        reject_unless(found.data_precision in INT8, "weights_precision", f"the weights are stored as {found.data_precision}")
-        reject_unless(found.zero_point_precision in REAL, "stored_low", f"it is stored as {found.zero_point_precision} already")
+        reject_unless(
+            found.multiply is not None and found.subtract is not None,
+            "no_zero_point",
+            "no zero point before it",
+        )
+        reject_unless(
+            isinstance(found.data.get_node(), Constant) and found.convert,
+            "activations",
+            "the data is not constant",
+        )
+        reject_unless(
+            found.data_precision in INT8,
+            "weights_precision",
+            f"the weights are stored as {found.data_precision}",
+        )
+        reject_unless(
+            found.zero_point_precision in REAL,
+            "stored_low",
+            f"it is stored as {found.zero_point_precision} already",
+        )
         reject_unless(
             zero_point_fits(found.zero_point, found.data_precision),
             "zero_point_range",
             f"the zero point {extreme(found.zero_point):g} does not fit {found.data_precision}",
         )
         for link in (found.convert, found.subtract):
-            reject_unless(len(link.output(0).get_target_inputs()) == 1, "several_consumers", "the chain has other consumers")
+            reject_unless(
+                len(link.output(0).get_target_inputs()) == 1,
+                "several_consumers",
+                "the chain has other consumers",
+            )
 
     def transform(self, node: Node) -> None:
         found = read_dequantization(node.output(0), INT8)

@@ -1,4 +1,12 @@
+import pytest
+
+from ovlpt.openvino_api import RELEASE
 from tests.graphs import quantized
+
+pytestmark = pytest.mark.skipif(
+    RELEASE < (2025, 0),
+    reason="2024.6 cannot relax MVN-6, so a Convert stands before it; the numbers are tested elsewhere",
+)
 
 
 def test_channels_kept_per_channel_zero_point_stays(assert_rejected):
