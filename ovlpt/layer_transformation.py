@@ -46,17 +46,19 @@ class _Configured:
             "attributes": self.attributes,
         }
 
-    def _leave_alone(self, node: Node) -> bool:
-        if not self.pass_config.has_callback(type(self)):
+    def _leave_alone(self, node: Node, kind: type | None = None) -> bool:
+        """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
+        kind = kind or type(self)
+        if not self.pass_config.has_callback(kind):
             return False
         token = current_attributes.set(self.attributes)
         try:
-            leave = self.pass_config.leaves_alone(type(self), node)
+            leave = self.pass_config.leaves_alone(kind, node)
         finally:
             current_attributes.reset(token)
         if not leave:
             return False
-        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {type(self).__name__} leaves it alone"))
+        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {kind.__name__} leaves it alone"))
         return True
 
     def _record(self, outcome: Outcome, node: Node, reason: Reason | None = None) -> None:
