@@ -10,6 +10,7 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.release import check_release
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
@@ -49,6 +50,7 @@ def transform(
     unusable model or device, and for a model without quantization.
     """
     core = core or Core()
+    check_release()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
     work = source.clone()

@@ -24,6 +24,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from ovlpt.device.release import check_release
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
@@ -51,6 +52,7 @@ class PluginLowering(ModelPass):
         self.device = device
 
     def run_on_model(self, model: Model) -> bool:
+        check_release()
         nodes = model.get_ordered_ops()
         kinds = _WEIGHTED | {"FakeQuantize", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
