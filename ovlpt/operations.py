@@ -315,7 +315,9 @@ def _sliceable(site: Site) -> Reason | None:
 
 
 def _reduce(values: np.ndarray, site: Site) -> np.ndarray:
-    if values.size == 1 or site.attributes.get("keep_dims"):
+    if values.size == 1:
+        return values.reshape(())
+    if site.attributes.get("keep_dims"):
         return values
     return np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
 
@@ -325,7 +327,7 @@ def _sum_of_zero_points(values: np.ndarray, site: Site) -> np.ndarray:
 
 
 def _squeeze(values: np.ndarray, site: Site) -> np.ndarray:
-    return values if values.size == 1 else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
+    return values.reshape(()) if values.size == 1 else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
 
 
 def _unsqueeze(values: np.ndarray, site: Site) -> np.ndarray:
@@ -369,7 +371,7 @@ def _as_scalar(values: np.ndarray) -> np.ndarray:
 def _strided_slice(values: np.ndarray, site: Site) -> np.ndarray:
     """Sliced like the data, but for axes along which the constant does not vary."""
     if values.size == 1:
-        return values
+        return values.reshape(())
     aligned, attributes = _aligned(values, site.rank), site.attributes
     begin, end = (np.ravel(site.constants[port]).tolist() for port in (1, 2))
     strides = np.ravel(site.constants[3]).tolist() if len(site.constants) > 3 else [1] * len(begin)

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Core, Model, Node, Output, PartialShape, opset1
 from ovlpt.openvino_api import _module as openvino_module
+from ovlpt.precisions import is_low
 
 opset2, opset3, opset4, opset5 = (openvino_module(f"opset{version}") for version in (2, 3, 4, 5))
 opset6, opset7, opset8, opset12 = (openvino_module(f"opset{version}") for version in (6, 7, 8, 12))
@@ -77,9 +80,19 @@ def model(*results: Node | Output) -> Model:
 
 
 def run(graph: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Executed by the CPU plugin in f32, without its own low precision pass, from a copy of the graph."""
+    """Executed by the CPU plugin in f32, without its own low precision pass, from a copy of the graph.
+
+    The plugin's own optimizations do not expect mixed element types, so type-relaxed operations get converted inputs.
+    """
+    graph = graph.clone()
+    for node in graph.get_ordered_ops():
+        if not is_relaxed(node):
+            continue
+        for port, value in enumerate(node.input_values()):
+            if is_low(precision_of(value)):
+                node.input(port).replace_source_output(opset1.convert(value, "f32").output(0))
     config = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
-    compiled = CORE.compile_model(graph.clone(), "CPU", config)
+    compiled = CORE.compile_model(graph, "CPU", config)
     return [np.array(value) for value in compiled(inputs).values()]
 
 

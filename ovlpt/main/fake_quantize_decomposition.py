@@ -83,7 +83,13 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             levels, low, high = part.levels, np.float32(np.rint(part.output_low)), np.float32(np.rint(part.output_high))
             scale = np.full(details.output_low.shape, part.scale, np.float32)
             zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
-        self._write(node, precision.precision, levels, low, high, scale, zero_point)
+        reject_unless(
+            self.params.update_precisions or (scale != 1).any() or zero_point is not None,
+            "decomposed",
+            "its output interval is that of the precision already, and precisions are not updated",
+        )
+        deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
+        self._write(node, precision.precision, levels, low, high, scale, zero_point, deq_precision)
 
     def _fuse_convert(self, node: Node, convert: Node) -> None:
         """``Convert(FQ(x))`` is a FakeQuantize that gives the low precision."""
@@ -112,17 +118,18 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         replace_output(below.output, quantize.output(0))
         self.register_new_node(quantize)
 
-    def _write(self, node, precision, levels, low, high, scale, zero_point) -> None:
+    def _write(self, node, precision, levels, low, high, scale, zero_point, deq_precision) -> None:
         output, targets = node.output(0), consumers_of(node.output(0))
         original = precision_of(output)
-        ends = [node.input_value(1), node.input_value(2), constant(low).output(0), constant(high).output(0)]
+        stored = precision_of(node.input_value(3))
+        ends = [node.input_value(1), node.input_value(2), constant(low, stored).output(0), constant(high, stored).output(0)]
         precision = precision if self.params.update_precisions else original
         quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
         quantize.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, quantize)
         replace_output(output, quantize.output(0))
         dequantized, nodes = write_dequantization(
-            quantize.output(0), node.get_friendly_name(), scale, zero_point, self.params.deq_precision, original
+            quantize.output(0), node.get_friendly_name(), scale, zero_point, deq_precision, original
         )
         insert_after(quantize.output(0), dequantized, targets, nodes)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it

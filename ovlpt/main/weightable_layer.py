@@ -75,18 +75,23 @@ class WeightableLayerTransformation(LayerTransformation):
 
     def _activations(self, node: Node, found: Dequantization) -> Output:
         """The raw data, minus its zero point as an array of one value per input channel."""
+        name = f"{node.get_friendly_name()}/ZeroPoint"
         if found.zero_point is None:
             return found.data
-        if found.convert is None:
-            return found.subtract.output(0)
+        if found.convert is None:  # the data is real
+            return self._minus(found.data, self._per_channel(found.zero_point, found), found.precision, name)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
+        return self._minus(found.data, self._per_channel(zero_point, found), found.data_precision, name)
+
+    @staticmethod
+    def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
         shape = shape_of(found.data)
-        if shape[1] is not None:
-            spatial = (1,) * (len(shape) - 2)
-            zero_point = np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
-        return self._minus(found.data, zero_point, found.data_precision, f"{node.get_friendly_name()}/ZeroPoint")
+        if shape[1] is None:
+            return zero_point
+        spatial = (1,) * (len(shape) - 2)
+        return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
         integers = weights.integers()
