@@ -20,7 +20,9 @@ def quantized(case, axis: int | None, zero_point: bool, dynamic: bool):
         spread = [1] * len(case.shape)
         spread[axis] = case.shape[axis]
         high = np.linspace(1, 2.5, case.shape[axis], dtype=np.float32).reshape(spread)
-    return model(case.build(fake_quantize(parameter(shape), -high * ZERO_POINT if zero_point else high * 0, high)))
+    return model(
+        case.build(fake_quantize(parameter(shape), -high * ZERO_POINT if zero_point else high * 0, high))
+    )
 
 
 @pytest.mark.parametrize("zero_point", [False, True], ids=["symmetric", "zero_point"])
@@ -41,14 +43,18 @@ def test_dynamic_batch(case, axis):
 def check(graph, batch: int) -> None:
     result = Transformed(graph)
     operations = {
-        event.operation for event in result.trace if not event.transformation.startswith(("FakeQuantize", "MultiplyPartial"))
+        event.operation
+        for event in result.trace
+        if not event.transformation.startswith(("FakeQuantize", "MultiplyPartial"))
     }
     assert operations, "the trace has no answer for the operation"
     if to_text(result.before) != to_text(result.after):
         result.assert_numbers(1e-4, batch)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.name in ("AvgPool padded", "SpaceToBatch padded")], ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name in ("AvgPool padded", "SpaceToBatch padded")], ids=str
+)
 def test_native_only_repeats_what_the_native_library_does_to_padding(case):
     """Raw zeros are padded though the zero point is not zero; the default mode refuses."""
     graph = quantized(case, None, True, dynamic=False)

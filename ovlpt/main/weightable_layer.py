@@ -10,8 +10,21 @@ from ovlpt.attributes import DisableCleanup, Precisions
 from ovlpt.graph.constants import constant, is_scalar_like, precision_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed, relaxed_like
-from ovlpt.graph.weights import Weights, extreme, folded_constant, read_weights, rounded_zero_point, zero_point_fits
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output, shape_of
+from ovlpt.graph.weights import (
+    Weights,
+    extreme,
+    folded_constant,
+    read_weights,
+    rounded_zero_point,
+    zero_point_fits,
+)
+from ovlpt.layer_transformation import (
+    LayerTransformation,
+    consumers_of,
+    insert_after,
+    replace_output,
+    shape_of,
+)
 from ovlpt.openvino_api import Node, Output
 from ovlpt.trace import reject_unless
 

@@ -10,13 +10,26 @@ import pytest
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.openvino_api import RELEASE, Manager
-from tests.graphs import CASES, dequantization, f32, fake_quantize, integers, model, opset1, parameter, weights
+from tests.graphs import (
+    CASES,
+    dequantization,
+    f32,
+    fake_quantize,
+    integers,
+    model,
+    opset1,
+    parameter,
+    weights,
+)
+from tests.main.test_recurrent_cell import sequence
 from tests.test_operations_on_graphs import quantized
 from tools.parity.compare import compare
 from tools.parity.driver import run_native
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program and there is no g++"),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="the native pass is driven by a C++ program and there is no g++"
+    ),
     pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one"),
 ]
 
@@ -77,12 +90,22 @@ QDQ = {
     "i8 with a zero point": lambda: convolution(qdq(parameter(SHAPE), "i8", 5)),
     "weights with a zero point": lambda: convolution(qdq(parameter(SHAPE)), zero_point=3.0),
     "nothing quantized behind": lambda: opset1.sigmoid(qdq(parameter(SHAPE))),
-    "two inputs": lambda: opset1.add(convolution(qdq(parameter(SHAPE))), convolution(qdq(parameter(SHAPE, "x2"), "i8", 1))),
-    "product of activations": lambda: opset1.matmul(qdq(parameter((2, 4))), qdq(parameter((4, 4), "x2"), "i8", 0), False, False),
-    "quantized Concat": lambda: convolution(qdq(opset1.concat([parameter(SHAPE), parameter(SHAPE, "x2")], 1)), 6),
-    "Concat of quantized": lambda: convolution(opset1.concat([qdq(parameter(SHAPE)), qdq(parameter(SHAPE, "x2"))], 1), 6),
+    "two inputs": lambda: opset1.add(
+        convolution(qdq(parameter(SHAPE))), convolution(qdq(parameter(SHAPE, "x2"), "i8", 1))
+    ),
+    "product of activations": lambda: opset1.matmul(
+        qdq(parameter((2, 4))), qdq(parameter((4, 4), "x2"), "i8", 0), False, False
+    ),
+    "quantized Concat": lambda: convolution(
+        qdq(opset1.concat([parameter(SHAPE), parameter(SHAPE, "x2")], 1)), 6
+    ),
+    "Concat of quantized": lambda: convolution(
+        opset1.concat([qdq(parameter(SHAPE)), qdq(parameter(SHAPE, "x2"))], 1), 6
+    ),
     "integers given": lambda: convolution(dequantization(parameter(SHAPE, precision=np.uint8), 0.1, 3.0)),
-    "Convert alone": lambda: opset1.convert(opset1.fake_quantize(parameter(SHAPE), f32(-1), f32(1), f32(0), f32(255), 256), "u8"),
+    "Convert alone": lambda: opset1.convert(
+        opset1.fake_quantize(parameter(SHAPE), f32(-1), f32(1), f32(0), f32(255), 256), "u8"
+    ),
 }
 
 
@@ -134,3 +157,8 @@ def test_comparison_names_what_differs():
     assert result.matched == result.total - 2
     assert len(result.differences) == 2
     assert all("values differ by up to 1" in line for line in result.differences)
+
+
+@pytest.mark.parametrize("quantized_weights", [True, False])
+def test_recurrent_cell(quantized_weights):
+    assert_native(sequence(quantized_weights=quantized_weights))
