@@ -9,6 +9,8 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.device import PluginLowering, compile_model, execution_types, transform
+from ovlpt.fusions import fuse
+from ovlpt.inspect.explain import explain
 from ovlpt.low_precision import LowPrecision
 from ovlpt.trace import Trace
 
@@ -23,6 +25,8 @@ __all__ = [
     "Trace",
     "compile_model",
     "execution_types",
+    "explain",
+    "fuse",
     "plugin_config",
     "transform",
 ]

@@ -198,8 +198,8 @@ def _padding_not_averaged(site: Site) -> Reason | None:
 
 
 def _broadcastable(site: Site) -> Reason | None:
-    if site.native_only and (site.attributes["mode"] != "explicit" or len(site.constants) < 3):
-        return Reason("implicit_axes", "it has no axes mapping")
+    if len(site.output_shape) != site.rank and site.attributes["mode"] == "bidirectional":
+        return Reason("broadcast_rank", f"the rank changes from {site.rank} to {len(site.output_shape)}")
     if all(_scalar_like(values) for values in site.values):
         return None
     axes = _mapped_axes(site)
@@ -215,7 +215,7 @@ def _mapped_axes(site: Site) -> list[int] | None:
     """Where each axis of the data goes."""
     if site.constants[1] is None:
         return None
-    if site.attributes["mode"] != "explicit" or len(site.constants) < 3:
+    if len(site.constants) < 3:
         return list(range(len(site.output_shape) - site.rank, len(site.output_shape)))
     return None if site.constants[2] is None else [int(axis) for axis in np.ravel(site.constants[2])]
 

@@ -4,7 +4,7 @@ from ovlpt.attributes import DisableCleanup
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
 from ovlpt.graph.constants import precision_of
 from ovlpt.layer_transformation import ModelTransformation, replace_output
-from ovlpt.openvino_api import Constant, Model, Node, Tensor, opset1
+from ovlpt.openvino_api import Constant, Model, Node, Tensor
 from ovlpt.precisions import NUMPY
 
 
@@ -40,6 +40,6 @@ class FoldConstants(ModelTransformation):
         if not node.evaluate(results, [Tensor(source.data) for source in inputs]):
             return
         for value, result in zip(outputs, results, strict=True):
-            folded = opset1.constant(result.data)
+            folded = Constant(result.data)
             folded.set_friendly_name(node.get_friendly_name())
             replace_output(value, folded.output(0))

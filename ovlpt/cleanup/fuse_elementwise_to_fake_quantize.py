@@ -49,7 +49,8 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
         low, high = self.moved(details.output_low, values), self.moved(details.output_high, values)
         ends = [quantize.input_value(1), quantize.input_value(2), constant(low).output(0), constant(high).output(0)]
         fused = fake_quantize_node(quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0)))
-        fused.set_friendly_name(node.get_friendly_name())
+        name = node.get_friendly_name()  # a dequantization that comes back leaves no trace in the name
+        fused.set_friendly_name(quantize.get_friendly_name() if "/Dequantization" in name else name)
         self.attributes.move(quantize, fused)
         replace_output(node.output(0), fused.output(0))
         self.register_new_node(fused)

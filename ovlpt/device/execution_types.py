@@ -124,10 +124,8 @@ def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> dict[str, 
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
         expected = ", ".join(f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs)
         raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
-    try:
-        return {info.node_name: info for info in request.profiling_info}
-    except RuntimeError:  # compiled without PERF_COUNT
-        return {}
+    counted = str(compiled.get_property("PERF_COUNT")) in ("True", "YES")  # else every layer is said to be NOT_RUN
+    return {info.node_name: info for info in request.profiling_info} if counted else {}
 
 
 def last_line(error: Exception) -> str:

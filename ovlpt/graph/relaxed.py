@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
 from ovlpt.openvino_api import RELEASE, UNDEFINED, Core, Model, Node, Output, relaxed_version
-from ovlpt.trace import OvlptError
+from ovlpt.trace import OvlptError, reject
 
 # Inputs that hold axes, sizes or shapes. They keep their own type: read as f32, an axis becomes 12884901890.
 _INDEX_INPUTS = {
@@ -24,6 +24,7 @@ _INDEX_INPUTS = {
     "ReduceMean": (1,),
     "ReduceSum": (1,),
 }
+_FIRST_OPSET = {"MVN": "opset2"}
 _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
 
 
@@ -89,9 +90,12 @@ def relaxed(
 
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
     ``SharedOpOptimization`` from merging otherwise equal nodes.
-    Raises `OvlptError` where the installed OpenVINO cannot make the node (on 2024.6: operations whose relaxed form
-    needs an opset other than the first).
+    Raises `Rejected` for an operation of a later opset on 2024.6, which can relax only the first version of each, and
+    `OvlptError` where the installed OpenVINO cannot make the node at all.
     """
+    if RELEASE < (2025, 0) and opset != _FIRST_OPSET.get(operation, "opset1"):
+        # the version string of that release has no opset in it, and another version would be read silently
+        reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
     texts = tuple(
         (name, _text(value)) for name, value in (attributes or {}).items() if name not in _RELAXATION and value is not None
     )

@@ -7,6 +7,7 @@ from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 
@@ -53,7 +54,9 @@ class ConcatTransformation(LayerTransformation):
         rank = node.get_output_partial_shape(0).rank.get_length()
         lengths = [shape_of(node.input_value(port))[axis] for port in range(node.get_input_size())]
         scale = _joined([branch.scale for branch in branches], 1.0, rank, axis, lengths)
-        zero_point = _joined([branch.zero_point for branch in branches], 0.0, rank, axis, lengths)
+        present = [branch for branch in branches if branch.zero_point is not None]
+        is_stored_low = bool(present) and all(branch.zero_point_precision not in REAL for branch in present)
+        zero_point = _joined([branch.zero_point for branch in branches], 0.0, rank, axis, lengths, spread=is_stored_low)
         for port, branch in enumerate(branches):
             node.input(port).replace_source_output(branch.data)
         node.validate_and_infer_types()
@@ -76,18 +79,22 @@ def _equal(one: Dequantization, other: Dequantization) -> bool:
     return same(one.scale, other.scale, 1.0) and same(one.zero_point, other.zero_point, 0.0)
 
 
-def _joined(parts: list[np.ndarray | None], absent: float, rank: int, axis: int, lengths: list[int | None]) -> np.ndarray | None:
-    """The constants along the concatenated axis, as one value where they agree."""
+def _joined(
+    parts: list[np.ndarray | None], absent: float, rank: int, axis: int, lengths: list[int | None], spread: bool = False
+) -> np.ndarray | None:
+    """The constants along the concatenated axis, as one value where they agree (not with ``spread``)."""
     if all(part is None for part in parts):
         return None
     parts = [np.full((), absent, np.float32) if part is None else part for part in parts]
-    if all(part.size == 1 for part in parts) and len({float(part.flat[0]) for part in parts}) == 1:
+    can_collapse = not spread or None in lengths
+    if can_collapse and all(part.size == 1 for part in parts) and len({float(part.flat[0]) for part in parts}) == 1:
         return parts[0].reshape(-1)[0].reshape(())
-    spread = []
+    pieces = []
     for part, length in zip(parts, lengths, strict=True):
         shape = [1] * rank
         shape[axis] = length
-        spread.append(np.broadcast_to(part.reshape((1,) * (rank - part.ndim) + part.shape), shape))
-    return to_scalar_if_possible(np.concatenate(spread, axis))
+        pieces.append(np.broadcast_to(part.reshape((1,) * (rank - part.ndim) + part.shape), shape))
+    joined = np.concatenate(pieces, axis)
+    return to_scalar_if_possible(joined) if can_collapse else joined
 
 

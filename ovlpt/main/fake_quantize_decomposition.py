@@ -5,18 +5,21 @@ import numpy as np
 from ovlpt.attributes import IntervalsAlignment, Precisions, QuantizationAlignment
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.decomposition import decompose
-from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.dequantization import dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import DataPrecision, aligned_levels, fits, is_low
+from ovlpt.precisions import INT8, DataPrecision, aligned_levels, fits, is_low
 from ovlpt.trace import reject_unless
 
 
 class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """``FQ(x) == (Q(x) - z) * s``: Q has the same input intervals and the range of a low precision as output.
+
+    A quantization in Q/DQ form first takes in the Convert to the low precision behind it; where its consumers take another
+    precision, the dequantization behind it is composed into it, so that it can be decomposed anew.
 
     With ``[lo, hi]`` the output interval and ``[min, max]`` the integers of the precision:
     ``s = (hi - lo) / (max - min)``, ``z = (min * hi - max * lo) / (hi - lo)``.
@@ -26,13 +29,22 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         details = QuantizationDetails.of(node)
+        if details is not None and details.is_supported and _low_convert(node) is not None:
+            return
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
         reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
         reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
         allowed = self.attributes.get(node.output(0), Precisions)
         reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
         reject_unless(allowed.value, "consumer_forbids", "a consumer must not be quantized")
-        reject_unless(not is_low(precision_of(node.output(0))), "decomposed", "it is in low precision already")
+        stored = precision_of(node.output(0))
+        if is_low(stored):
+            below = dequantization_below(node)
+            reject_unless(not below.empty, "decomposed", "it is in low precision already")
+            expected = _expected(details, allowed.value)
+            reject_unless(expected != stored, "decomposed", f"it is in {stored} already, as its consumers take it")
+            reject_unless(below.multiply is not None, "no_scale", f"it gives {stored} and has no scale behind it to compose")
+            return
         reject_unless(
             any(fits(precision, details.levels) for precision in allowed.value),
             "levels",
@@ -47,6 +59,10 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             )
 
     def transform(self, node: Node) -> None:
+        if (convert := _low_convert(node)) is not None:
+            return self._fuse_convert(node, convert)
+        if is_low(precision_of(node.output(0))):
+            return self._compose(node)
         details = QuantizationDetails.of(node)
         allowed = self.attributes.get(node.output(0), Precisions)
         alignment = self._alignment(node)
@@ -68,6 +84,33 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             scale = np.full(details.output_low.shape, part.scale, np.float32)
             zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
         self._write(node, precision.precision, levels, low, high, scale, zero_point)
+
+    def _fuse_convert(self, node: Node, convert: Node) -> None:
+        """``Convert(FQ(x))`` is a FakeQuantize that gives the low precision."""
+        quantize = fake_quantize_node(
+            node.input_value(0), list(node.input_values())[1:], node.get_attributes()["levels"], precision_of(convert.output(0))
+        )
+        quantize.set_friendly_name(convert.get_friendly_name())
+        self.attributes.move(node, quantize)
+        replace_output(convert.output(0), quantize.output(0))
+        allowed = self.attributes.get(quantize.output(0), Precisions)
+        if allowed is not None and allowed.value and not dequantization_below(quantize).empty and not is_constant_path(quantize):
+            allowed.value = (_expected(QuantizationDetails.of(quantize), allowed.value),)
+        self.register_new_node(quantize)
+
+    def _compose(self, node: Node) -> None:
+        """``(FQ(x) - z) * s`` is a FakeQuantize whose output interval is shifted and scaled."""
+        details, below = QuantizationDetails.of(node), dequantization_below(node)
+        zero_point = 0 if below.zero_point is None else below.zero_point
+        low, high = ((end - zero_point) * below.scale for end in (details.output_low, details.output_high))
+        precision = precision_of(below.output)
+        ends = [constant(low, precision).output(0), constant(high, precision).output(0)]
+        ends = [node.input_value(1), node.input_value(2), *ends]
+        quantize = fake_quantize_node(node.input_value(0), ends, details.levels, precision)
+        quantize.set_friendly_name(below.multiply.get_friendly_name())
+        self.attributes.move(node, quantize)
+        replace_output(below.output, quantize.output(0))
+        self.register_new_node(quantize)
 
     def _write(self, node, precision, levels, low, high, scale, zero_point) -> None:
         output, targets = node.output(0), consumers_of(node.output(0))
@@ -102,3 +145,17 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if len(allowed) > 1 and alignment is not None:
             chosen = next((item for item in alignment.value.preferable if item in allowed), chosen)
         return DataPrecision.of(chosen, details.levels, has_zero_point=True)
+
+
+def _low_convert(quantize: Node) -> Node | None:
+    """The only consumer, where it is a Convert to a low precision."""
+    targets = list(quantize.output(0).get_target_inputs())
+    convert = targets[0].get_node() if len(targets) == 1 else None
+    is_low_convert = convert is not None and convert.get_type_name() == "Convert" and precision_of(convert.output(0)) in INT8
+    return convert if is_low_convert and not is_low(precision_of(quantize.output(0))) else None
+
+
+def _expected(details: QuantizationDetails, allowed: tuple[str, ...]) -> str:
+    """The precision that consumers and intervals ask for."""
+    asked = details.precision.precision
+    return asked if asked in allowed else allowed[0]

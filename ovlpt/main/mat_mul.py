@@ -118,12 +118,16 @@ class MatMulTransformation(LayerTransformation):
     def _folded_zero_point(left: Dequantization, integers: Output, attributes: dict) -> np.ndarray | None:
         if left.zero_point is None:
             return None
-        weights = values_of(integers.get_node()).astype(np.float32)
+        weights = values_of(integers.get_node())
         weights = np.swapaxes(weights, -1, -2) if attributes["transpose_b"] and weights.ndim > 1 else weights
         depth, rank = weights.shape[-2 if weights.ndim > 1 else 0], len(shape_of(left.data))
+        if left.zero_point.size == 1:
+            sums = weights.sum(-2 if weights.ndim > 1 else 0, dtype=np.int32, keepdims=weights.ndim > 1)
+            row = (sums * left.zero_point.reshape(-1)).astype(np.float32)
+            return row.reshape((1,) * (rank - row.ndim) + row.shape)
         zero_point = left.zero_point.reshape((1,) * (rank - left.zero_point.ndim) + left.zero_point.shape)
         zero_point = _transposed(zero_point, attributes["transpose_a"])
-        return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights).astype(np.float32)
+        return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights.astype(np.float32)).astype(np.float32)
 
 
 def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:

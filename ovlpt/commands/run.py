@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import argparse
+
+from ovlpt.commands.printing import console, table, write_json
+from ovlpt.device import ExecutionTypes
+from ovlpt.inspect.run import run
+
+
+def add(commands) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a quantized model in int8 and show which layers are",
+        description="Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
+        epilog="example: ovlpt run resnet50.xml -i images.npz --json run.json",
+    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …); default: a bundled one")
+    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
+    parser.add_argument("-f", "--float", metavar="FLOAT.xml", dest="float_model", help="the model before quantization, for the float latency")
+    parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")
+    parser.add_argument("--json", metavar="FILE", help="write everything to a file")
+    parser.set_defaults(call=_call)
+
+
+def _call(options: argparse.Namespace) -> int:
+    out = console()
+    result = run(options.model, options.device, options.input, options.float_model)
+    out.print(_counters_table(result.layers) if options.pc else _layers_table(result.layers))
+    counts = table("type", ">total", ">int8", ">float")
+    for kind, (total, low) in result.layers.summary().items():
+        counts.add_row(kind, str(total), str(low), str(total - low))
+    out.print(counts)
+    out.print(f"[bold]{result.model}[/] on {result.device}")
+    out.print(f"time in int8 layers: {result.layers.int8_time_share:.0%}")
+    for name, latency in result.latencies.items():
+        ratio = result.ratios.get(name)
+        out.print(f"latency, {name}: {latency:.3f} ms" + (f"   ovlpt takes {ratio:.2f} of it" if ratio else ""))
+    out.print(f"largest relative difference from the plugin's own LPT: {result.difference:.2g}")
+    if result.accuracy:
+        out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
+    write_json(options.json, result.to_json())
+    return 0
+
+
+def _layers_table(layers: ExecutionTypes):
+    rows = table("*layer", "type", "exec type", "in", "out", ">real ms")
+    for layer in layers.executed:
+        precisions = layer.precision, layer.output_precision
+        style = "green" if layer.is_int8 else None
+        rows.add_row(layer.name, layer.layer_type, layer.exec_type, *precisions, f"{layer.real_time:.3f}", style=style)
+    return rows
+
+
+def _counters_table(layers: ExecutionTypes):
+    rows = table("*layerName", "execStatus", "layerType", "execType", ">realTime (ms)", ">cpuTime (ms)")
+    for layer in layers:
+        if not layer.status:  # a constant: no counter
+            continue
+        times = f"{layer.real_time:.3f}", f"{layer.cpu_time:.3f}"
+        style = "green" if layer.is_int8 else None
+        rows.add_row(layer.name, layer.status, layer.layer_type, layer.exec_type, *times, style=style)
+    return rows
