@@ -16,11 +16,14 @@ are the rules, all found by running:
    numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
+8. A relaxed Multiply before a layer that stays in float would be fused into the layer's weights, and the layer read
+   integers: MultiplyConvolutionFusion throws. The Multiply gets a Convert.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,7 +33,7 @@ from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Model, ModelPass, Node, opset1
+from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
@@ -52,7 +55,7 @@ class PluginLowering(ModelPass):
 
     def run_on_model(self, model: Model) -> bool:
         nodes = model.get_ordered_ops()
-        kinds = _WEIGHTED | {"FakeQuantize", "MVN", "Subtract"}
+        kinds = _WEIGHTED | {"FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         subtracts = []
         for node in relaxed_nodes:
@@ -68,8 +71,11 @@ class PluginLowering(ModelPass):
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
+            elif kind == "Multiply":
+                if precision_of(node.input_value(0)) not in REAL and _feeds_float_layer(node):
+                    _convert_input(node, opset1.multiply)
             elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
-                _convert_input(node)
+                _convert_input(node, opset1.subtract)
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
@@ -103,11 +109,15 @@ def _guard_output(node: Node) -> None:
     move_tensor_names(node.output(0), clamp.output(0))
 
 
-def _convert_input(node: Node) -> None:
-    convert = opset1.convert(node.input_value(0), precision_of(node.input_value(1)))
-    subtract = opset1.subtract(convert, node.input_value(1))
-    subtract.set_friendly_name(node.get_friendly_name())
-    replace_output(node.output(0), subtract.output(0))
+def _feeds_float_layer(node: Node) -> bool:
+    consumers = (target.get_node() for target in node.output(0).get_target_inputs())
+    return any(consumer.get_type_name() in _WEIGHTED and not is_relaxed(consumer) for consumer in consumers)
+
+
+def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:
+    plain = operation(opset1.convert(node.input_value(0), precision_of(node.input_value(1))), node.input_value(1))
+    plain.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), plain.output(0))
 
 
 def _keep_siblings_apart(subtracts: list[Node]) -> None:

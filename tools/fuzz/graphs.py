@@ -45,6 +45,10 @@ class Graph:
     def parameters(self) -> list[Step]:
         return [step for step in self.steps if step.kind == "Parameter"]
 
+    @property
+    def is_quantized(self) -> bool:
+        return any(step.kind == "FakeQuantize" for step in self.steps)
+
     def inputs(self) -> list[np.ndarray]:
         return [_data(step) for step in self.parameters]
 

@@ -12,7 +12,7 @@ from ovlpt import LowPrecision, Params, PassConfig, PrecisionsRestriction, Quant
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.trace import InputError
 from tools.fuzz.graphs import Graph, build
-from tools.fuzz.numbers import Failure
+from tools.fuzz.numbers import STOCK, Failure
 from tools.fuzz.operations import chance, pick
 from tools.parity.compare import compare
 from tools.parity.driver import core, run_native
@@ -64,11 +64,12 @@ def ours(model: Model, settings: Settings) -> Model:
 
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     """The differences from the native result; the settings follow from the graph's seed."""
-    model, settings = build(graph), settings_of(graph.seed)
+    settings = settings_of(graph.seed)
     try:
+        model = build(graph)
         expected = run_native(model, settings.precisions, settings.granularities, settings.params, settings.disabled)
-    except InputError as error:
-        yield Failure("native", "the native pass fails", str(error))
+    except (RuntimeError, InputError) as error:
+        yield Failure(STOCK, "the native pass fails", str(error))
         return
     try:
         found = ours(model, settings)
@@ -77,5 +78,5 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         return
     result = compare(expected, found)
     if not result.equal:
-        differences = [re.sub(r" \S+(?=:)|[0-9.]+", "", difference) for difference in result.differences]
+        differences = [re.sub(r"(?<=\w) \S+(?=:)|(?<=[-\[ ,])[0-9.e]+", "", difference) for difference in result.differences]
         yield Failure("native", min(differences), "\n".join(["", *result.differences[:8], str(settings)]))

@@ -59,10 +59,10 @@ WAYS: dict[str, tuple[Callable[[Model], Model], str]] = {
 
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     """What is wrong with ``graph`` in any way (or in ``only`` this one) of using the package."""
-    model, inputs = build(graph), graph.inputs()
-    if not any(node.get_type_name() == "FakeQuantize" for node in model.get_ops()):
+    if not graph.is_quantized:
         return
     try:
+        model, inputs = build(graph), graph.inputs()
         simulated, stock = run(model, inputs, "NO"), run(model, inputs, "YES")
     except RuntimeError as error:  # nothing to compare with
         if only in (None, STOCK):
@@ -77,7 +77,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         try:
             changed = change(model)
             if difference := _interface(model, changed):
-                yield Failure(way, difference)
+                yield Failure(way, "interface", difference)
                 continue
             found = run(changed, inputs, lpt)
         except Exception as error:  # whatever it is, it is a finding
