@@ -18,6 +18,9 @@ are the rules, all found by running:
    rank 3 between two Reshapes, which cost nothing.
 8. A relaxed Multiply before a layer that stays in float would be fused into the layer's weights, and the layer read
    integers: MultiplyConvolutionFusion throws. The Multiply gets a Convert.
+9. A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
+   stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
+   both are one FakeQuantize of floats.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -62,6 +66,7 @@ class PluginLowering(ModelPass):
             kind = node.get_type_name()
             if kind == "FakeQuantize":
                 _pass_relu_by(node)
+                _join_dequantization(node)
             elif kind == "MatMul":
                 node = _absorb_transposes(node)
                 _guard_output(node)
@@ -98,6 +103,21 @@ def _pass_relu_by(node: Node) -> None:
     relu, details = node.input_value(0).get_node(), QuantizationDetails.of(node)
     if relu.get_type_name() == "Relu" and details is not None and (details.input_low >= 0).all():
         node.input(0).replace_source_output(relu.input_value(0))
+
+
+def _join_dequantization(node: Node) -> None:
+    """``(FQ(x) - z) * s`` is a FakeQuantize with the output interval ``(low - z) * s``."""
+    found, details = dequantization_below(node), QuantizationDetails.of(node)
+    if found.multiply is None or details is None:
+        return
+    zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
+    low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
+    ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
+    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    if precision_of(joined.output(0)) != precision_of(found.multiply.output(0)):
+        return
+    joined.set_friendly_name(found.multiply.get_friendly_name())
+    replace_output(found.multiply.output(0), joined.output(0))
 
 
 def _guard_output(node: Node) -> None:

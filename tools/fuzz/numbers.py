@@ -105,7 +105,7 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
     """The largest difference as a part of the largest value."""
     if found.shape != expected.shape or not np.isfinite(found).all():
         return np.inf
-    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-6)) if found.size else 0.0
+    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-3)) if found.size else 0.0
 
 
 def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
@@ -115,7 +115,7 @@ def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
         return False
     if off > _LEVEL:
         return True
-    scale = max(float(np.abs(expected).max()), 1e-6)
+    scale = max(float(np.abs(expected).max()), 1e-3)
     return bool((np.abs(found - expected) > 0.01 * scale).mean() > 0.25 and found.size > 8)
 
 

@@ -27,6 +27,8 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
     if len(graph.results) > 1:
         for one in graph.results:
             yield pruned(replace(graph, results=(one,)))
+        for number in range(len(graph.results)):
+            yield pruned(replace(graph, results=graph.results[:number] + graph.results[number + 1 :]))
     for number, (index, _) in enumerate(graph.results):
         for source in graph.steps[index].sources:
             if graph.steps[source[0]].kind != "Parameter":
