@@ -14,7 +14,7 @@ from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
-from ovlpt.operations import Operation, Shape, Site
+from ovlpt.operations import Move, Operation, Shape, Site
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
@@ -233,14 +233,23 @@ class MoveDequantizationAfter(LayerTransformation):
     def transform(self, node: Node) -> None:
         found = self.dequantization(node)
         site = self.site(node, found)
-        scale = None if found.scale is None else self.operation.move(found.scale, site)
-        move_zero_point = self.operation.move_zero_point or self.operation.move
-        zero_point = None if found.zero_point is None else move_zero_point(found.zero_point, site)
+        move = self.operation.move
+        scale = _moved(found.scale, move, site)
+        zero_point = _moved(found.zero_point, self.operation.move_zero_point or move, site)
         self.move_dequantization_after(node, found, scale, zero_point, self.keeps_precision(node))
 
     def keeps_precision(self, node: Node) -> bool:
         """Whether the output has the element type of the raw data."""
         return self.operation.precision_preserved
+
+
+def _moved(values: np.ndarray | None, move: Move, site: Site) -> np.ndarray | None:
+    """One value never has more axes than the output: it would add them."""
+    if values is None:
+        return None
+    moved = move(values, site)
+    rank = moved.ndim if site.output_shape is None else len(site.output_shape)
+    return moved.reshape(()) if moved.size == 1 and moved.ndim > rank else moved
 
 
 def site_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> Site:

@@ -1,4 +1,4 @@
-"""Running models and passes; what tests of transformations say: this becomes that, or stays as it is for a reason."""
+"""What tests of transformations say: this becomes that, or stays as it is for a reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ovlpt import LowPrecision, Params, PassConfig, Trace
 from ovlpt.graph.text import diff, to_text
 from ovlpt.openvino_api import Core, Manager, Model
 from ovlpt.trace import Outcome
-from tests import graphs
+from tests.graphs import run
+
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 
@@ -94,7 +95,7 @@ class Transformed:
             else rng.uniform(-1.5, 3, shape).astype(np.float32)
             for p, shape in zip(self.before.get_parameters(), shapes, strict=True)
         ]
-        for before, after in zip(graphs.run(self.before, inputs), graphs.run(self.after, inputs), strict=True):
+        for before, after in zip(run(self.before, inputs), run(self.after, inputs), strict=True):
             assert before.shape == after.shape
             spread = max(float(np.ptp(before)), 1e-6)
             assert np.abs(before - after).max() <= tolerance * spread

@@ -16,25 +16,36 @@ are the rules, all found by running:
    numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
+8. A relaxed Multiply before a layer that stays in float would be fused into the layer's weights, and the layer read
+   integers: MultiplyConvolutionFusion throws. The Multiply gets a Convert.
+9. A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
+   stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
+   both are one FakeQuantize of floats.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt.device.release import check_release
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Model, ModelPass, Node, opset1
+from ovlpt.low_precision import MARKER
+from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
 _WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
+RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -42,23 +53,33 @@ class PluginLowering(ModelPass):
     """Prepares the result of `LowPrecision` for ``core.compile_model`` on ``device``.
 
     The numbers stay the same. Raises `InputError` for a device without lowering rules.
+
+    ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
+    recurrent layers; without it their weights are folded, and they run in float.
     """
 
-    def __init__(self, device: str = "CPU"):
+    def __init__(self, device: str = "CPU", lpt_on: bool = False):
         super().__init__()
         if device.split(".")[0] not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
-        self.device = device
+        self.device, self.lpt_on = device, lpt_on
 
     def run_on_model(self, model: Model) -> bool:
+        if model.has_rt_info([MARKER, "lowered"]):
+            return False
+        check_release()
         nodes = model.get_ordered_ops()
-        kinds = _WEIGHTED | {"FakeQuantize", "MVN", "Subtract"}
+        kinds = _WEIGHTED | {"FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
+        if not self.lpt_on:
+            for node in nodes:
+                _fold_recurrent_weights(node)
         subtracts = []
         for node in relaxed_nodes:
             kind = node.get_type_name()
             if kind == "FakeQuantize":
                 _pass_relu_by(node)
+                _join_dequantization(node)
             elif kind == "MatMul":
                 node = _absorb_transposes(node)
                 _guard_output(node)
@@ -68,13 +89,34 @@ class PluginLowering(ModelPass):
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
+            elif kind == "Multiply":
+                if precision_of(node.input_value(0)) not in REAL and _feeds_float_layer(node):
+                    _convert_input(node, opset1.multiply)
             elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
-                _convert_input(node)
+                _convert_input(node, opset1.subtract)
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
         model.validate_nodes_and_infer_types()
+        model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _fold_recurrent_weights(node: Node) -> None:
+    for port in RECURRENT_WEIGHTS.get(node.get_type_name(), ()):
+        value = node.input_value(port)
+        folded = None if isinstance(value.get_node(), Constant) else folded_constant(value)
+        if folded is not None:
+            node.input(port).replace_source_output(constant(folded, precision_of(value)).output(0))
+
+
+def has_quantized_recurrence(model: Model) -> bool:
+    """Whether a recurrent layer reads dequantized integer weights."""
+    return any(
+        not isinstance(node.input_value(port).get_node(), Constant)
+        for node in model.get_ops()
+        for port in RECURRENT_WEIGHTS.get(node.get_type_name(), ())
+    )
 
 
 def _absorb_transposes(node: Node) -> Node:
@@ -94,6 +136,21 @@ def _pass_relu_by(node: Node) -> None:
         node.input(0).replace_source_output(relu.input_value(0))
 
 
+def _join_dequantization(node: Node) -> None:
+    """``(FQ(x) - z) * s`` is a FakeQuantize with the output interval ``(low - z) * s``."""
+    found, details = dequantization_below(node), QuantizationDetails.of(node)
+    if found.multiply is None or details is None:
+        return
+    zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
+    low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
+    ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
+    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    if precision_of(joined.output(0)) != precision_of(found.multiply.output(0)):
+        return
+    joined.set_friendly_name(found.multiply.get_friendly_name())
+    replace_output(found.multiply.output(0), joined.output(0))
+
+
 def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
     clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
@@ -103,11 +160,15 @@ def _guard_output(node: Node) -> None:
     move_tensor_names(node.output(0), clamp.output(0))
 
 
-def _convert_input(node: Node) -> None:
-    convert = opset1.convert(node.input_value(0), precision_of(node.input_value(1)))
-    subtract = opset1.subtract(convert, node.input_value(1))
-    subtract.set_friendly_name(node.get_friendly_name())
-    replace_output(node.output(0), subtract.output(0))
+def _feeds_float_layer(node: Node) -> bool:
+    consumers = (target.get_node() for target in node.output(0).get_target_inputs())
+    return any(consumer.get_type_name() in _WEIGHTED and not is_relaxed(consumer) for consumer in consumers)
+
+
+def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:
+    plain = operation(opset1.convert(node.input_value(0), precision_of(node.input_value(1))), node.input_value(1))
+    plain.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), plain.output(0))
 
 
 def _keep_siblings_apart(subtracts: list[Node]) -> None:

@@ -56,7 +56,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             )
             return
         reject_unless(
-            any(fits(precision, details.levels) for precision in allowed.value),
+            self._fitting(details, allowed.value),
             "levels",
             f"{details.levels} levels fit none of {', '.join(allowed.value)}",
         )
@@ -178,10 +178,16 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
                 return self.attributes.get(node, IntervalsAlignment)
         return None
 
+    def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
+        """The types that hold the levels; the native library does not ask where there is one type only."""
+        if self.params.native_only and (len(allowed) == 1 or details.levels == 15):
+            return allowed
+        return tuple(item for item in allowed if fits(item, details.levels) or (details.levels == 16 and item in INT8))
+
     def _data_precision(
         self, details: QuantizationDetails, allowed: tuple[str, ...], alignment: IntervalsAlignment | None
     ) -> DataPrecision:
-        allowed = tuple(precision for precision in allowed if fits(precision, details.levels))
+        allowed = self._fitting(details, allowed)
         asked = details.precision
         if asked.precision in allowed:
             return DataPrecision.of(asked.precision, details.levels, asked.has_zero_point)

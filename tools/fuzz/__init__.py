@@ -1,0 +1,1 @@
+"""Random small quantized graphs, and what must hold for each of them."""

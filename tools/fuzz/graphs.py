@@ -1,0 +1,188 @@
+"""A random graph as data: it can be built with and without quantization, printed, and made smaller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.openvino_api import Model, Output, opset1
+from tools.fuzz.operations import KINDS, WEIGHTED, chance, parameter, pick
+from tools.parity.driver import core
+
+Value = tuple[int, int]  # step and output of the step
+_LARGEST = 6000  # elements of a value
+_SHAPES = ((1, 8, 6, 6), (1, 4, 5, 7), (2, 6, 4, 4), (1, 16, 3, 3), (1, 3, 8, 8), (1, 6, 12), (2, 5, 8), (1, 8), (2, 12),
+           (1, 4, 3, 4, 4), (1, 7, 7, 8), (1, 2, 6, 8))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation. ``shape`` is that of a Parameter, or of the first output."""
+
+    kind: str
+    sources: tuple[Value, ...]
+    seed: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Steps in topological order, the values that are results, and the seed of whatever else a check draws."""
+
+    steps: tuple[Step, ...]
+    results: tuple[Value, ...]
+    seed: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{index}: {step.kind}({', '.join(_show(value) for value in step.sources)}) {list(step.shape)} seed {step.seed}"
+            for index, step in enumerate(self.steps)
+        ]
+        return "\n".join([*lines, f"results {', '.join(map(_show, self.results))}"])
+
+    @property
+    def parameters(self) -> list[Step]:
+        return [step for step in self.steps if step.kind == "Parameter"]
+
+    @property
+    def is_quantized(self) -> bool:
+        return any(step.kind == "FakeQuantize" for step in self.steps)
+
+    def inputs(self) -> list[np.ndarray]:
+        return [_data(step) for step in self.parameters]
+
+
+def _show(value: Value) -> str:
+    return f"{value[0]}" if value[1] == 0 else f"{value[0]}.{value[1]}"
+
+
+def _data(step: Step) -> np.ndarray:
+    random = np.random.default_rng(step.seed)
+    return random.standard_normal(step.shape).astype(np.float32)
+
+
+def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -> list[Output] | None:
+    """The outputs of a step, None where it does not apply. Without ``values`` a FakeQuantize is no operation."""
+    if step.kind == "FakeQuantize" and values is None:
+        return sources[:1]
+    more = () if values is None else (values,)
+    try:
+        node = KINDS[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
+    except (RuntimeError, ValueError):
+        return None
+    return None if node is None else list(node.outputs())
+
+
+def _built(graph: Graph, values: dict[int, np.ndarray] | None) -> tuple[list[list[Output]], list]:
+    outputs: list[list[Output]] = []
+    parameters = []
+    for index, step in enumerate(graph.steps):
+        if step.kind == "Parameter":
+            parameters.append(parameter(step.shape, f"x{index}"))
+            outputs.append(list(parameters[-1].outputs()))
+            continue
+        sources = [outputs[source][port] for source, port in step.sources]
+        fitted = values.get(index) if values is not None else None
+        built = _node(step, sources, fitted)
+        if step.kind != "FakeQuantize" or values is not None:
+            built[0].get_node().set_friendly_name(f"{step.kind}{index}")
+        outputs.append(built)
+    return outputs, parameters
+
+
+def build(graph: Graph) -> Model:
+    """The quantized model; FakeQuantize ranges come from a run of the float graph."""
+    outputs, parameters = _built(graph, None)
+    quantized = [index for index, step in enumerate(graph.steps) if step.kind == "FakeQuantize"]
+    values = {}
+    if quantized:
+        results = [opset1.result(outputs[index][0]) for index in quantized]
+        compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        found = compiled(graph.inputs())
+        values = {index: np.array(found[port]) for port, index in enumerate(quantized)}
+    outputs, parameters = _built(graph, values)
+    results = []
+    for number, (index, port) in enumerate(graph.results):
+        outputs[index][port].get_tensor().add_names({f"y{number}"})
+        results.append(opset1.result(outputs[index][port]))
+    return Model(results, parameters, "fuzz")
+
+
+def random_graph(seed: int) -> Graph:
+    """Between 3 and 15 operations over one to three inputs; activations before layers are mostly quantized."""
+    random = np.random.default_rng(seed)
+    steps: list[Step] = []
+    outputs: list[list[Output]] = []
+    values: list[Value] = []
+
+    def new_seed() -> int:
+        return int(random.integers(2**31))
+
+    def append(step: Step, built: list[Output]) -> list[Value]:
+        steps.append(step)
+        outputs.append(built)
+        added = [(len(steps) - 1, port) for port in range(len(built))]
+        if step.kind == "MaxPool":
+            added = added[:1]
+        values.extend(added)
+        return added
+
+    def add(kind: str, sources: list[Value]) -> list[Value]:
+        sources = [quantized(source) if kind in WEIGHTED and chance(random, 0.85) else source for source in sources]
+        step = Step(kind, tuple(sources), new_seed(), ())
+        built = _node(step, [outputs[index][port] for index, port in sources])
+        if built is None or any(output.get_partial_shape().is_dynamic for output in built):
+            return []
+        if max(int(np.prod(output.get_shape())) for output in built) > _LARGEST:
+            return []
+        return append(Step(kind, step.sources, step.seed, tuple(built[0].get_shape())), built)
+
+    def quantized(source: Value) -> Value:
+        if steps[source[0]].kind == "FakeQuantize":
+            return source
+        for index, step in enumerate(steps):
+            if step.kind == "FakeQuantize" and step.sources[0] == source and chance(random, 0.8):
+                return (index, 0)
+        return add("FakeQuantize", [source])[0]
+
+    shape = pick(random, *_SHAPES)
+    for _ in range(pick(random, 1, 1, 1, 2, 2, 3)):
+        step = Step("Parameter", (), new_seed(), tuple(shape))
+        append(step, list(parameter(shape, "x").outputs()))
+        if chance(random, 0.3):
+            shape = pick(random, *_SHAPES)
+    kinds = list(KINDS)
+    odds = np.array([KINDS[kind][2] for kind in kinds])
+    wanted = len(steps) + int(random.integers(3, 16))
+    for _ in range(300):
+        if len(steps) >= wanted:
+            break
+        kind = kinds[int(random.choice(len(kinds), p=odds / odds.sum()))]
+        recent = values[-3:] if chance(random, 0.75) else values
+        sources = [pick(random, *recent)]
+        if KINDS[kind][1] == 2:
+            rank = len(outputs[sources[0][0]][sources[0][1]].get_shape())
+            sources.append(pick(random, *[value for value in values if len(outputs[value[0]][value[1]].get_shape()) == rank]))
+        if kind == "FakeQuantize" and steps[sources[0][0]].kind == "FakeQuantize" and chance(random, 0.9):
+            continue
+        add(kind, sources)
+    read = {value for step in steps for value in step.sources}
+    results = [value for value in values if value not in read or chance(random, 0.05)]
+    results = [value for value in results if steps[value[0]].kind != "Parameter"]
+    return pruned(Graph(tuple(steps), tuple(results), seed))
+
+
+def pruned(graph: Graph) -> Graph:
+    """Without the steps that no result needs."""
+    needed = {index for index, _ in graph.results}
+    for index in range(len(graph.steps) - 1, -1, -1):
+        if index in needed:
+            needed.update(source for source, _ in graph.steps[index].sources)
+    kept = [index for index in range(len(graph.steps)) if index in needed]
+    place = {index: number for number, index in enumerate(kept)}
+    steps = [
+        Step(step.kind, tuple((place[index], port) for index, port in step.sources), step.seed, step.shape)
+        for step in (graph.steps[index] for index in kept)
+    ]
+    return Graph(tuple(steps), tuple((place[index], port) for index, port in graph.results), graph.seed)

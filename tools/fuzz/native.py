@@ -1,0 +1,82 @@
+"""The pass with ``native_only`` and random restrictions against the native pass, node by node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt import LowPrecision, Params, PassConfig, PrecisionsRestriction, QuantizationGranularityRestriction, plugin_config
+from ovlpt.openvino_api import Manager, Model
+from ovlpt.trace import InputError
+from tools.fuzz.graphs import Graph, build
+from tools.fuzz.numbers import STOCK, Failure
+from tools.fuzz.operations import chance, pick
+from tools.parity.compare import compare
+from tools.parity.driver import core, run_native
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What both passes are called with."""
+
+    precisions: tuple[PrecisionsRestriction, ...]
+    granularities: tuple[QuantizationGranularityRestriction, ...]
+    params: Params
+    disabled: tuple[str, ...]
+
+
+def settings_of(seed: int) -> Settings:
+    """The settings of a plugin, or random ones."""
+    random = np.random.default_rng(seed)
+    lists = (("u8",), ("u8",), ("i8",), ("u8", "i8"), ("i8", "u8"))
+    precisions, granularities = [], []
+    for operation in ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"):
+        if chance(random, 0.85):
+            precisions.append(PrecisionsRestriction.create(operation, {0: pick(random, *lists), 1: ("i8",)}))
+        if operation != "MatMul" and chance(random, 0.5):
+            granularities.append(QuantizationGranularityRestriction.create(operation, [0]))
+    for operation in ("Add", "Multiply", "MVN", "AvgPool"):
+        if chance(random, 0.1):
+            precisions.append(PrecisionsRestriction.create(operation, {0: pick(random, *lists)}))
+    params = Params(
+        update_precisions=not chance(random, 0.1),
+        default_precisions=pick(random, ("u8", "i8"), ("u8", "i8"), ("i8", "u8")),
+        native_only=True,
+    )
+    disabled = ("MultiplyToGroupConvolutionTransformation",)  # off in every plugin of ours, and not part of this package
+    if chance(random, 0.2):
+        disabled += ("AddTransformation",)
+    return Settings(tuple(precisions), tuple(granularities), params, disabled)
+
+
+def ours(model: Model, settings: Settings) -> Model:
+    result = model.clone()
+    manager = Manager()
+    manager.register_pass(
+        LowPrecision(settings.precisions, settings.granularities, settings.params, PassConfig(set(settings.disabled)))
+    )
+    manager.run_passes(result)
+    return result
+
+
+def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
+    """The differences from the native result; the settings follow from the graph's seed."""
+    settings = settings_of(graph.seed)
+    try:
+        model = build(graph)
+        expected = run_native(model, settings.precisions, settings.granularities, settings.params, settings.disabled)
+    except (RuntimeError, InputError) as error:
+        yield Failure(STOCK, "the native pass fails", str(error))
+        return
+    try:
+        found = ours(model, settings)
+    except Exception as error:  # whatever it is, it is a finding
+        yield Failure("native", "error", str(error)[-300:])
+        return
+    result = compare(expected, found)
+    if not result.equal:
+        differences = [re.sub(r"(?<=\w) \S+(?=:)|(?<=[-\[ ,])[0-9.e]+", "", difference) for difference in result.differences]
+        yield Failure("native", min(differences), "\n".join(["", *result.differences[:8], str(settings)]))

@@ -1,0 +1,139 @@
+"""The numbers of a transformed model against those of the stock plugin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import ovlpt
+from ovlpt.device import PluginLowering
+from ovlpt.openvino_api import Manager, Model
+from tools.fuzz.graphs import Graph, build
+from tools.parity.driver import core
+
+STOCK = "stock plugin"  # fails itself
+_LEVEL = 0.03  # of the largest output: what one level of a quantization may move
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a graph fails: where, the cause in words that equal graphs share, and the details."""
+
+    way: str
+    cause: str
+    details: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.way}: {self.cause} {self.details}".rstrip()
+
+
+def run(model: Model, inputs: list[np.ndarray], lpt: str) -> list[np.ndarray]:
+    """Executed by the CPU plugin in f32 from a copy, its own LPT on ("YES") or off."""
+    properties = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": lpt}
+    return [np.array(value) for value in core().compile_model(model.clone(), "CPU", properties)(inputs).values()]
+
+
+def transformed(model: Model) -> Model:
+    return ovlpt.transform(model, core=core())
+
+
+def dropped_in(model: Model) -> Model:
+    """Both passes in a Manager, on the model as it is."""
+    result = model.clone()
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core(), "CPU")))
+    manager.register_pass(PluginLowering("CPU"))
+    manager.run_passes(result)
+    return result
+
+
+WAYS: dict[str, tuple[Callable[[Model], Model], str]] = {
+    "transform": (transformed, "NO"),
+    "drop-in": (dropped_in, "NO"),
+    "drop-in, LPT on": (dropped_in, "YES"),
+}
+
+
+def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
+    """What is wrong with ``graph`` in any way (or in ``only`` this one) of using the package."""
+    if not graph.is_quantized:
+        return
+    try:
+        model, inputs = build(graph), graph.inputs()
+        simulated, stock = run(model, inputs, "NO"), run(model, inputs, "YES")
+    except RuntimeError as error:  # nothing to compare with
+        if only in (None, STOCK):
+            yield Failure(STOCK, _cause(error), str(error)[-300:])
+        return
+    if only == STOCK:
+        return
+    sensitive = None
+    for way, (change, lpt) in WAYS.items():
+        if only not in (None, way):
+            continue
+        try:
+            changed = change(model)
+            if difference := _interface(model, changed):
+                yield Failure(way, "interface", difference)
+                continue
+            found = run(changed, inputs, lpt)
+        except Exception as error:  # whatever it is, it is a finding
+            yield Failure(way, _cause(error), str(error)[-300:])
+            continue
+        if not any(_wrong(a, b) for a, b in zip(found, simulated, strict=True)):
+            continue
+        if not any(_wrong(a, b) for a, b in zip(found, stock, strict=True)):
+            continue
+        sensitive = sensitive or _nearby(model, inputs)
+        for port, (a, b, c) in enumerate(zip(found, simulated, stock, strict=True)):
+            if _wrong(a, b) and _wrong(a, c) and _off(a, b) > 2 * max(_off(c, b), _off(sensitive[port], b)):
+                details = f"y{port}: off by {_off(a, b):.1%} of the largest value, stock by {_off(c, b):.1%}"
+                yield Failure(way, "numbers", details)
+                break
+
+
+def _nearby(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs for inputs next to these: what a tie can do."""
+    random = np.random.default_rng(0)
+    return run(model, [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs], "NO")
+
+
+def _off(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference as a part of the largest value."""
+    if found.shape != expected.shape or not np.isfinite(found).all():
+        return np.inf
+    return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-3)) if found.size else 0.0
+
+
+def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
+    """More than a level, or less but in most elements."""
+    off = _off(found, expected)
+    if off <= 1e-4:
+        return False
+    if off > _LEVEL:
+        return True
+    scale = max(float(np.abs(expected).max()), 1e-3)
+    return bool((np.abs(found - expected) > 0.01 * scale).mean() > 0.25 and found.size > 8)
+
+
+def _interface(before: Model, after: Model) -> str | None:
+    for name in ("inputs", "outputs"):
+        one, other = ([_port(port) for port in getattr(model, name)] for model in (before, after))
+        if one != other:
+            return f"{name} are {other}, not {one}"
+    return None
+
+
+def _port(port) -> str:
+    return f"{sorted(port.get_names())} {port.get_element_type().get_type_name()} {port.get_partial_shape()}"
+
+
+def _cause(error: Exception) -> str:
+    """The sentence of an error that tells its cause, without numbers and names."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Exception from", "Traceback", "File"))] or lines or [""]
+    passes = re.findall(r"\[(\w+)\] END", str(error))
+    return " ".join([type(error).__name__, *passes, re.sub(r"[0-9]+", "#", telling[-1])[:120]])

@@ -1,0 +1,455 @@
+"""The operations of random graphs: each builder takes a generator of random numbers and its sources.
+
+A builder returns a node, or None where the operation does not apply to such sources. The same seed and shapes give the
+same node. What the installed OpenVINO refuses to validate does not apply either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ovlpt.openvino_api import Node, NodeFactory, Output, Type, opset1
+
+Random = np.random.Generator
+Builder = Callable[..., Node | None]
+
+
+def f32(values: object) -> Node:
+    return opset1.constant(np.asarray(values, np.float32))
+
+
+def i64(values: object) -> Node:
+    return opset1.constant(np.asarray(values, np.int64))
+
+
+def create(opset: str, operation: str, inputs: Sequence[Node | Output], **attributes: object) -> Node:
+    outputs = [value.output(0) if isinstance(value, Node) else value for value in inputs]
+    return NodeFactory(opset).create(operation, outputs, attributes)
+
+
+def sizes(value: Output) -> list[int]:
+    return list(value.get_shape())
+
+
+def chance(random: Random, probability: float) -> bool:
+    return bool(random.random() < probability)
+
+
+def pick(random: Random, *choices: object) -> object:
+    return choices[int(random.integers(len(choices)))]
+
+
+def per_channel(random: Random, rank: int, channels: int, low: float, high: float, per_tensor: float = 0.4) -> np.ndarray:
+    """One value, or one for each channel."""
+    if chance(random, per_tensor):
+        return random.uniform(low, high, [1] * int(pick(random, 0, 1, rank)))
+    return random.uniform(low, high, [1, channels, *[1] * (rank - 2)])
+
+
+# Weighted
+
+
+def weights(random: Random, shape: Sequence[int], axes: Sequence[int]) -> Node:
+    """Quantized along ``axes`` or per tensor, as a FakeQuantize over floats or as integers with a dequantization."""
+    values = random.standard_normal(shape) / np.sqrt(np.prod(shape) / max(shape[axes[0]], 1))
+    fine = chance(random, 0.7)
+    reduced = tuple(axis for axis in range(len(shape)) if not fine or axis not in axes)
+    top = np.maximum(np.abs(values).max(reduced, keepdims=True), 1e-3)
+    form = random.random()
+    if form < 0.1:
+        return f32(values)
+    if form < 0.5:
+        levels = int(pick(random, 255, 255, 256))
+        low = -top * (128 / 127 if levels == 256 else 1.0)
+        return opset1.fake_quantize(f32(values), f32(low), f32(top), f32(low), f32(top), levels)
+    scale = top / 127
+    zero_point = np.round(random.uniform(-20, 20, scale.shape)) if form > 0.85 else np.zeros_like(scale)
+    stored = opset1.constant(np.clip(np.round(values / scale + zero_point), -127, 127).astype(np.int8))
+    node = opset1.convert(stored, "f32")
+    if zero_point.any():
+        node = opset1.subtract(node, f32(zero_point))
+    return opset1.multiply(node, f32(scale))
+
+
+def _window(random: Random, spatial: Sequence[int]) -> tuple[list[int], list[int], list[int], list[int]]:
+    kernel = [min(int(pick(random, 1, 2, 3)), size) for size in spatial]
+    strides = [int(pick(random, 1, 1, 2)) for _ in spatial]
+    begin = [int(random.integers(0, size // 2 + 1)) for size in kernel]
+    end = [int(random.integers(0, size // 2 + 1)) for size in kernel]
+    return kernel, strides, begin, end
+
+
+def convolution(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 3:
+        return None
+    kernel, strides, begin, end = _window(random, shape[2:])
+    filters = weights(random, [int(pick(random, 4, 6, 8, 16)), shape[1], *kernel], [0])
+    return opset1.convolution(data, filters, strides, begin, end, [1] * len(kernel))
+
+
+def group_convolution(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 3:
+        return None
+    groups = pick(random, *[count for count in (2, shape[1], shape[1]) if shape[1] % count == 0])
+    kernel, strides, begin, end = _window(random, shape[2:])
+    multiple = int(pick(random, 1, 1, 2))
+    filters = weights(random, [groups, multiple * pick(random, 1, shape[1] // groups), shape[1] // groups, *kernel], [0, 1])
+    return opset1.group_convolution(data, filters, strides, begin, end, [1] * len(kernel))
+
+
+def convolution_backprop_data(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) not in (4, 5):
+        return None
+    kernel = [int(pick(random, 2, 3))] * (len(shape) - 2)
+    filters = weights(random, [shape[1], int(pick(random, 4, 8)), *kernel], [1])
+    strides = [int(pick(random, 1, 2))] * len(kernel)
+    return create("opset1", "ConvolutionBackpropData", [data, filters], strides=strides, pads_begin=[0] * len(kernel),
+                  pads_end=[0] * len(kernel), dilations=[1] * len(kernel))  # fmt: skip
+
+
+def mat_mul(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    transpose_a, transpose_b = chance(random, 0.1), chance(random, 0.5)
+    inner, outer = shape[-2] if transpose_a else shape[-1], int(pick(random, 4, 8, 12))
+    dimensions = [outer, inner] if transpose_b else [inner, outer]
+    if len(shape) > 2 and chance(random, 0.15):
+        dimensions = [*[1] * (len(shape) - 2), *dimensions]
+    matrix = weights(random, dimensions, [len(dimensions) - (2 if transpose_b else 1)])
+    return opset1.matmul(data, matrix, transpose_a, transpose_b)
+
+
+def mat_mul_of_two(random: Random, one: Output, other: Output) -> Node | None:
+    a, b = sizes(one), sizes(other)
+    if len(a) < 2 or len(a) != len(b):
+        return None
+    transpose_a = chance(random, 0.2)
+    inner = a[-2] if transpose_a else a[-1]
+    fitting = [flag for flag, size in ((True, b[-1]), (False, b[-2])) if size == inner]
+    return opset1.matmul(one, other, transpose_a, pick(random, *fitting)) if fitting else None
+
+
+# Elementwise
+
+
+def add_constant(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    node = pick(random, opset1.add, opset1.add, opset1.subtract)
+    return node(data, f32(per_channel(random, len(shape), shape[1], -1.0, 1.0, 0.2)))
+
+
+def add_bias_last(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    return opset1.add(data, f32(random.uniform(-1, 1, [*[1] * (len(shape) - 1), shape[-1]])))
+
+
+def multiply_constant(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    values = per_channel(random, len(shape), shape[1], 0.3, 2.0)
+    if chance(random, 0.15):
+        values = values * np.where(random.random(values.shape) < 0.5, -1, 1)
+    return opset1.multiply(data, f32(values))
+
+
+def two(operation: Callable[..., Node]) -> Builder:
+    def build(random: Random, one: Output, other: Output) -> Node | None:
+        return operation(one, other)
+
+    return build
+
+
+def one(operation: Callable[..., Node]) -> Builder:
+    def build(random: Random, data: Output) -> Node | None:
+        return operation(data)
+
+    return build
+
+
+def clamp(random: Random, data: Output) -> Node | None:
+    return opset1.clamp(data, *pick(random, (0.0, 6.0), (-1.0, 1.0), (0.0, 1.0), (0.1, 0.9), (-0.5, 2.0)))
+
+
+def prelu(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    return opset1.prelu(data, f32(random.uniform(-0.2, 0.5, pick(random, [1], [shape[1]]))))
+
+
+def softmax(random: Random, data: Output) -> Node | None:
+    return opset1.softmax(data, len(sizes(data)) - 1)
+
+
+# Over axes
+
+
+def max_pool(random: Random, data: Output) -> Node | None:
+    if len(sizes(data)) < 3:
+        return None
+    kernel, strides, begin, end = _window(random, sizes(data)[2:])
+    if chance(random, 0.3):
+        return create("opset8", "MaxPool", [data], kernel=kernel, strides=strides, pads_begin=begin, pads_end=end,
+                      dilations=[1] * len(kernel), rounding_type="floor", auto_pad="explicit")  # fmt: skip
+    return opset1.max_pool(data, strides, begin, end, kernel)
+
+
+def avg_pool(random: Random, data: Output) -> Node | None:
+    if len(sizes(data)) < 3:
+        return None
+    kernel, strides, begin, end = _window(random, sizes(data)[2:])
+    return opset1.avg_pool(data, strides, begin, end, kernel, chance(random, 0.5))
+
+
+def reduce(random: Random, data: Output) -> Node | None:
+    rank = len(sizes(data))
+    if rank < 3:
+        return None
+    node = pick(random, opset1.reduce_mean, opset1.reduce_max, opset1.reduce_sum, opset1.reduce_min, opset1.reduce_mean)
+    axes = pick(random, list(range(2, rank)), [rank - 1], [1], list(range(2, rank)))
+    return node(data, i64(axes), chance(random, 0.6))
+
+
+def mvn(random: Random, data: Output) -> Node | None:
+    rank = len(sizes(data))
+    if rank < 2:
+        return None
+    axes = pick(random, list(range(2, rank)) or [1], list(range(1, rank)), [rank - 1])
+    return create("opset6", "MVN", [data, i64(axes)], eps=1e-3, normalize_variance=chance(random, 0.8), eps_mode="inside_sqrt")
+
+
+def normalize_l2(random: Random, data: Output) -> Node | None:
+    rank = len(sizes(data))
+    return opset1.normalize_l2(data, i64(pick(random, [1], list(range(1, rank)))), 1e-3, "add") if rank > 1 else None
+
+
+# Moves
+
+
+def reshape(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    forms = [[0, -1]] if len(shape) != 2 else []
+    if len(shape) > 3:
+        forms += [[0, 0, -1], [0, 0, -1], [0, -1, shape[-1]]]
+    if len(shape) > 2 and shape[1] % 2 == 0:
+        forms.append([0, 2, shape[1] // 2, *shape[2:]])
+    if len(shape) == 3 and shape[-1] % 2 == 0:
+        forms += [[0, 0, 2, shape[-1] // 2], [0, 0, shape[-1] // 2, 2]]
+    if len(shape) == 2 and shape[-1] % 2 == 0:
+        forms += [[0, shape[-1] // 2, 2], [0, shape[-1], 1, 1]]
+    forms = [form for form in forms if len(form) < 6]
+    return opset1.reshape(data, i64(pick(random, *forms)), True) if forms else None
+
+
+def transpose(random: Random, data: Output) -> Node | None:
+    rank = len(sizes(data))
+    if rank < 3:
+        return None
+    orders = [[0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)], [*range(rank - 2), rank - 1, rank - 2]]
+    return opset1.transpose(data, i64(pick(random, *orders, [0, *random.permutation(range(1, rank))])))
+
+
+def concat(random: Random, one: Output, other: Output) -> Node | None:
+    a, b = sizes(one), sizes(other)
+    if len(a) != len(b) or len(a) < 2:
+        return None
+    differing = [axis for axis in range(len(a)) if a[axis] != b[axis]]
+    if len(differing) > 1 or differing == [0]:
+        return None
+    return opset1.concat([one, other], differing[0] if differing else int(pick(random, 1, 1, 1, len(a) - 1)))
+
+
+def split(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    axes = [axis for axis in range(1, len(shape)) if shape[axis] % 2 == 0]
+    if not axes:
+        return None
+    axis = 1 if 1 in axes and chance(random, 0.7) else pick(random, *axes)
+    if shape[axis] > 2 and chance(random, 0.4):
+        first = int(random.integers(1, shape[axis] - 1))
+        return opset1.variadic_split(data, i64(axis), i64([first, shape[axis] - first]))
+    return opset1.split(data, i64(axis), 2)
+
+
+def pad(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 3:
+        return None
+    begin, end = np.zeros((2, len(shape)), np.int64)
+    for axis in pick(random, [len(shape) - 1], list(range(2, len(shape))), [1]):
+        begin[axis], end[axis] = random.integers(0, 2, 2)
+    mode = pick(random, "constant", "constant", "edge", "reflect", "symmetric")
+    return opset1.pad(data, i64(begin), i64(end), mode, f32(pick(random, 0.0, 0.0, 0.5)))
+
+
+def interpolate(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) != 4:
+        return None
+    target = [size * 2 for size in shape[2:]]
+    attributes = dict(
+        mode=pick(random, "nearest", "nearest", "linear_onnx"), shape_calculation_mode="sizes", nearest_mode="floor",
+        coordinate_transformation_mode=pick(random, "asymmetric", "half_pixel"), pads_begin=[0] * 4, pads_end=[0] * 4,
+    )  # fmt: skip
+    if chance(random, 0.3):
+        return create("opset11", "Interpolate", [data, i64(target), i64([2, 3])], **attributes)
+    return create("opset4", "Interpolate", [data, i64(target), f32([2, 2]), i64([2, 3])], **attributes)
+
+
+def strided_slice(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    axis = int(random.integers(1, len(shape)))
+    if shape[axis] < 3:
+        return None
+    stride = int(pick(random, 1, 2))
+    if chance(random, 0.3):
+        return create("opset8", "Slice", [data, i64([1]), i64([shape[axis]]), i64([stride]), i64([axis])])
+    begin, end, strides, mask = [0] * (axis + 1), [0] * (axis + 1), [1] * (axis + 1), [1] * (axis + 1)
+    begin[axis], end[axis], strides[axis], mask[axis] = 1, shape[axis], stride, 0
+    shrink = [0] * axis + [int(len(shape) > 2 and chance(random, 0.2))]
+    return opset1.strided_slice(data, i64(begin), i64(end), i64(strides), mask, mask, shrink_axis_mask=shrink)
+
+
+def gather(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    axis = int(random.integers(1, len(shape)))
+    indices = random.integers(0, shape[axis], pick(random, [], [3], [2])) if len(shape) > 2 else random.integers(0, shape[axis], [4])
+    return create("opset8", "Gather", [data, i64(indices), i64(axis)], batch_dims=0)
+
+
+def shuffle_channels(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) != 4 or shape[1] % 2:
+        return None
+    return create("opset3", "ShuffleChannels", [data], axis=1, group=2)
+
+
+def blocks(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) != 4:
+        return None
+    if shape[1] % 4 == 0 and chance(random, 0.5):
+        return create("opset1", "DepthToSpace", [data], mode=pick(random, "blocks_first", "depth_first"), block_size=2)
+    if shape[2] % 2 or shape[3] % 2:
+        return None
+    zero = i64([0, 0, 0, 0])
+    return create("opset2", "SpaceToBatch", [data, i64([1, 1, 2, 2]), zero, zero])
+
+
+def batch_to_space(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) != 4 or shape[0] % 4:
+        return None
+    zero = i64([0, 0, 0, 0])
+    return create("opset2", "BatchToSpace", [data, i64([1, 1, 2, 2]), zero, zero])
+
+
+def squeeze(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    axes = [axis for axis in range(1, len(shape)) if shape[axis] == 1]
+    if axes and len(shape) > 2:
+        return opset1.squeeze(data, i64([pick(random, *axes)]))
+    return opset1.unsqueeze(data, i64([int(random.integers(1, len(shape) + 1))])) if len(shape) < 4 else None
+
+
+def broadcast(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    axes = [axis for axis in range(2, len(shape)) if shape[axis] == 1]
+    if not axes:
+        return None
+    target = [3 if axis in axes else size for axis, size in enumerate(shape)]
+    return create("opset3", "Broadcast", [data, i64(target)], mode="numpy")
+
+
+# FakeQuantize
+
+
+def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
+    """Ranges fitted to ``values``, what the data is when nothing is quantized."""
+    rank = values.ndim
+    fine = rank > 1 and chance(random, 0.25)
+    axes = tuple(axis for axis in range(rank) if axis != 1) if fine else None
+    low, high = (edge(values, axis=axes, keepdims=fine).astype(np.float64) for edge in (np.min, np.max))
+    span = np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-2) * random.uniform(0.7, 1.1)
+    levels = int(pick(random, 256, 256, 256, 255, 255, 16))
+    kind = random.random()
+    if (low >= 0).all() and kind < 0.6:
+        low, high = np.zeros_like(span), span
+    elif kind < 0.6:
+        low, high = -span * (levels / 2 / (levels / 2 - 1) if levels % 2 == 0 else 1), span
+    elif kind < 0.9:
+        step = np.maximum(high - low, 1e-2) * random.uniform(0.8, 1.1)
+        middle = (high + low) / 2
+        low, high = np.minimum(middle - step / 2, 0), np.maximum(middle + step / 2, 0.01)
+    else:
+        step = np.maximum(high - low, 1e-2)
+        low, high = low + step * 0.3, high - step * 0.1
+    output_low, output_high = low, high
+    if chance(random, 0.1):
+        factor = random.uniform(0.5, 2.0)
+        output_low, output_high = low * factor, high * factor
+    return opset1.fake_quantize(data, f32(low), f32(high), f32(output_low), f32(output_high), levels)
+
+
+def parameter(shape: Sequence[int], name: str) -> Node:
+    node = opset1.parameter(list(shape), Type.f32, name=name)
+    node.output(0).get_tensor().set_names({name})
+    return node
+
+
+# builder, number of sources, weight in the draw
+KINDS: dict[str, tuple[Builder, int, float]] = {
+    "FakeQuantize": (fake_quantize, 1, 14),
+    "Convolution": (convolution, 1, 10),
+    "GroupConvolution": (group_convolution, 1, 6),
+    "ConvolutionBackpropData": (convolution_backprop_data, 1, 3),
+    "MatMul": (mat_mul, 1, 9),
+    "MatMulOfTwo": (mat_mul_of_two, 2, 5),
+    "AddConstant": (add_constant, 1, 6),
+    "AddBiasLast": (add_bias_last, 1, 3),
+    "MultiplyConstant": (multiply_constant, 1, 5),
+    "Add": (two(opset1.add), 2, 7),
+    "Multiply": (two(opset1.multiply), 2, 3),
+    "Subtract": (two(opset1.subtract), 2, 1),
+    "Maximum": (two(opset1.maximum), 2, 1),
+    "Relu": (one(opset1.relu), 1, 7),
+    "Clamp": (clamp, 1, 3),
+    "PRelu": (prelu, 1, 3),
+    "Sigmoid": (one(opset1.sigmoid), 1, 2),
+    "Tanh": (one(opset1.tanh), 1, 1),
+    "Gelu": (lambda random, data: create("opset7", "Gelu", [data], approximation_mode="ERF"), 1, 2),
+    "HSwish": (lambda random, data: create("opset4", "HSwish", [data]), 1, 1),
+    "Swish": (lambda random, data: create("opset4", "Swish", [data]), 1, 1),
+    "Abs": (one(opset1.abs), 1, 0.5),
+    "Softmax": (softmax, 1, 2),
+    "MaxPool": (max_pool, 1, 4),
+    "AvgPool": (avg_pool, 1, 4),
+    "Reduce": (reduce, 1, 4),
+    "MVN": (mvn, 1, 2),
+    "NormalizeL2": (normalize_l2, 1, 1),
+    "Reshape": (reshape, 1, 4),
+    "Transpose": (transpose, 1, 4),
+    "Concat": (concat, 2, 5),
+    "Split": (split, 1, 3),
+    "Pad": (pad, 1, 2),
+    "Interpolate": (interpolate, 1, 3),
+    "StridedSlice": (strided_slice, 1, 2),
+    "Gather": (gather, 1, 1.5),
+    "ShuffleChannels": (shuffle_channels, 1, 1),
+    "Blocks": (blocks, 1, 1.5),
+    "BatchToSpace": (batch_to_space, 1, 3),
+    "Squeeze": (squeeze, 1, 2),
+    "Broadcast": (broadcast, 1, 1),
+}
+WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "MatMulOfTwo"))

@@ -1,0 +1,43 @@
+"""A check in a process of its own."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from tools.fuzz import native, numbers
+from tools.fuzz.graphs import Graph
+from tools.fuzz.numbers import Failure
+
+
+class Sheltered:
+    """A graph may end the process; that is a finding, too."""
+
+    def __init__(self, check: str):
+        self.check, self.pool = check, self._new_pool()
+
+    @staticmethod
+    def _new_pool() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, get_context("spawn"))
+
+    def __call__(self, graph: Graph, only: str | None = None) -> list[Failure]:
+        try:
+            return self.pool.submit(_checked, self.check, graph, only).result()
+        except BrokenProcessPool:
+            self.pool = self._new_pool()
+        ways = [numbers.STOCK, *numbers.WAYS] if self.check == "numbers" else []
+        return [Failure(self._crashing(graph, ways), "the process ends")]
+
+    def _crashing(self, graph: Graph, ways: list[str]) -> str:
+        for way in ways:
+            try:
+                self.pool.submit(_checked, self.check, graph, way).result()
+            except BrokenProcessPool:
+                self.pool = self._new_pool()
+                return way
+        return self.check
+
+
+def _checked(check: str, graph: Graph, only: str | None) -> list[Failure]:
+    return list({"numbers": numbers.failures, "native": native.failures}[check](graph, only))
