@@ -23,7 +23,7 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.graph.grafting import graft
-from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.layer_transformation import LayerTransformation, ModelTransformation
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
@@ -130,6 +130,23 @@ CLEANUP: tuple[type[LayerTransformation], ...] = (
     FuseConvertTransformation,
     FuseSubtractToFakeQuantizeTransformation,
     FuseMultiplyToFakeQuantizeTransformation,
+)
+
+MARKUP: tuple[type[ModelTransformation], ...] = (
+    MarkupCanBeQuantized,
+    MarkupPrecisions,
+    MarkupQuantizationGranularity,
+    MarkupAvgPoolPrecisionPreserved,
+    PropagatePrecisions,
+    AlignQuantizationIntervals,
+    AlignQuantizationParameters,
+    MarkupBias,
+)
+
+# The names that settings may use.
+PASSES = tuple(kind.__name__ for kind in (*PREREQUISITES, *MARKUP, *MAIN, AssignAndReadValueTransformation, *CLEANUP)) + (
+    MultiplyToGroupConvolutionTransformation.__name__,
+    FoldFakeQuantizeTransformation.__name__,
 )
 
 MARKER = "ovlpt"  # section of the model's runtime information that says the model was transformed
