@@ -161,8 +161,13 @@ class _Reader:
         except InputError as error:
             self._fail(key, str(error))
 
+    def _place(self, key: Key) -> int | None:
+        """The line of a key, or of the first key below it."""
+        return self.lines.get(key) or next((line for other, line in self.lines.items() if other[: len(key)] == key), None)
+
     def _fail(self, key: Key, text: str, culprit: str | None = None) -> None:
-        line = next((self.lines[key[:size]] for size in range(len(key), 0, -1) if key[:size] in self.lines), 1)
+        places = (self._place(key[:size]) for size in range(len(key), 0, -1))
+        line = next((place for place in places if place), 1)
         if culprit is not None:  # in a list over several lines
             line = next((at for at in range(line, len(self.rows) + 1) if f'"{culprit}"' in self.rows[at - 1]), line)
         raise InputError(f"{self.path}, line {line}: {text}") from None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.settings import settings
 from ovlpt.inspect.explain import explain
 
 
@@ -15,6 +16,7 @@ def add(commands) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a quantizable operation stays in float")
     parser.add_argument("--json", metavar="FILE", help="write the answers to a file")
@@ -23,7 +25,7 @@ def add(commands) -> None:
 
 def _call(options: argparse.Namespace) -> int:
     check_writable(options.json)
-    out, found = console(), explain(options.model, options.device)
+    out, found = console(), explain(options.model, options.device, settings(options))
     answers = [answer for answer in found if options.layer in (None, answer.name)]
     rows = table("*name", "operation", "*why", "*what would help")
     for answer in answers:

@@ -10,6 +10,7 @@ from statistics import median
 import numpy as np
 
 from ovlpt import data
+from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.inspect.float_model import without_fake_quantize
@@ -56,11 +57,13 @@ def run(
     inputs: str | Path | None = None,
     float_model: str | Path | Model | None = None,
     core: Core | None = None,
+    config: PluginConfig | None = None,
 ) -> Run:
     """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
 
     Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; random without.
     ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
+    ``config``: settings other than the device's own.
     Raises `InputError` for anything unusable.
     """
     core = core or Core()
@@ -73,9 +76,9 @@ def run(
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
-    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, core=core), arrays)
+    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, config, core=core), arrays)
     compiled = {
-        OVLPT: compile_model(model, device, HINTS, core=core),
+        OVLPT: compile_model(model, device, HINTS, config, core=core),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
         SIMULATION: core.compile_model(source, device, off),

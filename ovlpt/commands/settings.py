@@ -1,0 +1,13 @@
+"""The settings that every command which transforms takes."""
+
+from __future__ import annotations
+
+import argparse
+
+from ovlpt.config import PluginConfig
+from ovlpt.config_file import load_config
+
+
+def settings(options: argparse.Namespace) -> PluginConfig | None:
+    """What ``--config`` names; None without it, which means the device's own."""
+    return load_config(options.config) if options.config else None
