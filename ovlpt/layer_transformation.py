@@ -113,7 +113,11 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if self.pass_config.is_disabled(type(self)) or self._leave_alone(node):
+        if self.pass_config.is_disabled(type(self)):
+            if not self.quiet:
+                self._record(Outcome.DISABLED, node, Reason("disabled", f"{type(self).__name__} is switched off"))
+            return False
+        if self._leave_alone(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"

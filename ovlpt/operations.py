@@ -565,6 +565,13 @@ class Operation:
         """As `WrapType` wants them: "opset1.MaxPool"."""
         return [f"{opset}.{self.name}" for opset in self.opsets]
 
+    def why_no_rule(self, opset: str) -> Reason | None:
+        """Why there is no rule for the operation in this version ("opset14"); None where there is one."""
+        if self.why_absent is not None or opset in self.opsets:
+            return self.why_absent
+        known = " and ".join(self.opsets)
+        return Reason("no_rule", f"this is {self.name} of {opset}, and there is a rule for that of {known} only")
+
 
 def _passes(
     name: str, *checks: Check, move: Move = keep, opsets: Sequence[str] = ("opset1",), **more
@@ -578,11 +585,40 @@ def _reduces(name: str, *checks: Check, **more) -> Operation:
     return Operation(name, "reduces", check=check, move=_reduce, **more)
 
 
-def _absent(name: str, text: str, opsets: Sequence[str] = ("opset1",)) -> Operation:
-    return Operation(name, "absent", tuple(opsets), why_absent=Reason("no_rule", text))
+def _absent(text: str, names: str) -> tuple[Operation, ...]:
+    """Rows for names like "Gelu-2,7": the operation and its opset versions (none: 1)."""
+    rows = []
+    for name, _, versions in (each.partition("-") for each in names.split()):
+        opsets = tuple(f"opset{version}" for version in (versions or "1").split(","))
+        rows.append(Operation(name, "absent", opsets, why_absent=Reason("no_rule", text.format(name))))
+    return tuple(rows)
 
 
 _NONLINEAR = "{} is not linear, so a scale cannot pass it"
+_ABSENT = (
+    *_absent(
+        _NONLINEAR,
+        "Acos Acosh-4 Asin Asinh-4 Atan Atanh-4 Cos Cosh Elu Erf Exp Gelu-2,7 HardSigmoid HSigmoid-5 HSwish-4 Log LogSoftmax-5 "
+        "Mish-4 Power ReduceL2-4 ReduceProd Selu Sigmoid Sin Sinh Softmax-1,8 SoftPlus-4 SoftSign-9 Sqrt Swish-4 Tan Tanh",
+    ),
+    *_absent("a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"),
+    *_absent("{} compares two inputs, whose scales differ", "Equal Greater GreaterEqual Less LessEqual Maximum Minimum NotEqual"),
+    *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
+    *_absent("only the Subtract of a dequantization is known; a difference of two tensors has no rule", "Subtract"),
+    *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN GroupNormalization-12"),
+    *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
+    *_absent("{} computes between values, and there is no rule for its weights", "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling"),
+    *_absent("{} is a layer of its own kind that no plugin runs on integers", "Einsum-7 GroupConvolutionBackpropData "
+             "DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution"),
+    *_absent("there is a rule for sequences (LSTMSequence, GRUSequence), none for {}", "GRUCell-3 LSTMCell-1,4 RNNCell RNNSequence-5"),
+    *_absent("it averages over windows of its own choice, and there is no rule", "AdaptiveAvgPool-8"),
+    *_absent("it moves data, but there is no rule: the native library has none either",
+             "AdaptiveMaxPool-8 CumSum-3 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
+             "ReverseSequence Roll-7 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 Select SpaceToDepth Tile"),
+    *_absent("it sorts or selects, and indices come with its values: there is no rule", "NonMaxSuppression-1,3,4,5,9 TopK-1,3,11"),
+    *_absent("the sign or the magnitude alone has no rule", "Abs Negative Sign"),
+    *_absent("it rounds real values, which a scale changes", "Ceiling Floor FloorMod Mod Round-5"),
+)  # fmt: skip
 
 _ROWS = (
     # weighted
@@ -653,6 +689,7 @@ _ROWS = (
     _passes("Squeeze", along_channels, constant_input(1, "list of axes"), move=_squeeze),
     _passes("StridedSlice", _sliceable, move=_strided_slice),
     _passes("Transpose", along_channels, constant_input(1, "order"), _transposable, move=_transpose),
+    *_ABSENT,
 )
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}

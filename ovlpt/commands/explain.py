@@ -24,15 +24,21 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
-    check_writable(options.json)
     out, found = console(), explain(options.model, options.device, settings(options))
-    answers = [answer for answer in found if options.layer in (None, answer.name)]
-    rows = table("*name", "operation", "*why", "*what would help")
-    for answer in answers:
-        rows.add_row(answer.name, answer.operation, answer.reason.text, answer.help or "")
-        if options.layer:
-            out.print("above it: " + " ← ".join(answer.upstream))
-    out.print(rows)
+    answers = list(found)
+    if options.layer is not None:
+        answer = found.of(options.layer)
+        answers = [answer] if answer else []
+    if answers:
+        rows = table("*name", "operation", "*why", "*what would help")
+        for answer in answers:
+            rows.add_row(answer.name, answer.operation, answer.reason.text, answer.help or "")
+        out.print(rows)
+    if options.layer is not None:
+        out.print("above it: " + " ← ".join(answers[0].upstream) if answers else f"{options.layer} is in low precision")
     out.print(f"{sum(found.low.values())} of {sum(found.total.values())} operations are in low precision")
+    if found.quantizable:
+        names = ", ".join(answer.name for answer in found.quantizable)
+        out.print(f"quantizable, but in float: {names}")
     write_json(options.json, [answer.to_json() for answer in answers])
     return 1 if options.strict and found.quantizable else 0

@@ -65,7 +65,9 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             reject_unless(
                 alignment.value.min_levels > 2,
                 "alignment",
-                f"aligned with its neighbours it would keep {alignment.value.min_levels} levels",
+                f"aligned with its neighbours it would keep {alignment.value.min_levels} levels"
+                if alignment.value.min_levels
+                else "the tensors that meet behind it have different numbers of levels and cannot share one scale",
             )
 
     def transform(self, node: Node) -> None:
