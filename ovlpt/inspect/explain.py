@@ -22,6 +22,7 @@ _RECURRENT = frozenset(("LSTMSequence", "GRUSequence"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 # What a transformation says of a node that it met on its way, while another decides about it.
 _INCIDENTAL = frozenset(("decomposed", "no_elementwise", "weights", "transformed_before"))
+_OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 _HELP = {
     "activation_precision": "allow this type in the restrictions, or quantize to an interval that asks for another",
@@ -257,7 +258,12 @@ class _Answers:
 
     @staticmethod
     def _is_of_what_is_above(node: Node, event: Event) -> bool:
-        """Real data, and a product's second input without a quantization, are places to look above."""
+        """Float results, and a product's second input without a quantization, are places to look above."""
+        if event.reason.code in _OF_ACTIVATIONS and is_weighted(node.get_type_name()):
+            source = node.input_value(0).get_node()
+            while _is_dequantization(source) or getattr(OPERATIONS.get(source.get_type_name()), "precision_preserved", False):
+                source = source.input_value(0).get_node()
+            return source.get_type_name() != "FakeQuantize" and in_low_precision(source)
         if event.reason.code == "activation_precision":
             return not any(_comes_low(value) for value in node.input_values())
         is_second = event.reason.code in ("weights_not_quantized", "not_decomposed")

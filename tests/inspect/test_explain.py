@@ -12,7 +12,7 @@ import ovlpt
 from ovlpt import cli, data
 from ovlpt.inspect.explain import in_low_precision, is_answerable
 from ovlpt.main.convolution import ConvolutionTransformation
-from ovlpt.openvino_api import RELEASE, opset1
+from ovlpt.openvino_api import _module, opset1
 from tests import networks
 from tests.graphs import f32, fake_quantize, i64, model, parameter, weights
 from tests.restricted_networks import NETWORKS, concat, convolution, image, matmul, one_convolution, product_of_activations, two_convolutions
@@ -53,9 +53,7 @@ def per_channel(data):
 
 
 def max_pool_14(data):
-    import importlib
-
-    return importlib.import_module("openvino.opset14").max_pool(data, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch").output(0)
+    return _module("opset14").max_pool(data, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch").output(0)
 
 
 FORBIDDEN = ovlpt.PrecisionsRestriction.create("Convolution", {})
@@ -90,7 +88,6 @@ def test_reason(name, core):
     assert answer.quantizable is (code != "no_fake_quantize")
 
 
-@pytest.mark.skipif(RELEASE < (2025, 0), reason="MaxPool-14 came with 2024.3, its Python node is asked for on 2026.x")
 def test_a_version_without_a_rule_is_where_the_quantization_is_lost(core):
     answer = the(model(convolution(max_pool_14(image()))), "Convolution", core)
     assert answer.reason.code == "lost_upstream"
