@@ -604,7 +604,7 @@ _ABSENT = (
     *_absent("a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"),
     *_absent("{} compares two inputs, whose scales differ", "Equal Greater GreaterEqual Less LessEqual Maximum Minimum NotEqual"),
     *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
-    *_absent("only the Subtract of a dequantization is known; a difference of two tensors has no rule", "Subtract"),
+    *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
     *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN GroupNormalization-12"),
     *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
     *_absent("{} computes between values, and there is no rule for its weights", "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling"),

@@ -15,7 +15,7 @@ from ovlpt.fusions import (
 from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.trace import Outcome, Trace
 from tests.fusions import networks as net
-from tests.fusions.conftest import difference, inputs_of
+from tests.fusions.conftest import any_sizes, difference, inputs_of
 from tests.fusions.networks import Numbers, c, index, kinds, model_of, normalized, to_nchw, to_nhwc, weighted
 from tests.fusions.numpy_model import run
 
@@ -75,12 +75,12 @@ WEIGHTS = (
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("kind", net.WEIGHTED)
-def test_any_weighted_operation(kind: str, dims: int, fused) -> None:
-    for seed in range(6):
-        numbers = Numbers(100 * dims + seed)
-        x, y, channels = weighted(kind, numbers, dims)
-        model, _ = fused(model_of(normalized(y, numbers.batch_norm(channels)), x), plugin=seed == 0)
-        assert kinds(model) == {y.get_type_name(): 1, "Add": 1}
+@any_sizes
+def test_any_weighted_operation(kind: str, dims: int, fused, seed: int) -> None:
+    numbers = Numbers(seed)
+    x, y, channels = weighted(kind, numbers, dims)
+    model, _ = fused(model_of(normalized(y, numbers.batch_norm(channels)), x), plugin=seed % 6 == 0)
+    assert kinds(model) == {y.get_type_name(): 1, "Add": 1}
 
 
 @pytest.mark.parametrize("wrap", WEIGHTS)

@@ -12,7 +12,7 @@ from ovlpt.fusions import SplitConvolutionConcatFusion, fuse
 from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.trace import Outcome, Trace
 from tests.fusions import networks as net
-from tests.fusions.conftest import difference, inputs_of
+from tests.fusions.conftest import any_sizes, difference, inputs_of
 from tests.fusions.networks import Numbers, c, index, kinds, model_of, normalized, to_nchw, to_nhwc
 from tests.fusions.numpy_model import run, run_on_plugin
 
@@ -119,18 +119,16 @@ def test_channels_last(order, concat_axis: int) -> None:
     assert kinds(result) == expected | ({} if concat_axis == 3 else {"Split": 1, "Concat": 1})
 
 
-def test_random_sizes(fused) -> None:
-    for seed in range(20):
-        numbers = Numbers(seed)
-        count, made = int(numbers.rng.integers(2, 6)), int(numbers.rng.integers(1, 5))
-        order = numbers.rng.permutation(count) if seed % 2 else np.arange(count)
-        groups = 2 if seed % 3 == 0 else 0
-        model = network(
-            order, count, CUTS[seed % 4], outputs=lambda branch, n=made: n, groups=groups, seed=seed
-        )
-        result, _ = fused(model)
-        assert kinds(result)["GroupConvolution"] == 1
-        assert kinds(result)["Concat"] == 0
+@any_sizes
+def test_random_sizes(fused, seed: int) -> None:
+    numbers = Numbers(seed)
+    count, made = int(numbers.rng.integers(2, 6)), int(numbers.rng.integers(1, 5))
+    order = numbers.rng.permutation(count) if seed % 2 else np.arange(count)
+    groups = 2 if seed % 3 == 0 else 0
+    model = network(order, count, CUTS[seed % 4], outputs=lambda branch, n=made: n, groups=groups, seed=seed)
+    result, _ = fused(model)
+    assert kinds(result)["GroupConvolution"] == 1
+    assert kinds(result)["Concat"] == 0
 
 
 def _ends(high, shape=()):
