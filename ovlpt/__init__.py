@@ -1,6 +1,6 @@
 """OpenVINO's Low Precision Transformations in Python."""
 
-from ovlpt import plugin_config
+from ovlpt import plugin_config, predicates
 from ovlpt.config import (
     Params,
     PassConfig,
@@ -30,5 +30,6 @@ __all__ = [
     "fuse",
     "load_config",
     "plugin_config",
+    "predicates",
     "transform",
 ]

@@ -608,12 +608,12 @@ _ABSENT = (
     *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN GroupNormalization-12"),
     *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
     *_absent("{} computes between values, and there is no rule for its weights", "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling"),
-    *_absent("{} is a layer of its own kind that no plugin runs on integers", "Einsum-7 GroupConvolutionBackpropData "
+    *_absent("the native library has no rule for {} either, so plugins run it in float", "CumSum-3 Einsum-7 GroupConvolutionBackpropData "
              "DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution"),
     *_absent("there is a rule for sequences (LSTMSequence, GRUSequence), none for {}", "GRUCell-3 LSTMCell-1,4 RNNCell RNNSequence-5"),
     *_absent("it averages over windows of its own choice, and there is no rule", "AdaptiveAvgPool-8"),
     *_absent("it moves data, but there is no rule: the native library has none either",
-             "AdaptiveMaxPool-8 CumSum-3 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
+             "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
              "ReverseSequence Roll-7 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 Select SpaceToDepth Tile"),
     *_absent("it sorts or selects, and indices come with its values: there is no rule", "NonMaxSuppression-1,3,4,5,9 TopK-1,3,11"),
     *_absent("the sign or the magnitude alone has no rule", "Abs Negative Sign"),

@@ -112,7 +112,8 @@ def _precision(restriction: PrecisionsRestriction) -> str:
 
 
 def _granularity(restriction: QuantizationGranularityRestriction) -> str:
-    return " ".join(["granularity", restriction.operation, *(str(port) for port, _ in restriction.by_port)])
+    ports = (f"{port}" if granularity == "per_tensor" else f"{port}:" for port, granularity in restriction.by_port)
+    return " ".join(["granularity", restriction.operation, *ports])
 
 
 def _params(params: Params) -> list[str]:
