@@ -100,7 +100,10 @@ class _Reader:
                 self._at((*key, port), lambda: PrecisionsRestriction.create(operation, entry))  # noqa: B023
                 ports |= entry
             if opset is not None and opset not in OPERATIONS[operation].opsets:
-                self._fail((*key, "opset"), f'{operation} has no rule in "{opset}"{_hint(str(opset), OPERATIONS[operation].opsets)}')
+                self._fail(
+                    (*key, "opset"),
+                    f'{operation} has no rule in "{opset}"{_hint(str(opset), OPERATIONS[operation].opsets)}',
+                )
             yield PrecisionsRestriction.create(operation, ports, opset)
 
     def _ports(self, key: Key, ports: str) -> tuple[int, ...]:
@@ -163,7 +166,9 @@ class _Reader:
 
     def _place(self, key: Key) -> int | None:
         """The line of a key, or of the first key below it."""
-        return self.lines.get(key) or next((line for other, line in self.lines.items() if other[: len(key)] == key), None)
+        return self.lines.get(key) or next(
+            (line for other, line in self.lines.items() if other[: len(key)] == key), None
+        )
 
     def _fail(self, key: Key, text: str, culprit: str | None = None) -> None:
         places = (self._place(key[:size]) for size in range(len(key), 0, -1))

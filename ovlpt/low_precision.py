@@ -144,9 +144,17 @@ MARKUP: tuple[type[ModelTransformation], ...] = (
 )
 
 # The names that settings may use.
-PASSES = tuple(kind.__name__ for kind in (*PREREQUISITES, *MARKUP, *MAIN, AssignAndReadValueTransformation, *CLEANUP)) + (
-    MultiplyToGroupConvolutionTransformation.__name__,
-    FoldFakeQuantizeTransformation.__name__,
+PASSES = tuple(
+    kind.__name__
+    for kind in (
+        *PREREQUISITES,
+        *MARKUP,
+        *MAIN,
+        AssignAndReadValueTransformation,
+        *CLEANUP,
+        MultiplyToGroupConvolutionTransformation,
+        FoldFakeQuantizeTransformation,
+    )
 )
 
 MARKER = "ovlpt"  # section of the model's runtime information that says the model was transformed

@@ -601,24 +601,43 @@ _ABSENT = (
         "Acos Acosh-4 Asin Asinh-4 Atan Atanh-4 Cos Cosh Elu Erf Exp Gelu-2,7 HardSigmoid HSigmoid-5 HSwish-4 Log LogSoftmax-5 "
         "Mish-4 Power ReduceL2-4 ReduceProd Selu Sigmoid Sin Sinh Softmax-1,8 SoftPlus-4 SoftSign-9 Sqrt Swish-4 Tan Tanh",
     ),
-    *_absent("a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"),
-    *_absent("{} compares two inputs, whose scales differ", "Equal Greater GreaterEqual Less LessEqual Maximum Minimum NotEqual"),
+    *_absent(
+        "a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"
+    ),
+    *_absent(
+        "{} compares two inputs, whose scales differ",
+        "Equal Greater GreaterEqual Less LessEqual Maximum Minimum NotEqual",
+    ),
     *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
     *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
     *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN GroupNormalization-12"),
     *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
-    *_absent("{} computes between values, and there is no rule for its weights", "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling"),
-    *_absent("the native library has no rule for {} either, so plugins run it in float", "CumSum-3 Einsum-7 GroupConvolutionBackpropData "
-             "DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution"),
-    *_absent("there is a rule for sequences (LSTMSequence, GRUSequence), none for {}", "GRUCell-3 LSTMCell-1,4 RNNCell RNNSequence-5"),
+    *_absent(
+        "{} computes between values, and there is no rule for its weights",
+        "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling",
+    ),
+    *_absent(
+        "the native library has no rule for {} either, so plugins run it in float",
+        "CumSum-3 Einsum-7 GroupConvolutionBackpropData "
+        "DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution",
+    ),
+    *_absent(
+        "there is a rule for sequences (LSTMSequence, GRUSequence), none for {}",
+        "GRUCell-3 LSTMCell-1,4 RNNCell RNNSequence-5",
+    ),
     *_absent("it averages over windows of its own choice, and there is no rule", "AdaptiveAvgPool-8"),
-    *_absent("it moves data, but there is no rule: the native library has none either",
-             "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
-             "ReverseSequence Roll-7 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 Select SpaceToDepth Tile"),
-    *_absent("it sorts or selects, and indices come with its values: there is no rule", "NonMaxSuppression-1,3,4,5,9 TopK-1,3,11"),
+    *_absent(
+        "it moves data, but there is no rule: the native library has none either",
+        "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
+        "ReverseSequence Roll-7 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 Select SpaceToDepth Tile",
+    ),
+    *_absent(
+        "it sorts or selects, and indices come with its values: there is no rule",
+        "NonMaxSuppression-1,3,4,5,9 TopK-1,3,11",
+    ),
     *_absent("the sign or the magnitude alone has no rule", "Abs Negative Sign"),
     *_absent("it rounds real values, which a scale changes", "Ceiling Floor FloorMod Mod Round-5"),
-)  # fmt: skip
+)
 
 _ROWS = (
     # weighted

@@ -29,7 +29,9 @@ def is_asymmetric_on_weights(node: Node, default_precisions: Sequence[str] = INT
         return False
     required = current_attributes.get().get(node.input(1), Precisions)
     try:
-        weights = read_weights(node, row.weights_axes, required.value if required else default_precisions, default_precisions)
+        weights = read_weights(
+            node, row.weights_axes, required.value if required else default_precisions, default_precisions
+        )
     except Rejected:
         return False
     return rounded_zero_point(weights.zero_point, weights.precision) is not None

@@ -61,7 +61,8 @@ def residual() -> Model:
 
 def concat(intervals, levels=(256, 256, 256), between=lambda data: data) -> Model:
     branches = [
-        between(image(low, high, count, f"x{index}")) for index, ((low, high), count) in enumerate(zip(intervals, levels))
+        between(image(low, high, count, f"x{index}"))
+        for index, ((low, high), count) in enumerate(zip(intervals, levels, strict=False))
     ]
     return model(convolution(opset1.concat(branches, 1), 4 * len(branches)))
 
@@ -87,7 +88,9 @@ def per_channel() -> Model:
 def deconvolution(low: float = 0.0, high: float = 2.55) -> Model:
     kernel = weights([4, 3, 2, 2], np.linspace(0.01, 0.02, 3).reshape(1, 3, 1, 1))
     data = image(low, high)
-    return model(opset1.convolution_backprop_data(data, kernel, [2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilations=[1, 1]))
+    return model(
+        opset1.convolution_backprop_data(data, kernel, [2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilations=[1, 1])
+    )
 
 
 def encoder(low: float = 0.0, high: float = 2.55) -> Model:
@@ -104,7 +107,9 @@ def avg_pool(tail) -> Model:
     """What stands behind the pools decides whether they keep low precision."""
     data = image()
     for _ in range(2):
-        data = opset1.avg_pool(opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2]), [1, 1], [0, 0], [0, 0], [2, 2], True)
+        data = opset1.avg_pool(
+            opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2]), [1, 1], [0, 0], [0, 0], [2, 2], True
+        )
     return model(tail(data))
 
 
@@ -134,12 +139,16 @@ def lstm() -> Model:
     size = 4
 
     def kernel(seed: int) -> Node:
-        return dequantization(integers((1, 4 * size, size), seed=seed), np.linspace(0.01, 0.02, 4 * size).reshape(1, -1, 1))
+        return dequantization(
+            integers((1, 4 * size, size), seed=seed), np.linspace(0.01, 0.02, 4 * size).reshape(1, -1, 1)
+        )
 
     data = fake_quantize(parameter((1, 3, size)), -1.0, 1.55, name="fq_x")
     state = fake_quantize(parameter((1, 1, size), "state"), -1.0, 1.55, name="fq_state")
     bias = f32(np.zeros((1, 4 * size)))
-    sequence = opset5.lstm_sequence(data, state, f32(np.zeros((1, 1, size))), i64(3), kernel(1), kernel(2), bias, size, "forward")
+    sequence = opset5.lstm_sequence(
+        data, state, f32(np.zeros((1, 1, size))), i64(3), kernel(1), kernel(2), bias, size, "forward"
+    )
     return model(sequence.output(0))
 
 

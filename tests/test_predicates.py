@@ -21,7 +21,12 @@ def qdq(low: str = "u8", levels: int = 256):
 
 @pytest.mark.parametrize(
     ("shape", "constant", "answer"),
-    [(SHAPE, (1, 3, 1, 1), True), ((1, 3, 2, 4, 4), (1, 3, 1, 1, 1), True), ((1, 3, 4), (1, 3, 1), False), ((1, 3), (1, 3), False)],
+    [
+        (SHAPE, (1, 3, 1, 1), True),
+        ((1, 3, 2, 4, 4), (1, 3, 1, 1, 1), True),
+        ((1, 3, 4), (1, 3, 1), False),
+        ((1, 3), (1, 3), False),
+    ],
 )
 def test_a_multiply_that_could_be_a_group_convolution(shape, constant, answer):
     node = opset1.multiply(parameter(shape), f32(np.ones(constant)))

@@ -37,16 +37,22 @@ RESTRICTIONS = {
     "empty": (tuple(PrecisionsRestriction.create(name, {}) for name in (*WEIGHTED, "LSTMSequence")), (), {}),
     "per tensor": ((), PER_TENSOR, {}),
     "per tensor, u8": (allowed("u8"), PER_TENSOR, {}),
-    "per channel": ((), tuple(QuantizationGranularityRestriction.create(name, {0: "per_channel"}) for name in WEIGHTED), {}),
+    "per channel": (
+        (),
+        tuple(QuantizationGranularityRestriction.create(name, {0: "per_channel"}) for name in WEIGHTED),
+        {},
+    ),
     "precisions kept": ((), (), {"update_precisions": False}),
     "deq f16": ((), (), {"deq_precision": "f16"}),
 }
 CELLS = {(network, restriction) for network in NETWORKS for restriction in RESTRICTIONS}
-# Cells that differ, by the reason, which names the native class at fault. At most 2 % of all, at most five for a reason.
+# Cells that differ, by the reason, which names the native class at fault: at most 2 % of all, five for a reason.
 DIFFERENT: dict[str, set[tuple[str, str]]] = {}
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program and there is no g++"),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="the native pass is driven by a C++ program and there is no g++"
+    ),
     pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one"),
 ]
 
@@ -83,5 +89,7 @@ def test_what_differs_is_little_and_has_reasons():
 def test_restrictions_change_the_native_result(network):
     """The matrix compares results that differ from one another."""
     unrestricted, _ = results(network, "none")
-    changed = [name for name in RESTRICTIONS if name != "none" and not compare(unrestricted, results(network, name)[0]).equal]
+    changed = [
+        name for name in RESTRICTIONS if name != "none" and not compare(unrestricted, results(network, name)[0]).equal
+    ]
     assert len(changed) >= 3, changed

@@ -91,7 +91,11 @@ class Explanation(Sequence[Answer]):
         found = next((answer for answer in self if answer.name == name), None)
         if found is None and name not in self.low_names:
             near = difflib.get_close_matches(name, [*self.low_names, *(answer.name for answer in self)], 1)
-            hint = f'; did you mean "{near[0]}"?' if near else "; without --layer all that are not in low precision are listed"
+            hint = (
+                f'; did you mean "{near[0]}"?'
+                if near
+                else "; without --layer all that are not in low precision are listed"
+            )
             raise InputError(f'no operation "{name}" in the transformed model{hint}')
         return found
 
@@ -133,7 +137,9 @@ def in_low_precision(node: Node) -> bool:
         return precision_of(node.output(0)) in _LOW
     if node.get_type_name() in _RECURRENT:  # the dequantizations stay before it, and a plugin fuses the whole
         return _comes_low(node.input_value(0))
-    return any(_precision_read(value) in _LOW for value in node.input_values() if not isinstance(value.get_node(), Constant))
+    return any(
+        _precision_read(value) in _LOW for value in node.input_values() if not isinstance(value.get_node(), Constant)
+    )
 
 
 def _comes_low(value: Output) -> bool:
@@ -222,11 +228,17 @@ class _Answers:
             return self._of_fake_quantize(node)
         end = chain[-1] if chain else None
         if end is not None and end.get_type_name() == "FakeQuantize" and not in_low_precision(end):
-            why, help_ = (own, _HELP.get(own.code)) if (own := self._own(end)) else self._of_fake_quantize(end, besides=node)
-            return Reason("fake_quantize_stays", f"the FakeQuantize {_name(end)} above stays in float: {why.text}"), help_
+            why, help_ = (
+                (own, _HELP.get(own.code)) if (own := self._own(end)) else self._of_fake_quantize(end, besides=node)
+            )
+            return Reason(
+                "fake_quantize_stays", f"the FakeQuantize {_name(end)} above stays in float: {why.text}"
+            ), help_
         if end is not None and in_low_precision(end):
             text = f"it reads the float result of {_title(end)}, and nothing quantizes it in between"
-            return Reason("float_result", text), _HELP["no_fake_quantize"] if is_weighted(node.get_type_name()) else None
+            return Reason("float_result", text), _HELP["no_fake_quantize"] if is_weighted(
+                node.get_type_name()
+            ) else None
         if end is not None and end.get_instance_id() in self.below_quantization and (why := self._own(end)) is not None:
             text = f"the quantization above is lost at {_title(end)}: {why.text}"
             return Reason("lost_upstream", text), f"put a FakeQuantize behind {_title(end)}"
@@ -236,7 +248,9 @@ class _Answers:
         """What keeps the node itself in float, whatever stands above."""
         kind, said = node.get_type_name(), self.events.get(_name(node), [])
         row = OPERATIONS.get(kind)
-        if kind not in ("FakeQuantize", *_SOURCES) and not any(precision_of(value) in REAL for value in self._data(node)):
+        if kind not in ("FakeQuantize", *_SOURCES) and not any(
+            precision_of(value) in REAL for value in self._data(node)
+        ):
             types = {precision_of(value) for value in self._data(node)} or {precision_of(node.output(0))}
             return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are no quantized numbers")
         if kind in _SOURCES:
@@ -261,7 +275,9 @@ class _Answers:
         """Float results, and a product's second input without a quantization, are places to look above."""
         if event.reason.code in _OF_ACTIVATIONS and is_weighted(node.get_type_name()):
             source = node.input_value(0).get_node()
-            while _is_dequantization(source) or getattr(OPERATIONS.get(source.get_type_name()), "precision_preserved", False):
+            while _is_dequantization(source) or getattr(
+                OPERATIONS.get(source.get_type_name()), "precision_preserved", False
+            ):
                 source = source.input_value(0).get_node()
             return source.get_type_name() != "FakeQuantize" and in_low_precision(source)
         if event.reason.code == "activation_precision":
@@ -275,14 +291,17 @@ class _Answers:
             if besides is not None and consumer.get_instance_id() == besides.get_instance_id():
                 continue
             if in_low_precision(consumer) and consumer.get_type_name() in ("Add", "Multiply"):
-                text = f"{_title(consumer)} reads its other input as integers, and this one takes in the ratio of both scales"
+                other = f"{_title(consumer)} reads its other input as integers"
+                text = f"{other}, and this one takes in the ratio of both scales"
                 return Reason("full_branch", text), None
             if (why := self._own(consumer)) is not None:
                 text = f"{_title(consumer)} below takes no low precision: {why.text}"
                 return Reason("no_consumer", text), _HELP.get(why.code)
         if any(target.get_node().get_type_name() == "Result" for target in quantize.output(0).get_target_inputs()):
             return Reason("no_consumer", "its output is the model's, which stays in float"), None
-        return Reason("no_consumer", "no operation below takes low precision, so its dequantization went back into it"), None
+        return Reason(
+            "no_consumer", "no operation below takes low precision, so its dequantization went back into it"
+        ), None
 
     @staticmethod
     def _consumers(node: Node) -> Iterator[Node]:
@@ -310,7 +329,11 @@ class _Answers:
         if row is not None and row.kind != "absent" and row.data_inputs is not None:
             ports = row.data_inputs
         inputs = [node.input_value(port) for port in ports if port < node.get_input_size()]
-        return [value for value in inputs if not is_constant_path(value.get_node()) or value.get_node().get_type_name() in _SOURCES]
+        return [
+            value
+            for value in inputs
+            if not is_constant_path(value.get_node()) or value.get_node().get_type_name() in _SOURCES
+        ]
 
     def _chain(self, node: Node) -> list[Node]:
         """The operations above, along the data, up to where low precision ends or never began."""

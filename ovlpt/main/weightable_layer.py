@@ -92,7 +92,8 @@ class WeightableLayerTransformation(LayerTransformation):
         if found.zero_point is None:
             return found.data
         if found.convert is None:  # the data is real
-            return self._minus(found.data, self._per_channel(found.zero_point, found), found.precision, name, found.precision)
+            spread = self._per_channel(found.zero_point, found)
+            return self._minus(found.data, spread, found.precision, name, found.precision)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
@@ -116,7 +117,8 @@ class WeightableLayerTransformation(LayerTransformation):
         shape = [size if axis in axes else 1 for axis, size in enumerate(weights.shape)]
         spread = np.full(shape, zero_point.flat[0]) if zero_point.size == 1 else zero_point.reshape(shape)
         output_precision = "f32" if weights.fake_quantize else precision_of(value)
-        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint", output_precision)
+        name = f"{node.get_friendly_name()}/WeightsZeroPoint"
+        return self._minus(integers, spread, weights.precision, name, output_precision)
 
     def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str, output_precision: str) -> Output:
         stored = constant(zero_point, precision).output(0)

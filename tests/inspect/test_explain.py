@@ -15,9 +15,23 @@ from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.openvino_api import _module, opset1
 from tests import networks
 from tests.graphs import f32, fake_quantize, i64, model, parameter, weights
-from tests.restricted_networks import NETWORKS, concat, convolution, image, matmul, one_convolution, product_of_activations, two_convolutions
+from tests.restricted_networks import (
+    NETWORKS,
+    concat,
+    convolution,
+    image,
+    matmul,
+    one_convolution,
+    product_of_activations,
+    two_convolutions,
+)
 
-MODELS = {**NETWORKS, "encoder": networks.encoder, "shared": networks.shared_zero_point, "bundled": lambda: str(data.digits())}
+MODELS = {
+    **NETWORKS,
+    "encoder": networks.encoder,
+    "shared": networks.shared_zero_point,
+    "bundled": lambda: str(data.digits()),
+}
 
 
 @pytest.mark.parametrize("native_only", [False, True], ids=["", "native_only"])
@@ -61,28 +75,85 @@ LEAVES_ALONE = {"ConvolutionTransformation": lambda node: True}
 I8 = ovlpt.PrecisionsRestriction.create("Convolution", {0: ["i8"], 1: ["i8"]})
 
 REASONS = {
-    "no FakeQuantize": (lambda: model(convolution(parameter((1, 4, 6, 6))), opset1.relu(image())), {}, "no_fake_quantize", "no FakeQuantize"),
+    "no FakeQuantize": (
+        lambda: model(convolution(parameter((1, 4, 6, 6))), opset1.relu(image())),
+        {},
+        "no_fake_quantize",
+        "no FakeQuantize",
+    ),
     "levels": (lambda: model(convolution(image(levels=77))), {}, "fake_quantize_stays", "77 levels"),
     "range without zero": (lambda: model(convolution(image(1.0, 2.0))), {}, "zero_point_range", "the zero point -255"),
-    "asymmetric weights": (lambda: model(opset1.matmul(image(), weights((6, 6), 0.01, 3.0), False, True)), {"operation": "MatMul"}, "weights_zero_point", "input 1 has a zero point"),
-    "scales that would be summed": (lambda: model(convolution(per_channel(parameter((1, 4, 6, 6))))), {}, "per_channel_activations", "scale per channel (4) and the channels are summed"),
-    "weights not quantized": (lambda: model(opset1.convolution(image(), f32(np.ones((4, 4, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])), {}, "weights_not_quantized", "not quantized"),
+    "asymmetric weights": (
+        lambda: model(opset1.matmul(image(), weights((6, 6), 0.01, 3.0), False, True)),
+        {"operation": "MatMul"},
+        "weights_zero_point",
+        "input 1 has a zero point",
+    ),
+    "scales that would be summed": (
+        lambda: model(convolution(per_channel(parameter((1, 4, 6, 6))))),
+        {},
+        "per_channel_activations",
+        "scale per channel (4) and the channels are summed",
+    ),
+    "weights not quantized": (
+        lambda: model(opset1.convolution(image(), f32(np.ones((4, 4, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])),
+        {},
+        "weights_not_quantized",
+        "not quantized",
+    ),
     "no rule": (lambda: model(convolution(opset1.sigmoid(image()))), {}, "lost_upstream", "lost at Sigmoid"),
     "a restriction": (one_convolution, {"config": config(FORBIDDEN)}, "restriction", "a restriction says"),
-    "a callback": (one_convolution, {"config": config(callbacks=LEAVES_ALONE)}, "callback", "ConvolutionTransformation"),
-    "a pass switched off": (one_convolution, {"config": config(disabled=("ConvolutionTransformation",))}, "disabled", "is switched off"),
-    "alignment": (lambda: concat([(0.0, 255.0), (0.0, 0.5)]), {}, "fake_quantize_stays", "aligned with its neighbours it would keep 2 levels"),
-    "alignment of levels": (lambda: concat([(0.0, 2.55), (-1.27, 1.27)], (256, 255)), {}, "fake_quantize_stays", "different numbers of levels"),
-    "zero point of a product": (product_of_activations, {"operation": "MatMul"}, "zero_point", "input 1 is not constant"),
-    "float result": (lambda: model(convolution(convolution(image()))), {}, "float_result", "reads the float result of Convolution"),
-    "moved channels": (lambda: model(matmul(opset1.transpose(per_channel(parameter((1, 4, 6, 6))), i64(0, 2, 3, 1)))), {"operation": "MatMul"}, "lost_upstream", "lost at Transpose"),
-}  # fmt: skip
+    "a callback": (
+        one_convolution,
+        {"config": config(callbacks=LEAVES_ALONE)},
+        "callback",
+        "ConvolutionTransformation",
+    ),
+    "a pass switched off": (
+        one_convolution,
+        {"config": config(disabled=("ConvolutionTransformation",))},
+        "disabled",
+        "is switched off",
+    ),
+    "alignment": (
+        lambda: concat([(0.0, 255.0), (0.0, 0.5)]),
+        {},
+        "fake_quantize_stays",
+        "aligned with its neighbours it would keep 2 levels",
+    ),
+    "alignment of levels": (
+        lambda: concat([(0.0, 2.55), (-1.27, 1.27)], (256, 255)),
+        {},
+        "fake_quantize_stays",
+        "different numbers of levels",
+    ),
+    "zero point of a product": (
+        product_of_activations,
+        {"operation": "MatMul"},
+        "zero_point",
+        "input 1 is not constant",
+    ),
+    "float result": (
+        lambda: model(convolution(convolution(image()))),
+        {},
+        "float_result",
+        "reads the float result of Convolution",
+    ),
+    "moved channels": (
+        lambda: model(matmul(opset1.transpose(per_channel(parameter((1, 4, 6, 6))), i64(0, 2, 3, 1)))),
+        {"operation": "MatMul"},
+        "lost_upstream",
+        "lost at Transpose",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REASONS)
 def test_reason(name, core):
     build, more, code, words = REASONS[name]
-    answer = the(build(), more.get("operation", "Convolution"), core, **{key: more[key] for key in more if key != "operation"})
+    answer = the(
+        build(), more.get("operation", "Convolution"), core, **{key: more[key] for key in more if key != "operation"}
+    )
     assert answer.reason.code == code, answer.reason
     assert words in answer.reason.text
     assert answer.quantizable is (code != "no_fake_quantize")
@@ -114,7 +185,9 @@ def test_one_of_two_consumers_keeps_the_other_out(core):
 
 
 def test_a_bias_is_none_of_the_losses(core):
-    found = {answer.operation: answer.reason for answer in ovlpt.explain(NETWORKS["convolution with bias"](), core=core)}
+    found = {
+        answer.operation: answer.reason for answer in ovlpt.explain(NETWORKS["convolution with bias"](), core=core)
+    }
     assert found["Add"].code == "bias"
     assert found["Relu"].code == "float_result"
 

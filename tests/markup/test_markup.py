@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 import ovlpt
-from ovlpt.attributes import AttributeTable, AvgPoolPrecisionPreserved, PrecisionPreserved, Precisions, QuantizationGranularity
+from ovlpt.attributes import (
+    AttributeTable,
+    AvgPoolPrecisionPreserved,
+    PrecisionPreserved,
+    Precisions,
+    QuantizationGranularity,
+)
 from ovlpt.graph.text import to_text
 from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.main.fake_quantize_decomposition import FakeQuantizeDecompositionTransformation
@@ -56,7 +62,9 @@ def test_granularity():
     assert attributes.get(node.input(1), QuantizationGranularity) is None
 
 
-@pytest.mark.parametrize(("behind", "preserved"), [(convolution, True), (lambda data: opset1.result(data).input_value(0).get_node(), False)])
+@pytest.mark.parametrize(
+    ("behind", "preserved"), [(convolution, True), (lambda data: opset1.result(data).input_value(0).get_node(), False)]
+)
 def test_a_pool_keeps_its_precision_before_a_quantized_operation(behind, preserved):
     graph, attributes = avg_pool(behind), AttributeTable()
     run_pass(graph, MarkupAvgPoolPrecisionPreserved(attributes=attributes))
