@@ -7,10 +7,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from ovlpt.commands import explain, run
+from ovlpt.commands import explain, run, verify
 from ovlpt.trace import OvlptError
 
-COMMANDS = (run, explain)
+COMMANDS = (run, explain, verify)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,9 +8,10 @@ import numpy as np
 
 from ovlpt.graph.constants import is_real, precision_of, values_of
 from ovlpt.interpreter.accumulators import accumulator, pads
+from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.interpreter.layer import Layer, layers_of
 from ovlpt.interpreter.post_operations import apply, fake_quantized, finish
-from ovlpt.openvino_api import Constant, Model, Node, Output, Tensor
+from ovlpt.openvino_api import Constant, Model, Node, Output
 from ovlpt.precisions import NUMPY
 from ovlpt.reference import max_pool
 from ovlpt.reference.accumulation import sliding_windows
@@ -90,7 +91,7 @@ class Interpreter:
                 continue  # otherwise it lies inside a layer
             data, weights = (self.value(value) for value in node.input_values()[:2])
             integers = accumulator(node, data, weights)
-            result = finish(layer, integers, data.shape[1] if data.ndim > 1 else 1, self.method, _by_openvino)
+            result = finish(layer, integers, data.shape[1] if data.ndim > 1 else 1, self.method)
             self._values[_key(layer.end.output(0))] = result
             yield layer, integers
 
@@ -122,15 +123,15 @@ class Interpreter:
         elif kind == "FakeQuantize":
             results = [fake_quantized(node, arrays[0].astype(np.float32, copy=False), self.method, arrays[1:])]
         elif precision_of(node.output(0)) != "f32" or not real:
-            results = _evaluated(node, arrays)
+            results = evaluate(node, arrays)
         elif kind in _ELEMENTWISE and _broadcasts(node):
             results = [_ELEMENTWISE[kind](*(array.astype(np.float32, copy=False) for array in arrays))]
         elif kind in _UNARY:
-            results = [apply(node, arrays[0].astype(np.float32, copy=False), self.method, _by_openvino)]
+            results = [apply(node, arrays[0].astype(np.float32, copy=False), self.method)]
         elif kind == "MatMul":
             results = [_product(node, *arrays)]
         else:
-            results = _evaluated(node, arrays)
+            results = evaluate(node, arrays)
         for port, result in zip(node.outputs(), results, strict=False):  # indices that nobody reads have no value
             self._values[_key(port)] = result
 
@@ -163,29 +164,3 @@ def _max_pool(node: Node, data: np.ndarray) -> np.ndarray:
     if data.dtype.kind == "f":
         return sliding_windows(data, kernel, pads_end=end, fill=-np.inf, **arguments).max(axis=tuple(range(data.ndim, 2 * data.ndim - 2)))
     return max_pool(data, kernel, pads_end=end, method="openvino", **arguments)
-
-
-def _by_openvino(node: Node, arrays: list[np.ndarray]) -> np.ndarray:
-    return _evaluated(node, arrays)[0]
-
-
-def _evaluated(node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    outputs = []
-    for port in node.outputs():
-        shape = port.get_partial_shape()
-        outputs.append(Tensor(port.get_element_type(), shape.to_shape() if shape.is_static else [0]))
-    tensors = [Tensor(np.ascontiguousarray(array)) for array in arrays]
-    try:
-        done = node.evaluate(outputs, tensors)
-    except RuntimeError as error:
-        raise _no_evaluation(node) from error
-    if not done:
-        raise _no_evaluation(node)
-    return [np.array(tensor.data) for tensor in outputs]
-
-
-def _no_evaluation(node: Node) -> InputError:
-    return InputError(
-        f'{node.get_type_name()} "{node.get_friendly_name()}" has no kernel here and OpenVINO cannot evaluate it alone; '
-        "run the model with compile_model instead"
-    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ovlpt.fake_quantize import FakeQuantize, definition, predict
 from ovlpt.fake_quantize.chain import Add, Clip, Multiply, Operation, Relu
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.interpreter.accumulators import group_kind, is_single
+from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.interpreter.layer import FUNCTIONS, Layer
 from ovlpt.openvino_api import Node
 from ovlpt.precisions import INT8, NUMPY
@@ -17,13 +16,11 @@ from ovlpt.reference import Quantization, quantize, weighted_rule
 from ovlpt.reference.requantization import RULES
 from ovlpt.trace import InputError
 
-Evaluate = Callable[[Node, list[np.ndarray]], np.ndarray]
 
-
-def finish(layer: Layer, accumulator: np.ndarray, channels: int, method: str, evaluate: Evaluate) -> np.ndarray:
+def finish(layer: Layer, accumulator: np.ndarray, channels: int, method: str) -> np.ndarray:
     """The layer's result, of the type of its end: u8, i8 or float32.
 
-    ``accumulator``: int64, of the output's shape. ``channels``: of the data. ``evaluate`` computes the functions (Gelu …).
+    ``accumulator``: int64, of the output's shape. ``channels``: of the data.
     Raises `InputError` where a method other than "openvino" has no such layer.
     """
     if method != "openvino" and layer.quantizer is not None and not _has_function(layer):
@@ -32,12 +29,12 @@ def finish(layer: Layer, accumulator: np.ndarray, channels: int, method: str, ev
     steps = None if method != "openvino" or _has_function(layer) else _steps(layer)
     if steps is None:
         for node in layer.chain:
-            x = apply(node, x, method, evaluate)
+            x = apply(node, x, method)
         return x
     return _fused(layer, steps, x)
 
 
-def apply(node: Node, x: np.ndarray, method: str, evaluate: Evaluate) -> np.ndarray:
+def apply(node: Node, x: np.ndarray, method: str) -> np.ndarray:
     """One node of a chain on float32 numbers, each operation rounded to float32."""
     constants = [constant_above(value) for value in node.input_values()[1:]]
     match node.get_type_name():
@@ -55,7 +52,7 @@ def apply(node: Node, x: np.ndarray, method: str, evaluate: Evaluate) -> np.ndar
             return np.clip(x, *clamp_ends(node))
         case "FakeQuantize":
             return fake_quantized(node, x, method)
-    return evaluate(node, [x, *constants])
+    return evaluate(node, [x, *constants])[0]
 
 
 def slope_of(node: Node, rank: int) -> np.ndarray:
