@@ -39,7 +39,8 @@ def execute(
     LPT made of the data's and the weights' scale, so rules that want the double product (D1, D2) may be off by one at
     ties. FakeQuantize nodes that stand alone follow the definition, or the framework's quantize. Add, Subtract, Multiply,
     Relu, Clamp, MaxPool and a real MatMul are numpy; every other operation is evaluated by OpenVINO's own reference
-    (``Node.evaluate``), also weighted ones whose inputs are real.
+    (``Node.evaluate``), also weighted ones whose inputs are real, and the few that have none (Roll, GatherElements …) run
+    alone on the CPU plugin.
 
     Raises `InputError` for arrays that do not fit the inputs, an operation that OpenVINO cannot evaluate, and a layer
     that the method does not have.
