@@ -1,9 +1,10 @@
 """Does the compiled model compute what its integers say? Each int8 layer against the interpreter.
 
-Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the plugin's
-fusions there, and at outputs after many layers one tie that fell the other way has spread to everything. The integers that
-the layer reads are the interpreter's, so no layer inherits the differences of the ones above it. What a plugin gets wrong
-only where layers meet (two layers' zero points merged, say) does not show here.
+Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the
+plugin's fusions there, and at outputs after many layers one tie that fell the other way has spread to
+everything. The integers that the layer reads are the interpreter's, so no layer inherits the differences of
+the ones above it. What a plugin gets wrong only where layers meet (two layers' zero points merged, say) does
+not show here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ EQUAL, TIES, WRONG = "equal", "off by one at ties", "wrong"
 
 _EPSILON = float(np.finfo(np.float32).eps)
 _LIPSCHITZ = 1.5  # the steepest of the functions that may follow a layer
-_FUNCTION_ERROR = 2.0**-16  # of a plugin's approximation of a function, relative to the largest number in the chain
+_FUNCTION_ERROR = (
+    2.0**-16
+)  # of a plugin's approximation of a function, relative to the largest number in the chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,18 @@ def verify(
 ) -> list[Record]:
     """Compare the int8 layers of ``model`` in the interpreter with the same layers compiled for ``device``.
 
-    ``inputs``: one array per input; random without. ``method``: see `ovlpt.interpreter.execute`. ``layers``: only the
-    first so many. ``against``: the compiled layers are this model's (the same network with other constants).
+    ``inputs``: one array per input; random without. ``method``: see `ovlpt.interpreter.execute`. ``layers``:
+    only the first so many. ``against``: the compiled layers are this model's (the same network with other
+    constants).
 
-    A layer is "equal" when every level that its FakeQuantize stores is the same; "off by one at ties" when levels differ
-    by one where the exact result lies as near to the middle between both as float32 arithmetic in any order cannot tell
-    apart; else "wrong". A layer without a FakeQuantize at its end is equal within that same bound. The compiled side runs with
-    ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT off.
+    A layer is "equal" when every level that its FakeQuantize stores is the same; "off by one at ties" when
+    levels differ by one where the exact result lies as near to the middle between both as float32 arithmetic
+    in any order cannot tell apart; else "wrong". A layer without a FakeQuantize at its end is equal within
+    that same bound. The compiled side runs with ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT
+    off.
 
-    Raises `InputError` as `transform` and `execute` do, where the model has no int8 layer, and where ``against`` lacks one.
+    Raises `InputError` as `transform` and `execute` do, where the model has no int8 layer, and where
+    ``against`` lacks one.
     """
     core = core or Core()
     source = read_model(model, core)
@@ -75,7 +81,9 @@ def verify(
     other = work if against is None else transform(against, device, lowered=False, core=core)
     interpreter = Interpreter(work, inputs if inputs is not None else random_inputs(source), method)
     if not interpreter.layers:
-        raise InputError(f'"{source.get_friendly_name()}" has no int8 layer after the transformation: "ovlpt explain" says why')
+        raise InputError(
+            f'"{source.get_friendly_name()}" has no int8 layer: "ovlpt explain" says why and what would help'
+        )
     records = []
     for layer, integers in islice(interpreter.run(), layers):
         arrays = {port: interpreter.value(integer_source(layer.node.input_value(port))) for port in (0, 1)}
@@ -123,7 +131,9 @@ def compare(layer: Layer, integers: np.ndarray, mine: np.ndarray, compiled: np.n
     if layer.quantizer is None:
         differs = ~(np.abs(mine.astype(np.float64) - compiled) <= 2 * error)
         return int(differs.sum()), WRONG if differs.any() else EQUAL
-    (first, off_grid), (second, off_grid_too) = (_levels(layer.quantizer, values) for values in (mine, compiled))
+    (first, off_grid), (second, off_grid_too) = (
+        _levels(layer.quantizer, values) for values in (mine, compiled)
+    )
     differs = first != second
     tie = (np.abs(first - second) == 1) & (np.abs(exact - (first + second) / 2) <= error)
     wrong = (differs & ~tie) | off_grid | off_grid_too
@@ -144,8 +154,9 @@ def _levels(quantizer: Node, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def exact_result(layer: Layer, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The layer's result in float64 and a bound on what float32 can miss it by.
 
-    With a FakeQuantize at its end the result is the level before it is rounded, a fraction. The bound is a few units in
-    the last place of the largest number that occurs on the way, counted where it counts: at the end of the chain.
+    With a FakeQuantize at its end the result is the level before it is rounded, a fraction. The bound is a
+    few units in the last place of the largest number that occurs on the way, counted where it counts: at the
+    end of the chain.
     """
     x = integers.astype(np.float64)
     largest, roundings, relative = np.abs(x), 4, 0.0
@@ -171,7 +182,7 @@ def exact_result(layer: Layer, integers: np.ndarray) -> tuple[np.ndarray, np.nda
         else:
             low, high, *_ = constants
             slope = (node.get_attributes()["levels"] - 1) / (high - low)
-            x = (np.clip(x, low, high) - low) * slope
+            x = (np.clip(x, np.minimum(low, high), np.maximum(low, high)) - low) * slope
             largest = (largest + np.abs(low)) * np.abs(slope)
             roundings += 3
     return x, (roundings * _EPSILON + relative) * largest

@@ -14,8 +14,9 @@ from ovlpt.reference import convolution_accumulator, matrix_accumulator, transpo
 def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """int64, of the shape of the node's output.
 
-    ``data`` and ``weights`` hold integers, zero points subtracted, of any numeric type and in OpenVINO's layouts: weights
-    [O, I, ...], of a GroupConvolution [G, O / G, I / G, ...], of a ConvolutionBackpropData [I, O, ...].
+    ``data`` and ``weights`` hold integers, zero points subtracted, of any numeric type and in OpenVINO's
+    layouts: weights [O, I, ...], of a GroupConvolution [G, O / G, I / G, ...], of a ConvolutionBackpropData
+    [I, O, ...].
     """
     data, weights, attributes = data.astype(np.int32), weights.astype(np.int32), node.get_attributes()
     if node.get_type_name() == "MatMul":
@@ -24,7 +25,9 @@ def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray
     if node.get_type_name() == "ConvolutionBackpropData":
         extra = tuple(attributes.get("output_padding") or ())
         begin, end = _transposed_pads(node, data.shape, weights.shape, attributes)
-        return transposed_accumulator(data, weights, pads_begin=begin, pads_end=end, output_padding=extra, **spatial)
+        return transposed_accumulator(
+            data, weights, pads_begin=begin, pads_end=end, output_padding=extra, **spatial
+        )
     groups = 1
     if node.get_type_name() == "GroupConvolution":
         groups, weights = weights.shape[0], weights.reshape(-1, *weights.shape[2:])
@@ -78,7 +81,15 @@ def _transposed_pads(
     if mode == "valid" and node.get_input_size() < 3:
         return [0] * len(space), [0] * len(space)
     extra = attributes.get("output_padding") or [0] * len(space)
-    spans = zip(space, kernel, attributes["strides"], attributes["dilations"], extra, node.get_output_shape(0)[2:], strict=True)
+    spans = zip(
+        space,
+        kernel,
+        attributes["strides"],
+        attributes["dilations"],
+        extra,
+        node.get_output_shape(0)[2:],
+        strict=True,
+    )
     total = [max(s * (n - 1) + d * (k - 1) + 1 + e - out, 0) for n, k, s, d, e, out in spans]
     less, more = [t // 2 for t in total], [t - t // 2 for t in total]
     return (more, less) if mode == "same_upper" else (less, more)

@@ -30,20 +30,21 @@ def execute(
 ) -> list[np.ndarray]:
     """The outputs of a model that `ovlpt.transform` made, lowered or not, for one array per input.
 
-    ``values``: a dictionary that takes the value of every node by its friendly name; nodes inside an int8 layer (see
-    `Layer`) have none. ``method``: whose arithmetic follows the accumulators (`ovlpt.reference.METHODS`).
+    ``values``: a dictionary that takes the value of every node by its friendly name; nodes inside an int8
+    layer (see `Layer`) have none. ``method``: whose arithmetic follows the accumulators
+    (`ovlpt.reference.METHODS`).
 
-    A weighted operation that reads u8 or i8 is an exact integer accumulator of `ovlpt.reference`. What follows it up to
-    the FakeQuantize is, for "openvino", the chain of post-operations that the CPU plugin fuses
-    (`ovlpt.fake_quantize.predict`), else the framework's own requantization; there the scale is the float32 product that
-    LPT made of the data's and the weights' scale, so rules that want the double product (D1, D2) may be off by one at
-    ties. FakeQuantize nodes that stand alone follow the definition, or the framework's quantize. Add, Subtract, Multiply,
-    Relu, Clamp, MaxPool and a real MatMul are numpy; every other operation is evaluated by OpenVINO's own reference
-    (``Node.evaluate``), also weighted ones whose inputs are real, and the few that have none (Roll, GatherElements …) run
-    alone on the CPU plugin.
+    A weighted operation that reads u8 or i8 is an exact integer accumulator of `ovlpt.reference`. What
+    follows it up to the FakeQuantize is, for "openvino", the chain of post-operations that the CPU plugin
+    fuses (`ovlpt.fake_quantize.predict`), else the framework's own requantization; there the scale is the
+    float32 product that LPT made of the data's and the weights' scale, so rules that want the double product
+    (D1, D2) may be off by one at ties. FakeQuantize nodes that stand alone follow the definition, or the
+    framework's quantize. Add, Subtract, Multiply, Relu, Clamp, MaxPool and a real MatMul are numpy; every
+    other operation is evaluated by OpenVINO's own reference (``Node.evaluate``), also weighted ones whose
+    inputs are real, and the few that have none (Roll, GatherElements …) run alone on the CPU plugin.
 
-    Raises `InputError` for arrays that do not fit the inputs, an operation that OpenVINO cannot evaluate, and a layer
-    that the method does not have.
+    Raises `InputError` for arrays that do not fit the inputs, an operation that OpenVINO cannot evaluate, and
+    a layer that the method does not have.
     """
     interpreter = Interpreter(model, inputs, method)
     for _ in interpreter.run():
@@ -63,18 +64,28 @@ class Interpreter:
         self.method = resolve(method)
         self.model = model.clone()
         if len(inputs) != len(model.inputs):
-            raise InputError(f"the model has {len(model.inputs)} inputs and {len(inputs)} arrays are given; give one per input")
+            raise InputError(
+                f"the model has {len(model.inputs)} inputs and {len(inputs)} arrays are given; give one each"
+            )
         try:
             if self.model.is_dynamic():
-                self.model.reshape({port: list(np.shape(array)) for port, array in zip(self.model.inputs, inputs, strict=True)})
+                self.model.reshape(
+                    {
+                        port: list(np.shape(array))
+                        for port, array in zip(self.model.inputs, inputs, strict=True)
+                    }
+                )
         except RuntimeError as error:
-            raise InputError(f"the arrays do not fit the model: {str(error).strip().splitlines()[-1]}") from error
+            raise InputError(
+                f"the arrays do not fit the model: {str(error).strip().splitlines()[-1]}"
+            ) from error
         self._values: dict[tuple[int, int], np.ndarray] = {}
         for port, array in zip(self.model.inputs, inputs, strict=True):
             array = np.asarray(array, NUMPY.get(precision_of(port)))
             if list(array.shape) != list(port.get_shape()):
                 raise InputError(
-                    f'input "{port.get_node().get_friendly_name()}" takes {list(port.get_shape())}, the array has {list(array.shape)}'
+                    f'input "{port.get_node().get_friendly_name()}" takes {list(port.get_shape())}, '
+                    f"the array has {list(array.shape)}"
                 )
             self._values[_key(port.get_node().output(0))] = array
         self.layers = list(layers_of(self.model))
@@ -106,7 +117,11 @@ class Interpreter:
     def named_values(self) -> dict[str, np.ndarray]:
         found = {}
         for node in self.model.get_ordered_ops():
-            if not isinstance(node, Constant) and len(node.outputs()) and _key(node.output(0)) in self._values:
+            if (
+                not isinstance(node, Constant)
+                and len(node.outputs())
+                and _key(node.output(0)) in self._values
+            ):
                 for port in node.outputs():
                     if _key(port) not in self._values:
                         continue
@@ -122,7 +137,9 @@ class Interpreter:
         elif kind == "MaxPool" and not any(port.get_target_inputs() for port in node.outputs()[1:]):
             results = [_max_pool(node, arrays[0])]
         elif kind == "FakeQuantize":
-            results = [fake_quantized(node, arrays[0].astype(np.float32, copy=False), self.method, arrays[1:])]
+            results = [
+                fake_quantized(node, arrays[0].astype(np.float32, copy=False), self.method, arrays[1:])
+            ]
         elif precision_of(node.output(0)) != "f32" or not real:
             results = evaluate(node, arrays)
         elif kind in _ELEMENTWISE and _broadcasts(node):
@@ -133,7 +150,9 @@ class Interpreter:
             results = [_product(node, *arrays)]
         else:
             results = evaluate(node, arrays)
-        for port, result in zip(node.outputs(), results, strict=False):  # indices that nobody reads have no value
+        for port, result in zip(
+            node.outputs(), results, strict=False
+        ):  # indices that nobody reads have no value
             self._values[_key(port)] = result
 
 
@@ -163,5 +182,7 @@ def _max_pool(node: Node, data: np.ndarray) -> np.ndarray:
     end = [(out - 1) * s + d * (k - 1) + 1 - n - b for out, s, d, k, n, b in reach]
     arguments = {"strides": strides, "pads_begin": begin, "dilations": dilations}
     if data.dtype.kind == "f":
-        return sliding_windows(data, kernel, pads_end=end, fill=-np.inf, **arguments).max(axis=tuple(range(data.ndim, 2 * data.ndim - 2)))
+        return sliding_windows(data, kernel, pads_end=end, fill=-np.inf, **arguments).max(
+            axis=tuple(range(data.ndim, 2 * data.ndim - 2))
+        )
     return max_pool(data, kernel, pads_end=end, method="openvino", **arguments)

@@ -19,8 +19,8 @@ _FOLLOWS = FUNCTIONS | _WITH_CONSTANT | {"Relu", "Clamp"}
 class Layer:
     """A weighted node with integer inputs and what follows it, up to the first FakeQuantize.
 
-    ``chain``: the elementwise nodes behind it in order, each with constants as its other inputs and read by nobody
-    else. Without a FakeQuantize at its end the layer's result is real.
+    ``chain``: the elementwise nodes behind it in order, each with constants as its other inputs and read by
+    nobody else. Without a FakeQuantize at its end the layer's result is real.
     """
 
     node: Node
@@ -57,12 +57,14 @@ class Layer:
 def layers_of(model: Model) -> Iterator[Layer]:
     """The int8 layers of a transformed model in topological order."""
     for node in model.get_ordered_ops():
-        if node.get_type_name() in WEIGHTED and all(integer_source(node.input_value(port)) for port in (0, 1)):
+        if node.get_type_name() in WEIGHTED and all(
+            integer_source(node.input_value(port)) for port in (0, 1)
+        ):
             yield Layer(node, tuple(_chain(node)))
 
 
 def integer_source(value: Output) -> Output | None:
-    """The u8 or i8 value behind an input, through a zero point's Subtract and a Convert; None: the input is real."""
+    """The u8 or i8 value behind an input, through a zero point's Subtract and a Convert; None: it is real."""
     while precision_of(value) not in INT8:
         node = value.get_node()
         kind = node.get_type_name()

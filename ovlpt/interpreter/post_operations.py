@@ -1,4 +1,4 @@
-"""From the accumulator of a layer to its result: the plugin's fused chain, or a framework's requantization."""
+"""From a layer's accumulator to its result: the plugin's fused chain, or a framework's requantization."""
 
 from __future__ import annotations
 
@@ -66,8 +66,10 @@ def clamp_ends(node: Node) -> tuple[np.float32, np.float32]:
     return np.float32(attributes["min"]), np.float32(attributes["max"])
 
 
-def fake_quantized(node: Node, x: np.ndarray, method: str, ends: list[np.ndarray] | None = None) -> np.ndarray:
-    """A FakeQuantize: the definition, in the type of the node's output; or a framework's own rounding, per tensor."""
+def fake_quantized(
+    node: Node, x: np.ndarray, method: str, ends: list[np.ndarray] | None = None
+) -> np.ndarray:
+    """A FakeQuantize by the definition or, per tensor, by a framework's own rounding, in the output's type."""
     ends = ends or [constant_above(value) for value in node.input_values()[1:]]
     levels = node.get_attributes()["levels"]
     if method != "openvino" and levels == 256 and all(end.size == 1 for end in ends):
@@ -98,7 +100,7 @@ def _vector(values: np.ndarray, axis: int) -> np.ndarray | None:
 
 
 def _steps(layer: Layer) -> list[Operation | FakeQuantize] | None:
-    """The chain as basic operations; None where it has a constant that is not per tensor or per channel."""
+    """The chain as basic operations; None where a constant is not per tensor or per channel."""
     steps: list[Operation | FakeQuantize] = []
     for node in layer.chain:
         vectors = [_vector(constant_above(value), layer.channel_axis) for value in node.input_values()[1:]]
@@ -106,6 +108,8 @@ def _steps(layer: Layer) -> list[Operation | FakeQuantize] | None:
             vectors = [constant_above(node.input_value(1)).reshape(-1)]
         if any(vector is None for vector in vectors):
             return None
+        if node.get_type_name() == "FakeQuantize" and (vectors[0] >= vectors[1]).any():
+            return None  # a dead channel: no scale to compose
         match node.get_type_name():
             case "Add":
                 steps.append(Add(vectors[0]))
@@ -123,9 +127,13 @@ def _steps(layer: Layer) -> list[Operation | FakeQuantize] | None:
 
 
 def _fused(layer: Layer, steps: list[Operation | FakeQuantize], x: np.ndarray) -> np.ndarray:
-    """What the CPU plugin makes of the chain: a scale on the accumulator, a bias, oneDNN's post-operations."""
+    """What the CPU plugin makes of it: a scale on the accumulator, a bias, oneDNN's post-operations."""
     largest = np.finfo(np.float32).max
-    steps = [s for s in steps if not (isinstance(s, Clip) and (s.low <= -largest).all() and (s.high >= largest).all())]
+    steps = [
+        s
+        for s in steps
+        if not (isinstance(s, Clip) and (s.low <= -largest).all() and (s.high >= largest).all())
+    ]
     precision = precision_of(layer.end.output(0))
     dequantization = steps.pop(0).scale if steps and isinstance(steps[0], Multiply) else None
     bias = steps.pop(0).shift if steps and isinstance(steps[0], Add) else None
@@ -140,7 +148,7 @@ def _fused(layer: Layer, steps: list[Operation | FakeQuantize], x: np.ndarray) -
 
 
 def _stored(node: Node, out_low: np.ndarray) -> tuple[str, int]:
-    """The integer type of the levels and the integer of the lowest one; u8 from 0 where the output is real."""
+    """The integer type of the levels and the lowest one's integer; u8 from 0 where the output is real."""
     precision = precision_of(node.output(0))
     return (precision, int(np.rint(np.ravel(out_low)[0]))) if precision in INT8 else ("u8", 0)
 
@@ -150,33 +158,48 @@ def _output(low: np.ndarray, high: np.ndarray, precision: str, lowest: int) -> Q
     return Quantization(step, int(np.rint(lowest - float(low) / float(step))), precision)
 
 
-def _values(node: Node, q: np.ndarray, quantization: Quantization, out_low: np.ndarray, out_high: np.ndarray) -> np.ndarray:
+def _values(
+    node: Node, q: np.ndarray, quantization: Quantization, out_low: np.ndarray, out_high: np.ndarray
+) -> np.ndarray:
     if precision_of(node.output(0)) == quantization.precision:
         return q
     return q.astype(np.float32) * ((out_high - out_low) / np.float32(255)) + out_low
 
 
 def _requantized(layer: Layer, accumulator: np.ndarray, channels: int, method: str) -> np.ndarray:
-    """Multiply, Add, Relu and a FakeQuantize of 256 levels as one requantization of accumulator plus integer bias."""
-    scale, bias, least = np.float32(1), np.float32(0), None
+    """Multiply, Add, Relu and a FakeQuantize of 256 levels as one requantization of accumulator plus bias."""
+    scale, bias, has_relu = np.float32(1), np.float32(0), False
     quantizer = layer.quantizer
-    for node in layer.chain[:-1]:
-        kind, constant = node.get_type_name(), constant_above(node.input_value(1)) if node.get_input_size() > 1 else None
-        if kind == "Multiply" and least is None:
-            scale, bias = scale * constant, bias * constant
-        elif kind in ("Add", "Subtract") and least is None:
-            bias = bias + (constant if kind == "Add" else -constant)
-        elif kind == "Relu" or (kind == "Clamp" and clamp_ends(node)[0] in (0, np.float32(-np.finfo(np.float32).max))):
-            least = 0 if kind == "Relu" or clamp_ends(node)[0] == 0 else least
-        else:
-            raise InputError(f'layer "{layer.name}" has a {kind} that {method} does not fuse; use the method openvino')
     low, high, out_low, out_high = (constant_above(value) for value in quantizer.input_values()[1:])
+    for node in layer.chain[:-1]:
+        constant = constant_above(node.input_value(1)) if node.get_input_size() > 1 else None
+        match node.get_type_name():
+            case "Multiply" if not has_relu:
+                scale, bias = scale * constant, bias * constant
+            case "Add" if not has_relu:
+                bias = bias + constant
+            case "Subtract" if not has_relu:
+                bias = bias - constant
+            case "Relu":
+                has_relu = True
+            case "Clamp" if clamp_ends(node)[0] <= low.min() and clamp_ends(node)[1] >= high.max():
+                pass  # the FakeQuantize clips tighter
+            case "Clamp" if clamp_ends(node)[0] == 0 and clamp_ends(node)[1] >= high.max():
+                has_relu = True
+            case kind:
+                raise InputError(
+                    f'layer "{layer.name}" has a {kind} that {method} does not fuse; use the method openvino'
+                )
     if quantizer.get_attributes()["levels"] != 256 or (scale <= 0).any():
-        raise InputError(f'layer "{layer.name}" has not 256 levels or a scale below zero; use the method openvino')
+        raise InputError(
+            f'layer "{layer.name}" has other than 256 levels or a negative scale; use the method openvino'
+        )
     if low.size > 1:  # the scale per channel has moved into the FakeQuantize
         scale, bias, low, high = scale / high, bias / high, low / high, np.float32(1)
         if np.ptp(low) > 1e-5:
-            raise InputError(f'layer "{layer.name}" has a zero point per channel at its end; use the method openvino')
+            raise InputError(
+                f'layer "{layer.name}" has a zero point per channel at its end; use the method openvino'
+            )
         low = np.ravel(low)[0]
     quantization = _output(np.reshape(low, ()), np.reshape(high, ()), *_stored(quantizer, out_low))
     kind, groups = group_kind(layer.node, channels)
@@ -185,6 +208,6 @@ def _requantized(layer: Layer, accumulator: np.ndarray, channels: int, method: s
     )
     addend = np.rint(np.float64(bias) / np.float64(scale)).astype(np.int64)
     q = RULES[rule](accumulator + addend, np.float32(1), np.asarray(scale, np.float32), quantization)
-    if least is not None:
+    if has_relu:
         q = np.maximum(q, quantization.dtype.type(quantization.zero_point))
     return _values(quantizer, q, quantization, out_low, out_high)

@@ -20,7 +20,11 @@ from tests.conftest import inputs_of
 def with_one_weight_changed(source, index: int):
     """A copy whose ``index``-th tensor of i8 weights has its first number off by one."""
     changed = source.clone()
-    stored = [node for node in changed.get_ordered_ops() if isinstance(node, Constant) and node.data.dtype == np.int8]
+    stored = [
+        node
+        for node in changed.get_ordered_ops()
+        if isinstance(node, Constant) and node.data.dtype == np.int8
+    ]
     values = stored[index].data.copy()
     values.flat[0] += 1 if values.flat[0] < 127 else -1
     replacement = Constant(values)
@@ -165,7 +169,7 @@ def test_the_command(tmp_path, capsys, core):
     openvino.save_model(with_one_weight_changed(source, 1), paths[1], compress_to_fp16=False)
     np.savez(paths[2], x=inputs_of(source)[0])
     assert cli.main(["verify", paths[0], "-i", paths[2], "--json", paths[3]]) == 0
-    records = json.loads(open(paths[3]).read())
+    records = json.loads((tmp_path / "out.json").read_text())
     assert [record["type"] for record in records] == ["Convolution"] * 3
     assert set(records[0]) == {"name", "type", "status", "mismatches", "total"}
     capsys.readouterr()

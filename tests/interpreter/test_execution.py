@@ -34,17 +34,25 @@ def weighted(kind: str):
         node = networks.depthwise(q)
     elif kind == "transposed":
         node = opset1.convolution_backprop_data(
-            q, int8_weights([8, 6, 3, 3], axis=1), [2, 2], pads_begin=[1, 0], pads_end=[0, 1], output_padding=[1, 0]
+            q,
+            int8_weights([8, 6, 3, 3], axis=1),
+            [2, 2],
+            pads_begin=[1, 0],
+            pads_end=[0, 1],
+            output_padding=[1, 0],
         )
     elif kind == "inner":
         node = opset1.matmul(q, int8_weights([7, 12]), False, True)
     else:
-        node = opset1.matmul(q, opset1.transpose(quantized(x, -1.28, 1.27), const([0, 1, 3, 2], "i64")), False, False)
+        node = opset1.matmul(
+            q, opset1.transpose(quantized(x, -1.28, 1.27), const([0, 1, 3, 2], "i64")), False, False
+        )
     return model(node, x)
 
 
 @pytest.mark.parametrize(
-    "kind", ["normal", "same_lower", "same_upper", "grouped", "depthwise", "transposed", "inner", "two activations"]
+    "kind",
+    ["normal", "same_lower", "same_upper", "grouped", "depthwise", "transposed", "inner", "two activations"],
 )
 def test_a_weighted_operation_equals_the_plugin(kind, core):
     net = weighted(kind)
@@ -83,13 +91,15 @@ def test_values_hold_every_layer_but_nothing_inside_one(core):
         assert values[layer.end.get_friendly_name()].shape == tuple(layer.end.get_output_shape(0))
         for inside in (layer.node, *layer.chain)[:-1]:
             assert inside.get_friendly_name() not in values
-    assert (values[transformed.get_results()[0].input_value(0).get_node().get_friendly_name()] == outputs[0]).all()
+    assert (
+        values[transformed.get_results()[0].input_value(0).get_node().get_friendly_name()] == outputs[0]
+    ).all()
 
 
 def test_accumulators_are_exact_integers(core):
     net = networks.one_convolution()
     interpreter = Interpreter(transform(net, lowered=False, core=core), inputs_of(net))
-    (layer, integers), = interpreter.run()
+    ((layer, integers),) = interpreter.run()
     x = interpreter.value(layer.node.input_value(0)).astype(object)
     w = layer.node.input_value(1).get_node().data.astype(object)
     assert integers.dtype == np.int64
@@ -110,16 +120,24 @@ def test_a_layer_has_the_frameworks_own_rounding(method, core):
     array = np.random.default_rng(4).uniform(low, high, (1, 4, 6, 6)).astype(np.float32)
     transformed = transform(net, lowered=False, core=core)
     interpreter = Interpreter(transformed, [array], method)
-    (layer, _), = interpreter.run()
+    ((layer, _),) = interpreter.run()
     levels = interpreter.value(layer.end.output(0))
-    levels = np.rint((interpreter.outputs()[0] + 8) * 16) if levels.dtype == np.float32 else levels.astype(int)
+    levels = (
+        np.rint((interpreter.outputs()[0] + 8) * 16) if levels.dtype == np.float32 else levels.astype(int)
+    )
     q = np.rint(array * 64).astype(int) + 32
-    precision, shift = ("i8", 128) if method.startswith("tflite") else ("u8", 0)  # TFLite has no u8 with i8 weights
+    shift = 128 if method.startswith("tflite") else 0  # TFLite has no u8 with i8 weights
+    precision, dtype = ("i8", np.int8) if shift else ("u8", np.uint8)
     expected = convolution(
-        (q - shift).astype(np.int8 if shift else np.uint8), Quantization(1 / 64, 32 - shift, precision), weights, Quantization(scales.ravel(), 0, "i8", 0),
-        np.rint(bias.ravel() * 64 / scales.ravel()).astype(int), Quantization(1 / 16, 128 - shift, precision),
-        pads_begin=[1, 1], method=method,
-    )  # fmt: skip
+        (q - shift).astype(dtype),
+        Quantization(1 / 64, 32 - shift, precision),
+        weights,
+        Quantization(scales.ravel(), 0, "i8", 0),
+        np.rint(bias.ravel() * 64 / scales.ravel()).astype(int),
+        Quantization(1 / 16, 128 - shift, precision),
+        pads_begin=[1, 1],
+        method=method,
+    )
     assert (levels - levels.min() == expected.astype(int) - expected.min()).all()
     assert len(np.unique(expected)) > 50
 
