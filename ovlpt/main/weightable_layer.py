@@ -93,10 +93,16 @@ class WeightableLayerTransformation(LayerTransformation):
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
+        spread = self._per_output(zero_point, weights)
+        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+
+    def _per_output(self, values: np.ndarray, weights: Weights) -> np.ndarray:
+        """One value for each output channel, in the layout of the weights."""
         axes = self.operation.weights_axes
         shape = [size if axis in axes else 1 for axis, size in enumerate(weights.shape)]
-        spread = np.full(shape, zero_point.flat[0]) if zero_point.size == 1 else zero_point.reshape(shape)
-        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+        if values.size == np.prod(shape):
+            return values.reshape(shape)
+        return np.broadcast_to(values.reshape(()) if values.size == 1 else values, shape)
 
     def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str) -> Output:
         deq = self.params.deq_precision
@@ -109,7 +115,8 @@ class WeightableLayerTransformation(LayerTransformation):
     def _output_scale(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray:
         """``sx * sw`` in the layout of the output: one value, or [1, C_out, 1, …]."""
         rank = len(shape_of(node.output(0)))
-        product = self._activation_scale(node, found) * weights.scale.reshape(-1)
+        scale = weights.scale.reshape(-1) if weights.scale.size == 1 else self._per_output(weights.scale, weights).reshape(-1)
+        product = self._activation_scale(node, found) * scale
         if is_scalar_like(product):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
