@@ -12,8 +12,8 @@ from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, cur
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
-from ovlpt.graph.relaxed import relaxed_like
-from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType
+from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
+from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, Operation, Shape, Site
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
@@ -187,6 +187,9 @@ class LayerTransformation(MatcherPass, _Configured):
         if keeps_precision or found.data_precision == found.precision:
             node.input(0).replace_source_output(found.data)
             node.validate_and_infer_types()
+            moved = node
+        elif not can_be_relaxed(node):
+            node.input(0).replace_source_output(opset1.convert(found.data, found.precision).output(0))
             moved = node
         else:
             inputs = [found.data, *node.input_values()[1:]]

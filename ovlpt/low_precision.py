@@ -14,6 +14,7 @@ from ovlpt.cleanup.fuse_elementwise_to_fake_quantize import (
     FuseMultiplyToFakeQuantizeTransformation,
     FuseSubtractToFakeQuantizeTransformation,
 )
+from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
 from ovlpt.config import (
     Params,
     PassConfig,
@@ -24,6 +25,7 @@ from ovlpt.config import (
 from ovlpt.graph.grafting import graft
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.main.add import AddTransformation
+from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
 from ovlpt.main.batch_to_space import BatchToSpaceTransformation
 from ovlpt.main.broadcast import BroadcastTransformation
@@ -188,8 +190,12 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         for step in self._markup(model, settings):
             step.run_on_model(model)
-        for step in (MAIN, CLEANUP, (FoldFakeQuantizeTransformation,)):
-            self._rewrite(model, [kind(**settings) for kind in step])
+        # The native order: Assign comes second.
+        first, *others = (kind(**settings) for kind in MAIN)
+        self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
+        to_group_convolution = MultiplyToGroupConvolutionTransformation(restrictions=self.precision_restrictions, **settings)
+        self._rewrite(model, [*(kind(**settings) for kind in CLEANUP), to_group_convolution])
+        self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
     def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:

@@ -91,20 +91,25 @@ def along_channels(site: Site) -> Reason | None:
             continue
         if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != site.channel_axis):
             return Reason(
-                "not_per_channel", f"the dequantization has the shape {list(values.shape)} and varies off the channel axis"
+                "not_per_channel",
+                f"the dequantization has the shape {list(values.shape)} and varies off the channel axis",
             )
     return None
 
 
 def no_zero_point(site: Site) -> Reason | None:
     if site.zero_point is not None:
-        return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
+        return Reason(
+            "zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero"
+        )
     return None
 
 
 def positive_scale(site: Site) -> Reason | None:
     if (site.scale < 0).any():
-        return Reason("negative_scale", f"a scale is negative ({site.scale.min():g}) and the order of values would turn")
+        return Reason(
+            "negative_scale", f"a scale is negative ({site.scale.min():g}) and the order of values would turn"
+        )
     return None
 
 
@@ -151,7 +156,10 @@ def _not_along(values: np.ndarray, axes: Iterable[int], site: Site) -> Reason | 
     aligned = _aligned(values, site.rank)
     for axis in axes:
         if aligned.shape[axis] > 1:
-            return Reason("reduced_scale", f"the scale has {aligned.shape[axis]} values along axis {axis}, and that axis is reduced")
+            return Reason(
+                "reduced_scale",
+                f"the scale has {aligned.shape[axis]} values along axis {axis}, and that axis is reduced",
+            )
     return None
 
 
@@ -162,11 +170,16 @@ def _normalized_axes(site: Site) -> Reason | None:
             return Reason("not_constant", "the list of axes is not a constant")
         axes = _axes(site)
     else:
-        axes = site.attributes.get("reduction_axes") or range(1 if site.attributes.get("across_channels") else 2, site.rank)
+        axes = site.attributes.get("reduction_axes") or range(
+            1 if site.attributes.get("across_channels") else 2, site.rank
+        )
     if 1 not in axes:
         return _not_along(site.scale, axes, site)
     if any(axis not in axes for axis in range(2, site.rank)):
-        return Reason("normalized_axes", f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows")
+        return Reason(
+            "normalized_axes",
+            f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows",
+        )
     return scalar_like(site)
 
 
@@ -180,7 +193,9 @@ def _unpadded_or_zero(begin: int, end: int) -> Check:
         if any(values is None for values in pads):
             return Reason("not_constant", "the padding is not a constant and the data has a zero point")
         if any(values.any() for values in pads):
-            return Reason("zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}")
+            return Reason(
+                "zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}"
+            )
         return None
 
     return check
@@ -204,10 +219,16 @@ def _broadcastable(site: Site) -> Reason | None:
         return None
     axes = _mapped_axes(site)
     if axes is None:
-        return Reason("not_constant", "the axes mapping or the target shape is not a constant and the scale differs between channels")
+        return Reason(
+            "not_constant",
+            "the axes mapping or the target shape is not a constant and the scale differs between channels",
+        )
     axis = site.channel_axis
     if axes[axis] != axis or site.shape[axis] is None or site.shape[axis] != site.output_shape[axis]:
-        return Reason("channel_moves", f"{_show(site.shape)} becomes {_show(site.output_shape)}: the channels do not stay where they are")
+        return Reason(
+            "channel_moves",
+            f"{_show(site.shape)} becomes {_show(site.output_shape)}: the channels do not stay where they are",
+        )
     return None
 
 
@@ -230,18 +251,26 @@ def _gatherable(site: Site) -> Reason | None:
         return None
     if indices is None or indices.ndim > 1:
         what = "not constant" if indices is None else f"of rank {indices.ndim}"
-        return Reason("gathered_scale", f"the indices are {what}, and the scale differs along the gathered axis {axis}")
+        return Reason(
+            "gathered_scale", f"the indices are {what}, and the scale differs along the gathered axis {axis}"
+        )
     return None
 
 
 def _nearest(site: Site) -> Reason | None:
     attributes = site.attributes
     if attributes["mode"] != "nearest":
-        return Reason("interpolation_mode", f"the mode is {attributes['mode']}, which computes between values; only nearest copies")
+        return Reason(
+            "interpolation_mode",
+            f"the mode is {attributes['mode']}, which computes between values; only nearest copies",
+        )
     pads = [*attributes.get("pads_begin", ()), *attributes.get("pads_end", ())]
     if "axes" in attributes:  # the first version of the operation
         if any(axis < 2 for axis in attributes["axes"]):
-            return Reason("interpolated_axes", f"it resizes the axes {sorted(attributes['axes'])}, batch or channels among them")
+            return Reason(
+                "interpolated_axes",
+                f"it resizes the axes {sorted(attributes['axes'])}, batch or channels among them",
+            )
         aligned = attributes.get("align_corners")
         pads = pads if not site.native_only else [*attributes["pads_begin"][:1], *attributes["pads_end"][:1]]
     else:
@@ -261,7 +290,9 @@ def _normalized_together(site: Site) -> Reason | None:
 def _known_count(site: Site) -> Reason | None:
     axes = _axes(site)
     if site.zero_point is not None and any(site.shape[axis] is None for axis in axes):
-        return Reason("dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known")
+        return Reason(
+            "dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known"
+        )
     return None
 
 
@@ -278,11 +309,18 @@ def _paddable(site: Site) -> Reason | None:
         if not values:
             return None
         if len(padded) > 1:
-            return Reason("padded_axes", f"it pads the axes {padded} with a value that is no raw zero; one axis is possible")
+            return Reason(
+                "padded_axes",
+                f"it pads the axes {padded} with a value that is no raw zero; one axis is possible",
+            )
         for axis in padded:
             if site.shape[axis] is None:
                 return Reason("dynamic_shape", f"the padded axis {axis} has no known size")
-            if any(size > 1 and other != axis for each in values for other, size in enumerate(_aligned(each, site.rank).shape)):
+            if any(
+                size > 1 and other != axis
+                for each in values
+                for other, size in enumerate(_aligned(each, site.rank).shape)
+            ):
                 return Reason("padded_axes", f"it pads axis {axis}, and the scale differs along another")
         if not padded and site.native_only and site.shape[-1] is None:
             return Reason("dynamic_shape", "the last axis has no known size")
@@ -290,7 +328,9 @@ def _paddable(site: Site) -> Reason | None:
         checked = (site.scale,) if site.native_only else site.values
         for each in checked:
             if each.size > 1 and any(_aligned(each, site.rank).shape[axis] > 1 for axis in padded):
-                return Reason("padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them")
+                return Reason(
+                    "padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them"
+                )
     return None
 
 
@@ -315,7 +355,9 @@ def _sliceable(site: Site) -> Reason | None:
 
 
 def _reduce(values: np.ndarray, site: Site) -> np.ndarray:
-    if values.size == 1 or site.attributes.get("keep_dims"):
+    if values.size == 1:
+        return values.reshape(())
+    if site.attributes.get("keep_dims"):
         return values
     return np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
 
@@ -325,13 +367,19 @@ def _sum_of_zero_points(values: np.ndarray, site: Site) -> np.ndarray:
 
 
 def _squeeze(values: np.ndarray, site: Site) -> np.ndarray:
-    return values if values.size == 1 else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
+    return (
+        values.reshape(())
+        if values.size == 1
+        else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
+    )
 
 
 def _unsqueeze(values: np.ndarray, site: Site) -> np.ndarray:
     if values.size == 1:
         return values
-    return np.expand_dims(_aligned(values, site.rank), tuple(int(axis) for axis in np.ravel(site.constants[1])))
+    return np.expand_dims(
+        _aligned(values, site.rank), tuple(int(axis) for axis in np.ravel(site.constants[1]))
+    )
 
 
 def _shuffle(values: np.ndarray, site: Site) -> np.ndarray:
@@ -369,7 +417,7 @@ def _as_scalar(values: np.ndarray) -> np.ndarray:
 def _strided_slice(values: np.ndarray, site: Site) -> np.ndarray:
     """Sliced like the data, but for axes along which the constant does not vary."""
     if values.size == 1:
-        return values
+        return values.reshape(())
     aligned, attributes = _aligned(values, site.rank), site.attributes
     begin, end = (np.ravel(site.constants[port]).tolist() for port in (1, 2))
     strides = np.ravel(site.constants[3]).tolist() if len(site.constants) > 3 else [1] * len(begin)
@@ -421,7 +469,9 @@ def _pad_with(fill: float) -> Move:
         ]
         if mode == "constant":
             return np.pad(aligned, widths, constant_values=fill)
-        return np.pad(aligned, widths, mode={"edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}[mode])
+        return np.pad(
+            aligned, widths, mode={"edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}[mode]
+        )
 
     return move
 
@@ -431,10 +481,14 @@ def _transposable(site: Site) -> Reason | None:
         return None
     order = site.constants[1]
     if list(order[:2]) != [0, 1]:
-        return Reason("channel_moves", f"the order {order.tolist()} moves the channel axis of a scale per channel")
+        return Reason(
+            "channel_moves", f"the order {order.tolist()} moves the channel axis of a scale per channel"
+        )
     for values in site.values:
         if values.ndim not in (0, 1, site.rank, site.rank - 1) and values.size > 1:
-            return Reason("constant_rank", f"a dequantization of rank {values.ndim} has no axis for each of {site.rank}")
+            return Reason(
+                "constant_rank", f"a dequantization of rank {values.ndim} has no axis for each of {site.rank}"
+            )
     return None
 
 
@@ -450,20 +504,33 @@ def _reshapable(site: Site) -> Reason | None:
         return None
     before, after = site.shape, site.output_shape
     if site.constants[1] is None:
-        return Reason("not_constant", "the target shape is not a constant and the scale differs between channels")
+        return Reason(
+            "not_constant", "the target shape is not a constant and the scale differs between channels"
+        )
     channels = max(values.size for values in site.values)
     if len(after) < 2 or len(before) < 2 or after[1] is None or before[0] != after[0]:
         return Reason("channels_merge", f"channels cannot be followed from {_show(before)} to {_show(after)}")
     if after[1] < channels or after[1] % channels:
         return Reason("channels_merge", f"{channels} channels become {after[1]}")
     last = max(
-        (axis for values in site.values for axis, size in enumerate(_aligned(values, len(before)).shape) if size != 1),
+        (
+            axis
+            for values in site.values
+            for axis, size in enumerate(_aligned(values, len(before)).shape)
+            if size != 1
+        ),
         default=1,
     )
-    first = next((axis for axis, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+    first = next(
+        (axis for axis, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
+        min(len(before), len(after)),
+    )
     if (last == 1 and first == 1) or last < first:
         return None
-    return Reason("channels_merge", f"the scale differs along axis {last}, which the reshape to {_show(after)} takes apart")
+    return Reason(
+        "channels_merge",
+        f"the scale differs along axis {last}, which the reshape to {_show(after)} takes apart",
+    )
 
 
 def _show(shape: Shape) -> str:
@@ -499,7 +566,9 @@ class Operation:
         return [f"{opset}.{self.name}" for opset in self.opsets]
 
 
-def _passes(name: str, *checks: Check, move: Move = keep, opsets: Sequence[str] = ("opset1",), **more) -> Operation:
+def _passes(
+    name: str, *checks: Check, move: Move = keep, opsets: Sequence[str] = ("opset1",), **more
+) -> Operation:
     check = all_of(*checks) if checks else along_channels
     return Operation(name, "passes", tuple(opsets), check, move, precision_preserved=True, **more)
 
@@ -529,16 +598,25 @@ _ROWS = (
     Operation("Clamp", "elementwise", check=all_of(along_channels, scalar_like)),
     Operation("FakeQuantize", "elementwise", check=static_rank),
     Operation(
-        "PRelu", "elementwise",
+        "PRelu",
+        "elementwise",
         check=all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale),
     ),
-    Operation("Relu", "elementwise", check=all_of(along_channels, no_zero_point, positive_scale), precision_preserved=True),
+    Operation(
+        "Relu",
+        "elementwise",
+        check=all_of(along_channels, no_zero_point, positive_scale),
+        precision_preserved=True,
+    ),
     # reduces
     Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged)),
     Operation("MaxPool", "reduces", check=all_of(along_channels, positive_scale), precision_preserved=True),
-    Operation("MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)),
     Operation(
-        "NormalizeL2", "reduces",
+        "MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)
+    ),
+    Operation(
+        "NormalizeL2",
+        "reduces",
         check=all_of(along_channels, constant_input(1, "list of axes"), no_zero_point, _normalized_together),
     ),
     _reduces("ReduceMax", positive_scale, precision_preserved=True),
@@ -552,11 +630,18 @@ _ROWS = (
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
     _passes("DepthToSpace", along_channels, scalar_like),
     _passes("Gather", along_channels, _gatherable, move=_gather, opsets=("opset1", "opset7", "opset8")),
-    _passes("Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")),
     _passes(
-        "Pad", static_rank,
-        constant_input(1, "padding before"), constant_input(2, "padding behind"), _paddable,
-        opsets=("opset1", "opset12"), move=_pad_with(1.0), move_zero_point=_pad_with(0.0),
+        "Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")
+    ),
+    _passes(
+        "Pad",
+        static_rank,
+        constant_input(1, "padding before"),
+        constant_input(2, "padding behind"),
+        _paddable,
+        opsets=("opset1", "opset12"),
+        move=_pad_with(1.0),
+        move_zero_point=_pad_with(0.0),
     ),
     _passes("Reshape", along_channels, _reshapable, move=_reshape),
     _passes("ShuffleChannels", static_rank, move=_shuffle),

@@ -31,6 +31,8 @@ def config(capabilities: Sequence[str] = (), signed_activations: bool = False) -
             PrecisionsRestriction.create("ConvolutionBackpropData", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("GroupConvolution", group_convolution),
             PrecisionsRestriction.create("MatMul", {0: U8_I8, 1: I8}),
+            PrecisionsRestriction.create("LSTMSequence", {(0, 1): U8}),
+            PrecisionsRestriction.create("GRUSequence", {(0, 1): U8}),
         ),
         quantization_restrictions=(
             QuantizationGranularityRestriction.create("Convolution", [0]),

@@ -1,11 +1,18 @@
+"""What tests of transformations say: this becomes that, or stays as it is for a reason."""
+
 from __future__ import annotations
+
+import textwrap
 
 import numpy as np
 import pytest
 
+from ovlpt import LowPrecision, Params, PassConfig, Trace
 from ovlpt.graph.text import diff, to_text
 from ovlpt.openvino_api import Core, Manager, Model
-from ovlpt.trace import Outcome, Trace
+from ovlpt.trace import Outcome
+from tests.graphs import run
+
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 
@@ -50,32 +57,84 @@ def run_pass(model: Model, *passes) -> Model:
     return model
 
 
+class Transformed:
+    """A model before and after `LowPrecision`, with the trace."""
+
+    def __init__(self, before: Model, params: Params | None = None, **settings):
+        self.before, self.trace = before, Trace()
+        settings = {"pass_config": PassConfig({"MultiplyToGroupConvolutionTransformation"})} | settings
+        self.after = before.clone()
+        manager = Manager()
+        manager.register_pass(LowPrecision(params=params, trace=self.trace, **settings))
+        manager.run_passes(self.after)
+
+    def reasons(self, transformation: str) -> list[str]:
+        """The codes with which a transformation refused."""
+        return [
+            event.reason.code
+            for event in self.trace
+            if event.transformation == f"{transformation}Transformation" and event.outcome == Outcome.REJECTED
+        ]
+
+    def transformed(self, transformation: str) -> bool:
+        name = f"{transformation}Transformation"
+        return any(
+            event.transformation == name and event.outcome == Outcome.TRANSFORMED for event in self.trace
+        )
+
+    def assert_numbers(self, tolerance: float = 1e-5, batch: int = 2) -> None:
+        """Equal results before and after on data that covers the intervals, to a part of the results' range."""
+        rng = np.random.default_rng(1)
+        shapes = [
+            [size.get_length() if size.is_static else batch for size in p.get_partial_shape()]
+            for p in self.before.get_parameters()
+        ]
+        inputs = [
+            rng.integers(0, 100, shape).astype(p.get_element_type().to_dtype())
+            if p.get_element_type().is_integral()
+            else rng.uniform(-1.5, 3, shape).astype(np.float32)
+            for p, shape in zip(self.before.get_parameters(), shapes, strict=True)
+        ]
+        for before, after in zip(run(self.before, inputs), run(self.after, inputs), strict=True):
+            assert before.shape == after.shape
+            spread = max(float(np.ptp(before)), 1e-6)
+            assert np.abs(before - after).max() <= tolerance * spread
+
+
 @pytest.fixture
 def assert_transformed():
-    """The pass turns the model into this text and records it."""
+    """Call with the model and the expected text of the result without its Results; checks text, numbers and the names of outputs."""
 
-    def check(model: Model, transformation: type, expected: str, **settings) -> Model:
-        trace = Trace()
-        names = [sorted(port.get_names()) for port in model.outputs]
-        run_pass(model, transformation(trace=trace, **settings))
-        difference = diff("\n".join(line.strip() for line in expected.strip().splitlines()), to_text(model))
-        assert not difference, difference
-        assert any(event.outcome is Outcome.TRANSFORMED for event in trace)
-        assert [sorted(port.get_names()) for port in model.outputs] == names
-        return model
+    def check(
+        model: Model, expected: str, params: Params | None = None, numbers: bool = True, **settings
+    ) -> Transformed:
+        result = Transformed(model, params, **settings)
+        lines = to_text(result.after).splitlines()
+        text = "\n".join(line for line in lines if " = Result(" not in line)
+        wanted = textwrap.dedent(expected).strip()
+        assert text == wanted, "\n" + diff(wanted, text)
+        names = [
+            [node.input_value(0).get_node().get_friendly_name() for node in m.get_results()]
+            for m in (model, result.after)
+        ]
+        assert names[0] == names[1]
+        if numbers:
+            result.assert_numbers()
+        return result
 
     return check
 
 
 @pytest.fixture
 def assert_rejected():
-    """The pass leaves the model alone and says why."""
+    """Call with the model, a transformation's name and the expected code; checks that nothing was transformed."""
 
-    def check(model: Model, transformation: type, code: str, **settings) -> None:
-        trace, before = Trace(), to_text(model)
-        run_pass(model, transformation(trace=trace, **settings))
-        assert not diff(before, to_text(model))
-        codes = [event.reason.code for event in trace if event.outcome is Outcome.REJECTED]
-        assert code in codes, codes
+    def check(
+        model: Model, transformation: str, code: str, params: Params | None = None, **settings
+    ) -> Transformed:
+        result = Transformed(model, params, **settings)
+        assert code in result.reasons(transformation), result.reasons(transformation)
+        assert not result.transformed(transformation)
+        return result
 
     return check

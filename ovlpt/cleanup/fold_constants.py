@@ -7,6 +7,11 @@ from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Tensor
 from ovlpt.precisions import NUMPY
 
+# With constant inputs these are no constants: they hold state, draw random numbers, or end the model.
+_NOT_FOLDED = frozenset(
+    ("Assign", "If", "Loop", "Multinomial", "RandomUniform", "ReadValue", "Result", "TensorIterator")
+)
+
 
 class FoldConstants(ModelTransformation):
     """An operation on constants becomes a constant, but for the dequantization of weights that a plugin recognizes."""
@@ -15,6 +20,8 @@ class FoldConstants(ModelTransformation):
         if self.pass_config.is_disabled(type(self)):
             return False
         for node in model.get_ordered_ops():
+            if node.get_type_name() in _NOT_FOLDED:
+                continue
             inputs = [value.get_node() for value in node.input_values()]
             if inputs and all(isinstance(source, Constant) for source in inputs) and not self._is_kept(node):
                 self._fold(node, inputs)

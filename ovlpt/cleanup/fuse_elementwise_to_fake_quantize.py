@@ -47,7 +47,8 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
         details = QuantizationDetails.of(quantize)
         values = values_of(node.input_value(1).get_node()).astype(np.float32, copy=False)
         low, high = self.moved(details.output_low, values), self.moved(details.output_high, values)
-        ends = [quantize.input_value(1), quantize.input_value(2), constant(low).output(0), constant(high).output(0)]
+        deq = self.params.deq_precision
+        ends = [constant(end, deq).output(0) for end in (details.input_low, details.input_high, low, high)]
         fused = fake_quantize_node(quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0)))
         name = node.get_friendly_name()  # a dequantization that comes back leaves no trace in the name
         fused.set_friendly_name(quantize.get_friendly_name() if "/Dequantization" in name else name)

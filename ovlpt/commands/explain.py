@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import argparse
 
-from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.inspect.explain import explain
 
 
@@ -22,6 +22,7 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
+    check_writable(options.json)
     out, found = console(), explain(options.model, options.device)
     answers = [answer for answer in found if options.layer in (None, answer.name)]
     rows = table("*name", "operation", "*why", "*what would help")

@@ -36,6 +36,12 @@ def table(*columns: str):
     return made
 
 
+def check_writable(path: str | None) -> None:
+    """Raise `InputError` for a file in a folder that is not there: before the work, not after it."""
+    if path is not None and not Path(path).absolute().parent.is_dir():
+        raise InputError(f'cannot write "{path}": there is no such folder')
+
+
 def write_json(path: str | None, content: object) -> None:
     """Write ``content`` to a file, where one is named. Raises `InputError` when it cannot be written."""
     if path is None:

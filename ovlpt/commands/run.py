@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import argparse
 
-from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.device import ExecutionTypes
 from ovlpt.inspect.run import run
 
@@ -24,6 +24,7 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
+    check_writable(options.json)
     out = console()
     result = run(options.model, options.device, options.input, options.float_model)
     out.print(_counters_table(result.layers) if options.pc else _layers_table(result.layers))

@@ -9,7 +9,8 @@ from pathlib import Path
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.lowering import PluginLowering, has_quantized_recurrence
+from ovlpt.device.release import check_release
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
@@ -18,6 +19,17 @@ from ovlpt.precisions import INT4, INT8
 from ovlpt.trace import InputError, Trace
 
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
+
+
+def lpt_properties(model: Model, device: str) -> dict[str, object]:
+    """The compile property for a transformed model: the plugin's own LPT is off.
+
+    The one exception are quantized recurrent layers on CPU: the plugin forms them only while its LPT is on, which finds
+    little else to do in a model that has been transformed.
+    """
+    if device.split(".")[0] == "CPU" and has_quantized_recurrence(model):
+        return {"LP_TRANSFORMS_MODE": "YES"}
+    return LPT_OFF[device.split(".")[0]]
 
 
 def read_model(model: Model | str | Path, core: Core) -> Model:
@@ -48,11 +60,26 @@ def transform(
     let a plugin take it. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
     unusable model or device, and for a model without quantization.
     """
-    core = core or Core()
+    return _transform(model, device, config, False if lowered else None, native_only, core or Core(), trace)
+
+
+def _transform(
+    model: Model | str | Path,
+    device: str,
+    config: PluginConfig | None,
+    lpt_on: bool | None,
+    native_only: bool,
+    core: Core,
+    trace: Trace | None,
+) -> Model:
+    """`transform` with the lowering's ``lpt_on``; None: not lowered."""
+    check_release()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
     work = source.clone()
     if work.has_rt_info([MARKER, "transformed"]):
+        if lpt_on is not None:
+            PluginLowering(device, lpt_on).run_on_model(work)
         return work
     label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
     quantization = _quantization(source)
@@ -61,14 +88,14 @@ def transform(
     if quantization == "weights":
         warnings.warn(
             f"{label} has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
-            stacklevel=2,
+            stacklevel=3,
         )
         return work
     manager = Manager()
     manager.register_pass(CommonOptimizations())
     manager.register_pass(LowPrecision.from_config(config, native_only, trace))
-    if lowered:
-        manager.register_pass(PluginLowering(device))
+    if lpt_on is not None:
+        manager.register_pass(PluginLowering(device, lpt_on))
     manager.run_passes(work)
     return work
 
@@ -94,10 +121,12 @@ def compile_model(
     core: Core | None = None,
     trace: Trace | None = None,
 ) -> CompiledModel:
-    """Transform ``model`` and compile it with the plugin's own LPT off. The caller's model is not changed.
+    """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
 
+    The caller's model is not changed.
     ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
     """
     core = core or Core()
-    transformed = transform(model, device, config, native_only=native_only, core=core, trace=trace)
-    return core.compile_model(transformed, device, {**(properties or {}), **LPT_OFF[device.split(".")[0]]})
+    lpt_on = True  # where the model needs it: the property below follows the model
+    transformed = _transform(model, device, config, lpt_on, native_only, core, trace)
+    return core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})

@@ -31,18 +31,22 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt.device.release import check_release
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
+from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
 _WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
+RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -50,18 +54,27 @@ class PluginLowering(ModelPass):
     """Prepares the result of `LowPrecision` for ``core.compile_model`` on ``device``.
 
     The numbers stay the same. Raises `InputError` for a device without lowering rules.
+
+    ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
+    recurrent layers; without it their weights are folded, and they run in float.
     """
 
-    def __init__(self, device: str = "CPU"):
+    def __init__(self, device: str = "CPU", lpt_on: bool = False):
         super().__init__()
         if device.split(".")[0] not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
-        self.device = device
+        self.device, self.lpt_on = device, lpt_on
 
     def run_on_model(self, model: Model) -> bool:
+        if model.has_rt_info([MARKER, "lowered"]):
+            return False
+        check_release()
         nodes = model.get_ordered_ops()
         kinds = _WEIGHTED | {"FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
+        if not self.lpt_on:
+            for node in nodes:
+                _fold_recurrent_weights(node)
         subtracts = []
         for node in relaxed_nodes:
             kind = node.get_type_name()
@@ -86,7 +99,25 @@ class PluginLowering(ModelPass):
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
         model.validate_nodes_and_infer_types()
+        model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _fold_recurrent_weights(node: Node) -> None:
+    for port in RECURRENT_WEIGHTS.get(node.get_type_name(), ()):
+        value = node.input_value(port)
+        folded = None if isinstance(value.get_node(), Constant) else folded_constant(value)
+        if folded is not None:
+            node.input(port).replace_source_output(constant(folded, precision_of(value)).output(0))
+
+
+def has_quantized_recurrence(model: Model) -> bool:
+    """Whether a recurrent layer reads dequantized integer weights."""
+    return any(
+        not isinstance(node.input_value(port).get_node(), Constant)
+        for node in model.get_ops()
+        for port in RECURRENT_WEIGHTS.get(node.get_type_name(), ())
+    )
 
 
 def _absorb_transposes(node: Node) -> Node:

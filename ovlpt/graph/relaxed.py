@@ -119,3 +119,8 @@ def relaxed_like(node: Node, inputs: Sequence[Output], output_precision: str, or
 
 def is_relaxed(node: Node) -> bool:
     return "type_relax" in node.get_attributes()
+
+
+def can_be_relaxed(node: Node) -> bool:
+    """Whether the installed OpenVINO can make the type-relaxed form: 2024.6 can only of the first opset's operations."""
+    return RELEASE >= (2025, 0) or node.get_type_info().version_id == "opset1"

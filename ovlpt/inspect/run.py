@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from ovlpt import data
-from ovlpt.device import ExecutionTypes, execution_types, transform
+from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
@@ -70,13 +70,12 @@ def run(
     source = read_model(model, core)
     if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
         raise InputError(f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}')
-    transformed = transform(model if not isinstance(model, Model) else source, device, core=core)
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
-    layers = execution_types(core.compile_model(transformed, device, {**off, "PERF_COUNT": True}), arrays)
+    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, core=core), arrays)
     compiled = {
-        OVLPT: core.compile_model(transformed, device, off),
+        OVLPT: compile_model(model, device, HINTS, core=core),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
         SIMULATION: core.compile_model(source, device, off),

@@ -32,7 +32,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         low, high, data = details.input_low, details.input_high, node.input_value(0)
         while (fused := self._fused(data.get_node(), details, low, high)) is not None:
             data, low, high = fused
-        ends = [constant(low).output(0), constant(high).output(0), node.input_value(3), node.input_value(4)]
+        ends = [constant(end).output(0) for end in (low, high, details.output_low, details.output_high)]
         quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
         quantize.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, quantize)

@@ -32,8 +32,12 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
-        reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
-        reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
+        reject_unless(
+            details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256"
+        )
+        reject_unless(
+            not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it"
+        )
         allowed = self.attributes.get(node.output(0), Precisions)
         reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
         reject_unless(allowed.value, "consumer_forbids", "a consumer must not be quantized")
@@ -42,8 +46,14 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             below = dequantization_below(node)
             reject_unless(not below.empty, "decomposed", "it is in low precision already")
             expected = _expected(details, allowed.value)
-            reject_unless(expected != stored, "decomposed", f"it is in {stored} already, as its consumers take it")
-            reject_unless(below.multiply is not None, "no_scale", f"it gives {stored} and has no scale behind it to compose")
+            reject_unless(
+                expected != stored, "decomposed", f"it is in {stored} already, as its consumers take it"
+            )
+            reject_unless(
+                below.multiply is not None,
+                "no_scale",
+                f"it gives {stored} and has no scale behind it to compose",
+            )
             return
         reject_unless(
             self._fitting(details, allowed.value),
@@ -70,31 +80,59 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed.value = (precision.precision,)  # everything that shares the tensor now takes this type
         if alignment is None:
             parts = decompose(details, precision, self.params.update_precisions)
-            levels, low, high, scale, zero_point = details.levels, parts.low, parts.high, parts.scale, parts.zero_point
-            is_identity = (scale == 1).all() and zero_point is None
-            reject_unless(self.params.update_precisions or not is_identity, "decomposed", "its output is on the grid already")
+            levels, low, high, scale, zero_point = (
+                details.levels,
+                parts.low,
+                parts.high,
+                parts.scale,
+                parts.zero_point,
+            )
         else:
             combined = alignment.value
             part = aligned_levels(
                 precision.min, precision.max, combined.combined_low, combined.combined_high,
                 float(details.output_low.flat[0]), float(details.output_high.flat[0]),
             )  # fmt: skip
-            reject_unless(part.levels > 2, "alignment", f"aligned with its neighbours it would keep {part.levels} levels")
-            levels, low, high = part.levels, np.float32(np.rint(part.output_low)), np.float32(np.rint(part.output_high))
+            reject_unless(
+                part.levels > 2,
+                "alignment",
+                f"aligned with its neighbours it would keep {part.levels} levels",
+            )
+            levels, low, high = (
+                part.levels,
+                np.float32(np.rint(part.output_low)),
+                np.float32(np.rint(part.output_high)),
+            )
             scale = np.full(details.output_low.shape, part.scale, np.float32)
-            zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
-        self._write(node, precision.precision, levels, low, high, scale, zero_point)
+            zero_point = (
+                np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
+            )
+        reject_unless(
+            self.params.update_precisions or (scale != 1).any() or zero_point is not None,
+            "decomposed",
+            "its output interval is that of the precision already, and precisions are not updated",
+        )
+        deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
+        self._write(node, precision.precision, levels, low, high, scale, zero_point, deq_precision)
 
     def _fuse_convert(self, node: Node, convert: Node) -> None:
         """``Convert(FQ(x))`` is a FakeQuantize that gives the low precision."""
         quantize = fake_quantize_node(
-            node.input_value(0), list(node.input_values())[1:], node.get_attributes()["levels"], precision_of(convert.output(0))
+            node.input_value(0),
+            list(node.input_values())[1:],
+            node.get_attributes()["levels"],
+            precision_of(convert.output(0)),
         )
         quantize.set_friendly_name(convert.get_friendly_name())
         self.attributes.move(node, quantize)
         replace_output(convert.output(0), quantize.output(0))
         allowed = self.attributes.get(quantize.output(0), Precisions)
-        if allowed is not None and allowed.value and not dequantization_below(quantize).empty and not is_constant_path(quantize):
+        if (
+            allowed is not None
+            and allowed.value
+            and not dequantization_below(quantize).empty
+            and not is_constant_path(quantize)
+        ):
             allowed.value = (_expected(QuantizationDetails.of(quantize), allowed.value),)
         self.register_new_node(quantize)
 
@@ -112,17 +150,23 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         replace_output(below.output, quantize.output(0))
         self.register_new_node(quantize)
 
-    def _write(self, node, precision, levels, low, high, scale, zero_point) -> None:
+    def _write(self, node, precision, levels, low, high, scale, zero_point, deq_precision) -> None:
         output, targets = node.output(0), consumers_of(node.output(0))
         original = precision_of(output)
-        ends = [node.input_value(1), node.input_value(2), constant(low).output(0), constant(high).output(0)]
+        stored = precision_of(node.input_value(3))
+        ends = [
+            node.input_value(1),
+            node.input_value(2),
+            constant(low, stored).output(0),
+            constant(high, stored).output(0),
+        ]
         precision = precision if self.params.update_precisions else original
         quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
         quantize.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, quantize)
         replace_output(output, quantize.output(0))
         dequantized, nodes = write_dequantization(
-            quantize.output(0), node.get_friendly_name(), scale, zero_point, self.params.deq_precision, original
+            quantize.output(0), node.get_friendly_name(), scale, zero_point, deq_precision, original
         )
         insert_after(quantize.output(0), dequantized, targets, nodes)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
@@ -157,7 +201,11 @@ def _low_convert(quantize: Node) -> Node | None:
     """The only consumer, where it is a Convert to a low precision."""
     targets = list(quantize.output(0).get_target_inputs())
     convert = targets[0].get_node() if len(targets) == 1 else None
-    is_low_convert = convert is not None and convert.get_type_name() == "Convert" and precision_of(convert.output(0)) in INT8
+    is_low_convert = (
+        convert is not None
+        and convert.get_type_name() == "Convert"
+        and precision_of(convert.output(0)) in INT8
+    )
     return convert if is_low_convert and not is_low(precision_of(quantize.output(0))) else None
 
 

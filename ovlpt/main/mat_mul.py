@@ -3,13 +3,26 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Precisions
-from ovlpt.graph.constants import constant, is_constant_path, is_scalar_like, precision_of, to_scalar_if_possible, values_of
+from ovlpt.graph.constants import (
+    constant,
+    is_constant_path,
+    is_scalar_like,
+    precision_of,
+    to_scalar_if_possible,
+    values_of,
+)
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import Dequantization, read_dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.graph.weights import folded_constant, rounded_zero_point
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output, shape_of
+from ovlpt.layer_transformation import (
+    LayerTransformation,
+    consumers_of,
+    insert_after,
+    replace_output,
+    shape_of,
+)
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import DataPrecision, fits

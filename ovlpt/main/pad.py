@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant
 from ovlpt.layer_transformation import MoveDequantizationAfter
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -15,7 +15,11 @@ class PadTransformation(MoveDequantizationAfter):
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        if self.params.native_only or node.get_input_size() < 4 or node.get_attributes()["pad_mode"] != "constant":
+        if (
+            self.params.native_only
+            or node.get_input_size() < 4
+            or node.get_attributes()["pad_mode"] != "constant"
+        ):
             return
         value, precision = node.input_value(3).get_node().data, self.dequantization(node).data_precision
         reject_unless(

@@ -35,7 +35,9 @@ class RecurrentCellTransformation(LayerTransformation):
                 )
         for port in self._quantized_weights(node):
             details = QuantizationDetails.of(node.input_value(port).get_node())
-            reject_unless(details is not None, "dynamic_intervals", f"an interval end of input {port} is not a constant")
+            reject_unless(
+                details is not None, "dynamic_intervals", f"an interval end of input {port} is not a constant"
+            )
             precision = self._precision(node.input_value(port).get_node(), details)
             reject_unless(
                 not precision.has_zero_point,
@@ -44,7 +46,9 @@ class RecurrentCellTransformation(LayerTransformation):
             )
         protected = [port for port in range(node.get_input_size()) if self._chain(node, port)]
         reject_unless(
-            protected or list(self._quantized_weights(node)), "not_quantized", "no input has a dequantization or quantized weights"
+            protected or list(self._quantized_weights(node)),
+            "not_quantized",
+            "no input has a dequantization or quantized weights",
         )
 
     def transform(self, node: Node) -> None:
@@ -59,7 +63,9 @@ class RecurrentCellTransformation(LayerTransformation):
         """The inputs with a FakeQuantize over a constant."""
 
         def is_quantized(source: Node) -> bool:
-            return source.get_type_name() == "FakeQuantize" and isinstance(source.input_value(0).get_node(), Constant)
+            return source.get_type_name() == "FakeQuantize" and isinstance(
+                source.input_value(0).get_node(), Constant
+            )
 
         return [port for port, value in enumerate(node.input_values()) if is_quantized(value.get_node())]
 
@@ -73,7 +79,9 @@ class RecurrentCellTransformation(LayerTransformation):
             "weights_levels",
             f"{details.levels} levels of the weights do not fit {precision or 'any type'}",
         )
-        return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
+        return DataPrecision.of(
+            precision, details.levels, asked.precision != precision or asked.has_zero_point
+        )
 
     def _decompose(self, node: Node, port: int) -> None:
         quantize = node.input_value(port).get_node()
@@ -82,7 +90,9 @@ class RecurrentCellTransformation(LayerTransformation):
         parts = decompose(details, precision, self.params.update_precisions)
         original = precision_of(quantize.output(0))
         stored = precision.precision if self.params.update_precisions else original
-        integers = quantized_values(values_of(quantize.input_value(0).get_node()), details, parts, precision.precision)
+        integers = quantized_values(
+            values_of(quantize.input_value(0).get_node()), details, parts, precision.precision
+        )
         output, _ = write_dequantization(
             constant(integers, stored).output(0),
             quantize.get_friendly_name(),

@@ -10,8 +10,21 @@ from ovlpt.attributes import DisableCleanup, Precisions
 from ovlpt.graph.constants import constant, is_scalar_like, precision_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed, relaxed_like
-from ovlpt.graph.weights import Weights, extreme, folded_constant, read_weights, rounded_zero_point, zero_point_fits
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output, shape_of
+from ovlpt.graph.weights import (
+    Weights,
+    extreme,
+    folded_constant,
+    read_weights,
+    rounded_zero_point,
+    zero_point_fits,
+)
+from ovlpt.layer_transformation import (
+    LayerTransformation,
+    consumers_of,
+    insert_after,
+    replace_output,
+    shape_of,
+)
 from ovlpt.openvino_api import Node, Output
 from ovlpt.trace import reject_unless
 
@@ -75,18 +88,23 @@ class WeightableLayerTransformation(LayerTransformation):
 
     def _activations(self, node: Node, found: Dequantization) -> Output:
         """The raw data, minus its zero point as an array of one value per input channel."""
+        name = f"{node.get_friendly_name()}/ZeroPoint"
         if found.zero_point is None:
             return found.data
-        if found.convert is None:
-            return found.subtract.output(0)
+        if found.convert is None:  # the data is real
+            return self._minus(found.data, self._per_channel(found.zero_point, found), found.precision, name)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
+        return self._minus(found.data, self._per_channel(zero_point, found), found.data_precision, name)
+
+    @staticmethod
+    def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
         shape = shape_of(found.data)
-        if shape[1] is not None:
-            spatial = (1,) * (len(shape) - 2)
-            zero_point = np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
-        return self._minus(found.data, zero_point, found.data_precision, f"{node.get_friendly_name()}/ZeroPoint")
+        if shape[1] is None:
+            return zero_point
+        spatial = (1,) * (len(shape) - 2)
+        return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
         integers = weights.integers()

@@ -28,8 +28,14 @@ class _SequenceFusion(LayerTransformation):
         reject_unless(port is not None, "not_constant", "no input is a constant")
         inner = node.input_value(1 - port).get_node()
         reject_unless(inner.get_type_name() == self.inner, "no_sequence", f"no {self.inner} before it")
-        reject_unless(_constant_port(inner) is not None, "not_constant", f"the {self.inner} before it has no constant")
-        reject_unless(len(inner.output(0).get_target_inputs()) == 1, "several_consumers", f"the {self.inner} has other consumers")
+        reject_unless(
+            _constant_port(inner) is not None, "not_constant", f"the {self.inner} before it has no constant"
+        )
+        reject_unless(
+            len(inner.output(0).get_target_inputs()) == 1,
+            "several_consumers",
+            f"the {self.inner} has other consumers",
+        )
         types = {precision_of(value) for value in (*node.input_values(), *inner.input_values())}
         reject_unless(len(types) == 1, "mixed_precisions", f"the types are {' and '.join(sorted(types))}")
 
@@ -37,7 +43,11 @@ class _SequenceFusion(LayerTransformation):
         port = _constant_port(node)
         inner = node.input_value(1 - port).get_node()
         inner_port = _constant_port(inner)
-        data, first, second = inner.input_value(1 - inner_port), inner.input_value(inner_port), node.input_value(port)
+        data, first, second = (
+            inner.input_value(1 - inner_port),
+            inner.input_value(inner_port),
+            node.input_value(port),
+        )
         joined = self.join(data, first, second)
         joined.set_friendly_name(node.get_friendly_name())
         replace_output(node.output(0), joined.output(0))

@@ -25,7 +25,10 @@ class _Parts:
 
     @property
     def axis(self) -> int:
-        return int(self.concat.get_attributes()["axis"]) % self.concat.get_output_partial_shape(0).rank.get_length()
+        return (
+            int(self.concat.get_attributes()["axis"])
+            % self.concat.get_output_partial_shape(0).rank.get_length()
+        )
 
 
 class MoveFakeQuantize(LayerTransformation):
@@ -36,8 +39,14 @@ class MoveFakeQuantize(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         parts = self._parts(node)
-        reject_unless(QuantizationDetails.of(node) is not None, "dynamic_intervals", "an end of its intervals is not a constant")
-        reject_unless(parts.concat.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known")
+        reject_unless(
+            QuantizationDetails.of(node) is not None,
+            "dynamic_intervals",
+            "an end of its intervals is not a constant",
+        )
+        reject_unless(
+            parts.concat.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known"
+        )
         reject_unless(node.output(0).get_target_inputs(), "unused", "nothing reads it")
         sources = [value.get_node() for value in parts.concat.input_values()]
         one_split = all(
@@ -55,7 +64,11 @@ class MoveFakeQuantize(LayerTransformation):
     def transform(self, node: Node) -> None:
         parts, details = self._parts(node), QuantizationDetails.of(node)
         ends = [_split(end, parts) for end in details.intervals]
-        chain = [] if parts.below is None else [_split(values, parts) for values in (parts.below.scale, parts.below.zero_point)]
+        chain = (
+            []
+            if parts.below is None
+            else [_split(values, parts) for values in (parts.below.scale, parts.below.zero_point)]
+        )
         branches, name = [], node.get_friendly_name()
         for index, value in enumerate(parts.concat.input_values()):
             if parts.relu is not None:
@@ -63,7 +76,8 @@ class MoveFakeQuantize(LayerTransformation):
                 relu.set_friendly_name(f"{parts.relu.get_friendly_name()}_{index + 1}")
                 value = relu.output(0)
             constants = [
-                constant(end[index], precision_of(node.input_value(port))).output(0) for port, end in enumerate(ends, start=1)
+                constant(end[index], precision_of(node.input_value(port))).output(0)
+                for port, end in enumerate(ends, start=1)
             ]
             quantize = fake_quantize_node(value, constants, details.levels, precision_of(node.output(0)))
             quantize.set_friendly_name(f"{name}_{index + 1}")
@@ -72,7 +86,9 @@ class MoveFakeQuantize(LayerTransformation):
                 branch = self._dequantized(branch, parts, [values[index] for values in chain], index)
             branches.append(branch)
         last = node.output(0) if parts.below is None else parts.below.output
-        reaches_result = any(target.get_node().get_type_name() == "Result" for target in last.get_target_inputs())
+        reaches_result = any(
+            target.get_node().get_type_name() == "Result" for target in last.get_target_inputs()
+        )
         concat = opset1.concat(branches, parts.axis)
         concat.set_friendly_name((last.get_node() if reaches_result else parts.concat).get_friendly_name())
         replace_output(last, concat.output(0))
@@ -96,7 +112,11 @@ class MoveFakeQuantize(LayerTransformation):
         relu = source if source.get_type_name() == "Relu" else None
         concat = source.input_value(0).get_node() if relu else source
         reject_unless(concat.get_type_name() == "Concat", "no_concat", "no Concat before it")
-        reject_unless(len(concat.output(0).get_target_inputs()) == 1, "several_consumers", "the Concat has other consumers")
+        reject_unless(
+            len(concat.output(0).get_target_inputs()) == 1,
+            "several_consumers",
+            "the Concat has other consumers",
+        )
         targets = list(node.output(0).get_target_inputs())
         convert = targets[0].get_node() if targets else None
         if convert is None or convert.get_type_name() != "Convert":

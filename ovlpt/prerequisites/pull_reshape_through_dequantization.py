@@ -15,7 +15,11 @@ class PullReshapeThroughDequantization(PullThroughDequantization):
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         consumer = next(iter(node.output(0).get_target_inputs())).get_node().get_type_name()
-        reject_unless(consumer != "GroupConvolution", "grouped_weights", "the Reshape makes the groups of a GroupConvolution")
+        reject_unless(
+            consumer != "GroupConvolution",
+            "grouped_weights",
+            "the Reshape makes the groups of a GroupConvolution",
+        )
 
     def moved_data(self, values: np.ndarray, node: Node) -> np.ndarray:
         return values.reshape(node.get_output_shape(0))

@@ -26,10 +26,22 @@ class PullThroughDequantization(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         found = read_dequantization(node.input_value(0), INT8)
-        reject_unless(found.multiply is not None and found.convert is not None, "not_quantized", "no dequantization before it")
+        reject_unless(
+            found.multiply is not None and found.convert is not None,
+            "not_quantized",
+            "no dequantization before it",
+        )
         weights = found.data.get_node()
-        reject_unless(isinstance(weights, Constant) and found.data_precision in INT8, "activations", "the data is not constant")
-        reject_unless(isinstance(node.input_value(1).get_node(), Constant), "not_constant", "where to move to is not constant")
+        reject_unless(
+            isinstance(weights, Constant) and found.data_precision in INT8,
+            "activations",
+            "the data is not constant",
+        )
+        reject_unless(
+            isinstance(node.input_value(1).get_node(), Constant),
+            "not_constant",
+            "where to move to is not constant",
+        )
         reject_unless(node.output(0).get_target_inputs(), "unused", "nothing reads it")
         for values in (found.scale, found.zero_point):
             if values is not None:

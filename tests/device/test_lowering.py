@@ -7,6 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import PluginLowering
+from ovlpt.fake_quantize import fake_quantize
 from ovlpt.openvino_api import Manager, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, assert_close, inputs_of
@@ -161,3 +162,55 @@ def test_integers_that_only_a_dequantization_reads(core, infer, low):
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match='no lowering for device "TPU"'):
         PluginLowering("TPU")
+
+
+def recurrent():
+    """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand."""
+    from ovlpt.openvino_api import NodeFactory
+
+    generator = np.random.default_rng(0)
+    x, h = parameter([1, 6, 16], name="x"), parameter([1, 1, 32], name="h")
+    w, r = (generator.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((1, 128, 16), (1, 128, 32)))
+    b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
+    intervals = {"x": (-2.0, 1.984375), "h": (-1.0, 0.9921875)}
+    data, state = quantized(x, *intervals["x"]), quantized(h, *intervals["h"])
+    weights, recurrence = (quantized(const(values), -0.3, 0.3, 255) for values in (w, r))
+    inputs = [data, state, const(np.zeros((1, 1, 32))), const([6], "i64"), weights, recurrence, const(b)]
+    attributes = {"hidden_size": 32, "direction": "forward", "activations": ["sigmoid", "tanh", "tanh"]}
+    node = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
+
+    def by_hand(x, h):
+        def fq(values, low, high, levels=256):
+            return fake_quantize(values, low, high, low, high, levels)
+
+        def sigmoid(values):
+            return 1 / (1 + np.exp(-values))
+
+        steps, hidden, cell, outputs = fq(x, *intervals["x"])[0], fq(h, *intervals["h"])[0, 0], np.zeros(32), []
+        for step in steps:
+            gates = fq(w, -0.3, 0.3, 255)[0] @ step + fq(r, -0.3, 0.3, 255)[0] @ hidden + b[0]
+            forget, keep, candidate, output = gates.reshape(4, 32)
+            cell = sigmoid(forget) * cell + sigmoid(keep) * np.tanh(candidate)
+            hidden = sigmoid(output) * np.tanh(cell)
+            outputs.append(hidden)
+        return np.array(outputs)[None]
+
+    return model(opset1.squeeze(node.output(0), const([1], "i64")), [x, h]), by_hand
+
+
+def test_a_recurrent_layer_runs_in_int8(core):
+    """The plugin forms quantized recurrent layers only while its own LPT is on."""
+    net, _ = recurrent()
+    inputs = inputs_of(net)
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    mine, theirs = (ovlpt.execution_types(each).summary()["RNNSeq"] for each in (compiled, stock))
+    assert mine == theirs
+    assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer, lpt):
+    net, by_hand = recurrent()
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), [by_hand(*inputs)], level=1e-4, share=1)

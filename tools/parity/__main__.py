@@ -23,7 +23,9 @@ from tools.parity.stock import before_and_after
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.parity", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", type=Path, metavar="DIR|MODEL")
-    parser.add_argument("--differences", type=int, default=20, help="how many to print for each network (default 20)")
+    parser.add_argument(
+        "--differences", type=int, default=20, help="how many to print for each network (default 20)"
+    )
     options = parser.parse_args(arguments)
     unequal = 0
     for path in networks(options.models):
@@ -35,7 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         seconds, result = _compared(before, after)
         unequal += not result.equal
-        print(f"{path.stem:24} {result.matched} / {result.total} nodes  {result.matched / result.total:.2%}  {seconds * 1e3:.0f} ms")
+        print(
+            f"{path.stem:24} {result.matched} / {result.total} nodes  {result.matched / result.total:.2%}  {seconds * 1e3:.0f} ms"
+        )
         for line in result.differences[: options.differences]:
             print(f"    {line}")
     return 1 if unequal else 0

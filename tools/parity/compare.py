@@ -12,7 +12,15 @@ from ovlpt.openvino_api import Constant, Model, Node, Output
 
 _SYMMETRIC = frozenset(("Add", "Multiply", "Maximum", "Minimum"))
 _NOT_COMPARED = frozenset(
-    ("type_relax", "input_data_types", "output_data_types", "auto_broadcast", "element_type", "shape", "variable_id")
+    (
+        "type_relax",
+        "input_data_types",
+        "output_data_types",
+        "auto_broadcast",
+        "element_type",
+        "shape",
+        "variable_id",
+    )
 )
 _RELATIVE = 1e-4  # of real constants
 
@@ -49,7 +57,9 @@ def compare(reference: Model, candidate: Model) -> Comparison:
         reasons = list(_differences(one, other))
         partners[key] = None if reasons else other.get_instance_id()
         result.matched += not reasons
-        result.differences += [f"{one.get_type_name()} {one.get_friendly_name()}: {reason}" for reason in reasons]
+        result.differences += [
+            f"{one.get_type_name()} {one.get_friendly_name()}: {reason}" for reason in reasons
+        ]
         if one.get_type_name() != other.get_type_name() or one.get_input_size() != other.get_input_size():
             continue
         for mine, its in _paired_inputs(one, other):
@@ -104,7 +114,11 @@ def _other_values(one: np.ndarray, other: np.ndarray) -> str | None:
     if np.issubdtype(one.dtype, np.integer):
         # a value that lies between two integers may be rounded either way
         wrong = np.abs(a - b)
-        return None if wrong.max() <= 1 and (wrong > 0).mean() <= 0.01 else f"{(wrong > 0).mean():.1%} of its integers differ"
+        return (
+            None
+            if wrong.max() <= 1 and (wrong > 0).mean() <= 0.01
+            else f"{(wrong > 0).mean():.1%} of its integers differ"
+        )
     if np.allclose(a, b, rtol=_RELATIVE, atol=1e-6 * np.abs(a).max(), equal_nan=True):
         return None
     return f"its values differ by up to {np.nanmax(np.abs(a - b)):g}"
@@ -112,7 +126,11 @@ def _other_values(one: np.ndarray, other: np.ndarray) -> str | None:
 
 def _paired_inputs(one: Node, other: Node) -> Iterator[tuple[Output, Output]]:
     mine, its = list(one.input_values()), list(other.input_values())
-    if one.get_type_name() in _SYMMETRIC and _kinds(mine) != _kinds(its) and _kinds(mine) == _kinds(its[::-1]):
+    if (
+        one.get_type_name() in _SYMMETRIC
+        and _kinds(mine) != _kinds(its)
+        and _kinds(mine) == _kinds(its[::-1])
+    ):
         its.reverse()
     return zip(mine, its, strict=True)
 

@@ -40,7 +40,9 @@ def program() -> Path:
     """
     compiler = shutil.which("g++")
     if compiler is None:
-        raise NoCompiler("the native pass is driven by a C++ program and there is no g++; install one, or trace a stock compile")
+        raise NoCompiler(
+            "the native pass is driven by a C++ program and there is no g++; install one, or trace a stock compile"
+        )
     root = Path(openvino.__file__).parent
     library = next((root / "libs").glob("libopenvino.so.*"))
     key = hashlib.sha256(_SOURCE.read_bytes() + openvino.__version__.encode()).hexdigest()[:16]
@@ -50,7 +52,9 @@ def program() -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             built = Path(folder) / "driver"
-            new_strings = b"__cxx11" in library.read_bytes()  # which of the two string layouts the wheel was built with
+            new_strings = (
+                b"__cxx11" in library.read_bytes()
+            )  # which of the two string layouts the wheel was built with
             command = [
                 compiler, "-std=c++17", "-O1", f"-D_GLIBCXX_USE_CXX11_ABI={int(new_strings)}", "-I", str(root / "include"),
                 str(_SOURCE), "-o", str(built), str(library),
@@ -58,7 +62,9 @@ def program() -> Path:
             ]  # fmt: skip
             result = subprocess.run(command, capture_output=True, text=True)
             if result.returncode:
-                raise InputError(f"g++ cannot build the driver of the native pass: {result.stderr.strip()[-400:]}")
+                raise InputError(
+                    f"g++ cannot build the driver of the native pass: {result.stderr.strip()[-400:]}"
+                )
             built.replace(target)
     return target
 
@@ -98,7 +104,9 @@ def _loaded(path: Path) -> Model:
 
 def _precision(restriction: PrecisionsRestriction) -> str:
     if callable(restriction.by_ports):
-        raise InputError(f"the restriction of {restriction.operation} is a function; the native pass takes plain lists here")
+        raise InputError(
+            f"the restriction of {restriction.operation} is a function; the native pass takes plain lists here"
+        )
     groups = (f"{','.join(map(str, ports))}:{','.join(types)}" for ports, types in restriction.by_ports)
     return " ".join(["precision", restriction.operation, *groups])
 

@@ -41,5 +41,6 @@ def before_and_after(path: Path) -> tuple[Model, Model]:
     """As `trace`, with the models read."""
     with tempfile.TemporaryDirectory() as folder:
         return tuple(
-            core().read_model(file.read_bytes(), file.with_suffix(".bin").read_bytes()) for file in trace(path, Path(folder))
+            core().read_model(file.read_bytes(), file.with_suffix(".bin").read_bytes())
+            for file in trace(path, Path(folder))
         )

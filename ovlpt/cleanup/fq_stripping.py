@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import ModelTransformation, replace_output
+from ovlpt.openvino_api import Model
+from ovlpt.trace import Outcome, Reason
+
+_TOLERANCE = 1e-6
+
+
+class FQStrippingTransformation(ModelTransformation):
+    """Takes out each FakeQuantize with one of the given ``levels`` that maps its interval onto itself.
+
+    For devices without arithmetic of so many levels (65536: 16 bits), where it would only round. Not in `LowPrecision`.
+    The native class can also rescale weights so that f16 does not overflow; this one does not.
+    """
+
+    def __init__(self, levels: Iterable[int], **settings):
+        super().__init__(**settings)
+        self.levels = frozenset(levels)
+
+    def run_on_model(self, model: Model) -> bool:
+        changed = False
+        for node in model.get_ordered_ops():
+            if node.get_type_name() != "FakeQuantize" or node.get_attributes()["levels"] not in self.levels:
+                continue
+            if self._leave_alone(node):
+                continue
+            details = QuantizationDetails.of(node)
+            if details is None:
+                self._record(
+                    Outcome.REJECTED,
+                    node,
+                    Reason("dynamic_intervals", "an end of its intervals is not a constant"),
+                )
+                continue
+            moved = max(
+                _distance(details.input_low, details.output_low),
+                _distance(details.input_high, details.output_high),
+            )
+            if moved > _TOLERANCE:
+                text = f"its output interval lies {moved:g} off its input interval"
+                self._record(Outcome.REJECTED, node, Reason("maps_range", text))
+                continue
+            replace_output(node.output(0), node.input_value(0))
+            self._record(Outcome.TRANSFORMED, node)
+            changed = True
+        return changed
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.abs(one - other).max())

@@ -1,0 +1,32 @@
+from tests.graphs import quantized
+
+
+def test_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("AvgPool", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: f32[2,4,3,3] = AvgPool(x) {exclude-pad=True, kernel=[2, 2]}
+        y/DequantizationSubtract: f32[2,4,3,3] = Subtract(y_original, 3)
+        y: f32[2,4,3,3] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+def test_along_space_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("AvgPool", "space", 3), "AvgPool", "not_per_channel")
+
+
+def test_padded_per_channel_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("AvgPool padded", "channel", 3), "AvgPool", "zero_point")
+
+
+def test_padded_per_channel(assert_transformed):
+    assert_transformed(
+        quantized("AvgPool padded", "channel", None),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: f32[2,4,5,5] = AvgPool(x) {exclude-pad=False, kernel=[2, 2], pads_begin=[1, 1], pads_end=[1, 1]}
+        y: f32[2,4,5,5] = Multiply(y_original, [0.5,1,1.5,2])
+        """,
+    )

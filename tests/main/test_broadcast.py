@@ -1,0 +1,65 @@
+from tests.graphs import quantized
+
+
+def test_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Broadcast", "channel", 3),
+        """
+        x: u8[2,4,1,1] = Parameter
+        y_original: u8[2,4,3,3] = Broadcast(x, [2,4,3,3]:i64, [0,1,2,3]:i64) {mode=none}
+        y/DequantizationSubtract: f32[2,4,3,3] = Subtract(y_original, 3)
+        y: f32[2,4,3,3] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+def test_3_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Broadcast 3", "channel", 3),
+        """
+        x: u8[2,4,1,1] = Parameter
+        y_original: u8[2,4,3,3] = Broadcast(x, [2,4,3,3]:i64, [0,1,2,3]:i64) {mode=explicit}
+        y/DequantizationSubtract: f32[2,4,3,3] = Subtract(y_original, 3)
+        y: f32[2,4,3,3] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+def test_rank_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Broadcast rank", "channel", 3),
+        """
+        x: u8[2,4] = Parameter
+        y_original: u8[2,4,3,3] = Broadcast(x, [2,4,3,3]:i64, [0,1]:i64) {mode=explicit}
+        y/DequantizationSubtract: f32[2,4,3,3] = Subtract(y_original, 3)
+        y: f32[2,4,3,3] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+def test_behind_per_channel_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Broadcast behind", "channel", 3), "Broadcast", "channel_moves")
+
+
+def test_behind_per_tensor_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Broadcast behind", "tensor", 3),
+        """
+        x: u8[2,4] = Parameter
+        y_original: u8[3,2,4] = Broadcast(x, [3,2,4]:i64, [1,2]:i64) {mode=explicit}
+        y/DequantizationSubtract: f32[3,2,4] = Subtract(y_original, 3)
+        y: f32[3,2,4] = Multiply(y/DequantizationSubtract, 0.5)
+        """,
+    )
+
+
+def test_numpy_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Broadcast numpy", "channel", 3),
+        """
+        x: u8[2,4,1,1] = Parameter
+        y_original: u8[2,4,3,3] = Broadcast(x, [2,4,3,3]:i64) {mode=numpy}
+        y/DequantizationSubtract: f32[2,4,3,3] = Subtract(y_original, 3)
+        y: f32[2,4,3,3] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )

@@ -1,0 +1,13 @@
+from tests.graphs import quantized
+
+
+def test_space_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("ReduceMin space", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,4,4] = ReduceMin(x, -1:i64) {keep_dims=False}
+        y/DequantizationSubtract: f32[2,4,4] = Subtract(y_original, 3)
+        y: f32[2,4,4] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )

@@ -1,0 +1,45 @@
+from tests.graphs import quantized
+
+
+def test_flat_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Reshape flat", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,64] = Reshape(x, [0,-1]:i64) {special_zero=True}
+        y/DequantizationSubtract: f32[2,64] = Subtract(y_original, 3)
+        y: f32[2,64] = Multiply(y/DequantizationSubtract, f32[1,64])
+        """,
+    )
+
+
+def test_flat_along_space_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Reshape flat", "space", 3), "Reshape", "not_per_channel")
+
+
+def test_space_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Reshape space", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,4,16] = Reshape(x, [0,0,16]:i64) {special_zero=True}
+        y/DequantizationSubtract: f32[2,4,16] = Subtract(y_original, 3)
+        y: f32[2,4,16] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+def test_groups_per_channel_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Reshape groups", "channel", 3), "Reshape", "channels_merge")
+
+
+def test_groups_per_tensor_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Reshape groups", "tensor", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,2,2,4,4] = Reshape(x, i64[5]) {special_zero=True}
+        y/DequantizationSubtract: f32[2,2,2,4,4] = Subtract(y_original, 3)
+        y: f32[2,2,2,4,4] = Multiply(y/DequantizationSubtract, 0.5)
+        """,
+    )

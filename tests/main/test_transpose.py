@@ -1,0 +1,33 @@
+from tests.graphs import quantized
+
+
+def test_space_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Transpose space", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,4,4,4] = Transpose(x, [0,1,3,2]:i64)
+        y/DequantizationSubtract: f32[2,4,4,4] = Subtract(y_original, 3)
+        y: f32[2,4,4,4] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+def test_space_along_space_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Transpose space", "space", 3), "Transpose", "not_per_channel")
+
+
+def test_channels_per_channel_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Transpose channels", "channel", 3), "Transpose", "channel_moves")
+
+
+def test_channels_per_tensor_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Transpose channels", "tensor", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,4,4,4] = Transpose(x, [0,2,3,1]:i64)
+        y/DequantizationSubtract: f32[2,4,4,4] = Subtract(y_original, 3)
+        y: f32[2,4,4,4] = Multiply(y/DequantizationSubtract, 0.5)
+        """,
+    )

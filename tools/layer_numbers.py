@@ -1,0 +1,154 @@
+"""Each int8 layer alone against stock: ``python -m tools.layer_numbers MODEL.xml …``.
+
+A weighted operation is cut out of the network with the FakeQuantize operations on its inputs and what follows it up to
+the next FakeQuantize, fed a random input over the quantized range, and run by the stock plugin and by ovlpt. Outputs may
+differ by 1e-5 of the largest value, except where a rounding tie moves one level: at most in 0.01 % of the elements.
+Exit status 1 when a layer differs more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import openvino
+from rich.console import Console
+from rich.table import Table
+
+import ovlpt
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.openvino_api import Constant, Model, Node, opset1
+from ovlpt.operations import OPERATIONS
+from ovlpt.prerequisites.common_optimizations import CommonOptimizations
+
+HINTS = {"INFERENCE_PRECISION_HINT": "f32"}
+FOLLOWS = frozenset(("Add", "Subtract", "Multiply", "Relu", "PRelu", "Clamp", "Gelu", "Swish", "Sigmoid", "FakeQuantize"))
+
+
+def layers(model: Model) -> Iterator[str]:
+    """Names of the weighted operations."""
+    for node in model.get_ordered_ops():
+        row = OPERATIONS.get(node.get_type_name())
+        if row is not None and row.kind == "weighted":
+            yield node.get_friendly_name()
+
+
+def cut_out(model: Model, name: str, generator: np.random.Generator) -> tuple[Model, list[np.ndarray], bool] | None:
+    """The layer as a model of its own, an input for it, and whether it ends in a FakeQuantize; None: it is not quantized."""
+    clone = model.clone()
+    node = next(each for each in clone.get_ops() if each.get_friendly_name() == name)
+    parameters, arrays = [], []
+    end = _end(node)
+    seen: set[int] = set()
+    pending = [end]
+    while pending:
+        current = pending.pop()
+        if current.get_instance_id() in seen:
+            continue
+        seen.add(current.get_instance_id())
+        for port in current.inputs():
+            source = port.get_source_output().get_node()
+            on_the_way = source.get_instance_id() in seen or _leads_from(source, node)
+            if isinstance(source, Constant) or on_the_way or _is_constant(source):
+                pending.append(source)
+            elif source.get_type_name() == "FakeQuantize" or _moves_data(source):
+                pending.append(source)
+            else:
+                if port.get_partial_shape().is_dynamic:
+                    return None
+                parameter = opset1.parameter(list(port.get_shape()), port.get_element_type())
+                arrays.append(_values(current, list(port.get_shape()), generator))
+                port.replace_source_output(parameter.output(0))
+                parameters.append(parameter)
+    if not any(p.output(0).get_target_inputs() for p in parameters):
+        return None
+    quantized = any(
+        next(iter(p.output(0).get_target_inputs())).get_node().get_type_name() == "FakeQuantize" for p in parameters
+    )
+    if not quantized:
+        return None
+    return Model([opset1.result(end)], parameters, name), arrays, end.get_type_name() == "FakeQuantize"
+
+
+def _values(reader: Node, shape: list[int], generator: np.random.Generator) -> np.ndarray:
+    """Uniform over the interval of a FakeQuantize and a little more, else standard normal."""
+    details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
+    if details is None:
+        return generator.standard_normal(shape).astype(np.float32)
+    low, high = float(details.input_low.min()), float(details.input_high.max())
+    return generator.uniform(1.05 * low, 1.05 * high, shape).astype(np.float32)
+
+
+def _end(node: Node) -> Node:
+    while node.get_type_name() != "FakeQuantize":
+        targets = list(node.output(0).get_target_inputs())
+        follower = targets[0].get_node() if len(targets) == 1 else None
+        if follower is None or follower.get_type_name() not in FOLLOWS:
+            return node
+        others = [value.get_node() for value in follower.input_values()]
+        if sum(not _is_constant(other) for other in others) != 1:
+            return node
+        node = follower
+    return node
+
+
+def _is_constant(node: Node) -> bool:
+    if isinstance(node, Constant):
+        return True
+    return bool(node.input_values()) and all(_is_constant(value.get_node()) for value in node.input_values())
+
+
+def _moves_data(node: Node) -> bool:
+    row = OPERATIONS.get(node.get_type_name())
+    return row is not None and row.precision_preserved and row.data_inputs is not None
+
+
+def _leads_from(node: Node, layer: Node) -> bool:
+    """Whether ``node`` is the layer or lies between it and its end."""
+    while node.get_instance_id() != layer.get_instance_id():
+        data = [value.get_node() for value in node.input_values() if not _is_constant(value.get_node())]
+        if node.get_type_name() not in FOLLOWS or node.get_type_name() == "FakeQuantize" or len(data) != 1:
+            return False
+        node = data[0]
+    return True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.layer_numbers", description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", metavar="MODEL.xml")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    table = Table("network", "layers", "exact to 1e-5", "a tie moved", "largest share of ties", "wrong")
+    failed = False
+    for path in options.models:
+        core, generator = openvino.Core(), np.random.default_rng(0)
+        model = core.read_model(path)
+        CommonOptimizations().run_on_model(model)
+        exact, tied, wrong, largest = 0, 0, [], 0.0
+        for name in layers(model):
+            found = cut_out(model, name, generator)
+            if found is None:
+                continue
+            layer, arrays, ends_quantized = found
+            stock = core.compile_model(layer, "CPU", HINTS)(arrays)[0]
+            mine = ovlpt.compile_model(layer, "CPU", HINTS, core=core)(arrays)[0]
+            share = float((np.abs(mine - stock) > 1e-5 * np.abs(stock).max()).mean())
+            largest = max(largest, share)
+            if share == 0:
+                exact += 1
+            elif ends_quantized and share <= 1e-4:
+                tied += 1
+            else:
+                wrong.append(f"{name} ({share:.2%})")
+        failed |= bool(wrong)
+        row = [exact + tied + len(wrong), exact, tied, f"{largest:.4%}", ", ".join(wrong[:4])]
+        table.add_row(path.rsplit("/", 1)[-1].removesuffix(".xml"), *map(str, row))
+    Console(width=140).print(table)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
