@@ -13,8 +13,9 @@ from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
+from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
-from ovlpt.operations import Move, Operation, Shape, Site
+from ovlpt.operations import Move, Operation, Site
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
@@ -265,15 +266,6 @@ def site_of(node: Node, found: Dequantization, strict: bool = False, native_only
         strict=strict,
         native_only=native_only,
     )
-
-
-def shape_of(output: Output) -> Shape | None:
-    shape = output.get_partial_shape()
-    if shape.is_static:
-        return tuple(shape.to_shape())
-    if shape.rank.is_dynamic:
-        return None
-    return tuple(size.get_length() if size.is_static else None for size in shape)
 
 
 def constant_input(output: Output) -> np.ndarray | None:

@@ -193,8 +193,12 @@ class LowPrecision(ModelPass):
         # The native order: Assign comes second.
         first, *others = (kind(**settings) for kind in MAIN)
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
-        to_group_convolution = MultiplyToGroupConvolutionTransformation(restrictions=self.precision_restrictions, **settings)
-        self._rewrite(model, [*(kind(**settings) for kind in CLEANUP), to_group_convolution])
+        cleanup = [kind(**settings) for kind in CLEANUP]
+        asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
+        if asked_for or self.params.native_only:  # without word from a plugin, a depthwise convolution gains nothing
+            restrictions = self.precision_restrictions
+            cleanup.append(MultiplyToGroupConvolutionTransformation(restrictions=restrictions, **settings))
+        self._rewrite(model, cleanup)
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 

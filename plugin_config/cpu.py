@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from ovlpt.config import PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.openvino_api import Node
-from ovlpt.predicates import is_asymmetric_on_weights, is_asymmetric_quantization, marked_as_bias
+from ovlpt.predicates import (
+    is_asymmetric_on_weights,
+    is_asymmetric_quantization,
+    is_decompression_multiply,
+    marked_as_bias,
+)
 
 U8, I8, U8_I8 = ("u8",), ("i8",), ("u8", "i8")
 
@@ -44,5 +49,7 @@ def config(capabilities: Sequence[str] = (), signed_activations: bool = False) -
             "ConvolutionBackpropDataTransformation": lambda node: (
                 is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
             ),
+            "FuseConvertTransformation": is_decompression_multiply,
+            "FoldConvertTransformation": is_decompression_multiply,
         },
     )

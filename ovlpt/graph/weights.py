@@ -12,6 +12,7 @@ from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import INT8, NUMPY, DataPrecision, fits, is_low, round_half_away
 from ovlpt.trace import reject_unless
@@ -30,7 +31,7 @@ class Weights:
 
     def integers(self) -> Output:
         """A Constant of ``precision`` and ``shape``."""
-        if self.fake_quantize is None and tuple(self.source.get_shape()) == self.shape:
+        if self.fake_quantize is None and shape_of(self.source) == self.shape:
             return self.source
         values = values_of(self.source.get_node())
         if self.fake_quantize is not None:
@@ -50,7 +51,7 @@ def read_weights(
     """
     value = node.input_value(1)
     reject_unless(value.get_partial_shape().is_static, "dynamic_weights", "the shape of the weights is not known")
-    shape = tuple(value.get_shape())
+    shape = shape_of(value)
     if value.get_node().get_type_name() == "Reshape":
         value = value.get_node().input_value(0)
         axes = axes[:1]
@@ -69,7 +70,7 @@ def _fake_quantized(quantize: Node, shape: tuple[int, ...], axes: Sequence[int],
         reject_unless(folded is not None, "dynamic_weights", "the weights are not constant")
         source = constant(folded).output(0)
     for end in details.intervals[2:]:
-        _check_axes(end, len(source.get_shape()), axes)
+        _check_axes(end, len(shape_of(source)), axes)
     asked = details.precision
     precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
     reject_unless(
@@ -98,7 +99,7 @@ def _dequantized(value: Output, shape: tuple[int, ...], axes: Sequence[int], def
     _check_zero_point(found.zero_point, found.data_precision)
     for values in (found.scale, found.zero_point):
         if values is not None:
-            _check_axes(values, len(found.data.get_shape()), axes)
+            _check_axes(values, len(shape_of(found.data)), axes)
     return Weights(source, None, found.scale, found.zero_point, found.data_precision, shape)
 
 
@@ -183,7 +184,7 @@ def folded_constant(value: Output) -> np.ndarray | None:
         return folded_constant(node.input_value(0)) if precision_of(value) in ("f32", "f16", "bf16") else None
     if kind == "Reshape":
         source = folded_constant(node.input_value(0))
-        return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(value.get_shape())
+        return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(shape_of(value))
     if kind in ("Multiply", "Subtract"):
         left, right = (folded_constant(node.input_value(port)) for port in (1, 0))
         if left is None or right is None:

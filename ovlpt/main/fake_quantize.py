@@ -12,6 +12,8 @@ from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
+_FUSIBLE = frozenset(("Add", "Convert", "Multiply", "Subtract"))
+
 
 class FakeQuantizeTransformation(LayerTransformation):
     """``FQ(x * a; il, ih) == FQ(x; il / a, ih / a)``: elementwise operations before it move into its input interval.
@@ -22,10 +24,13 @@ class FakeQuantizeTransformation(LayerTransformation):
     operation = OPERATIONS["FakeQuantize"]
 
     def can_be_transformed(self, node: Node) -> None:
+        parent = node.input_value(0).get_node()
+        is_elementwise = parent.get_type_name() in _FUSIBLE
+        reject_unless(is_elementwise, "no_elementwise", "no elementwise operation to fuse above it")
         details = QuantizationDetails.of(node)
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
-        parent = node.input_value(0).get_node()
-        reject_unless(self._fused(parent, details) is not None, "no_elementwise", "no elementwise operation to fuse above it")
+        fused = self._fused(parent, details)
+        reject_unless(fused is not None, "no_elementwise", f"the {parent.get_type_name()} above cannot be fused into it")
 
     def transform(self, node: Node) -> None:
         details = QuantizationDetails.of(node)
@@ -43,7 +48,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         low = details.input_low if low is None else low
         high = details.input_high if high is None else high
         kind = parent.get_type_name()
-        if kind not in ("Multiply", "Subtract", "Add", "Convert") or self.attributes.get(parent, DisableCleanup):
+        if kind not in _FUSIBLE or self.attributes.get(parent, DisableCleanup):
             return None
         types = {precision_of(value) for value in (*parent.input_values(), *parent.outputs())}
         if not self.params.update_precisions and len(types) > 1:
@@ -79,11 +84,11 @@ class FakeQuantizeTransformation(LayerTransformation):
             source = parent.input_value(port).get_node()
             if not isinstance(source, Constant):
                 continue
-            values = source.get_output_shape(0)
-            if np.prod(values, dtype=np.int64) == 1:
+            sizes = shape_of(source.output(0))
+            if all(size == 1 for size in sizes):
                 return port
             data, output = shape_of(parent.input_value(1 - port)), shape_of(parent.output(0))
-            if data is None or data != output or any(size != 1 for size in list(values)[2:]):
+            if data is None or data != output or any(size != 1 for size in sizes[2:]):
                 return None
             return port
         return None

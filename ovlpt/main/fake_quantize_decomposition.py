@@ -28,6 +28,9 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     operation = OPERATIONS["FakeQuantize"]
 
     def can_be_transformed(self, node: Node) -> None:
+        allowed, stored = self.attributes.get(node.output(0), Precisions), precision_of(node.output(0))
+        is_settled = is_low(stored) and allowed is not None and allowed.value == (stored,)
+        reject_unless(not is_settled, "decomposed", "it is in low precision already")
         details = QuantizationDetails.of(node)
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
@@ -38,10 +41,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         reject_unless(
             not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it"
         )
-        allowed = self.attributes.get(node.output(0), Precisions)
         reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
         reject_unless(allowed.value, "consumer_forbids", "a consumer must not be quantized")
-        stored = precision_of(node.output(0))
         if is_low(stored):
             below = dequantization_below(node)
             reject_unless(not below.empty, "decomposed", "it is in low precision already")
