@@ -1,3 +1,6 @@
+import numpy as np
+
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main.weightable_layer import WeightableLayerTransformation
 from ovlpt.operations import OPERATIONS
 
@@ -6,3 +9,7 @@ class ConvolutionBackpropDataTransformation(WeightableLayerTransformation):
     """Weights [I, O, …]: the output channels are the second axis."""
 
     operation = OPERATIONS["ConvolutionBackpropData"]
+
+    @staticmethod
+    def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
+        return zero_point  # as the native library: one value stays one

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovlpt.attributes import DisableCleanup, Precisions
-from ovlpt.graph.constants import constant, is_scalar_like, precision_of
+from ovlpt.graph.constants import constant, is_scalar_like, precision_of, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import (
@@ -108,13 +108,23 @@ class WeightableLayerTransformation(LayerTransformation):
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
         integers = weights.integers()
+        if weights.fake_quantize is not None and not self.params.update_precisions:
+            integers = constant(values_of(integers.get_node()), self.params.deq_precision).output(0)
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
+        axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
+        if self.params.native_only and len(weights.shape) == 5 and axes[0] == 0:  # the native library takes rank 5 for groups
+            spread = np.broadcast_to(spread, (*weights.shape[:2], 1, 1, 1))
+        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+
+    def _per_output(self, values: np.ndarray, weights: Weights) -> np.ndarray:
+        """One value for each output channel, in the layout of the weights."""
         axes = self.operation.weights_axes
         shape = [size if axis in axes else 1 for axis, size in enumerate(weights.shape)]
-        spread = np.full(shape, zero_point.flat[0]) if zero_point.size == 1 else zero_point.reshape(shape)
-        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+        if values.size == np.prod(shape):
+            return values.reshape(shape)
+        return np.broadcast_to(values.reshape(()) if values.size == 1 else values, shape)
 
     def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str) -> Output:
         deq = self.params.deq_precision
@@ -127,7 +137,8 @@ class WeightableLayerTransformation(LayerTransformation):
     def _output_scale(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray:
         """``sx * sw`` in the layout of the output: one value, or [1, C_out, 1, …]."""
         rank = len(shape_of(node.output(0)))
-        product = self._activation_scale(node, found) * weights.scale.reshape(-1)
+        scale = weights.scale.reshape(-1) if weights.scale.size == 1 else self._per_output(weights.scale, weights).reshape(-1)
+        product = self._activation_scale(node, found) * scale
         if is_scalar_like(product):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
@@ -139,7 +150,9 @@ class WeightableLayerTransformation(LayerTransformation):
     def rejected(self, node: Node) -> bool:
         """A convolution that stays in float behind a dequantization reads plain weights."""
         value = node.input_value(1)
-        if self.reads_multiply and node.input_value(0).get_node().get_type_name() != "Multiply":
+        if node.input_value(0).get_node().get_type_name() != "Multiply" and (
+            self.reads_multiply or value.get_node().get_type_name() == "FakeQuantize"
+        ):
             return False
         if value.get_node().get_type_name() not in ("Multiply", "FakeQuantize", "Reshape"):
             return False
