@@ -16,7 +16,7 @@ from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, Operation, Site
-from ovlpt.precisions import NUMPY
+from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
 ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization behind it, as the native library calls it
@@ -158,6 +158,8 @@ class LayerTransformation(MatcherPass, _Configured):
     def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
         found = self.dequantization(node, port)
         reject_unless(not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization")
+        quantized = found.multiply is not None or found.convert is not None or found.data_precision not in REAL
+        reject_unless(quantized, "not_quantized", f"input {port} is a difference of real numbers, no dequantization")
         return found
 
     def is_precision_preserved(self, node: Node) -> bool:

@@ -39,6 +39,7 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
     path = Path(model)
     if not path.exists():
         raise InputError(f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads')
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
         return core.read_model(str(path))
     except RuntimeError as error:

@@ -16,8 +16,9 @@ are the rules, all found by running:
    numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
-8. A relaxed Multiply before a layer that stays in float would be fused into the layer's weights, and the layer read
-   integers: MultiplyConvolutionFusion throws. The Multiply gets a Convert.
+8. A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
+   layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
+   subtract in the integer type: wrong numbers, no error. The Multiply gets a Convert.
 9. A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
    stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
    both are one FakeQuantize of floats.
@@ -90,7 +91,7 @@ class PluginLowering(ModelPass):
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                if precision_of(node.input_value(0)) not in REAL and _feeds_float_layer(node):
+                if precision_of(node.input_value(0)) not in REAL:
                     _convert_input(node, opset1.multiply)
             elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
                 _convert_input(node, opset1.subtract)
@@ -158,11 +159,6 @@ def _guard_output(node: Node) -> None:
     for target in targets:
         target.replace_source_output(clamp.output(0))
     move_tensor_names(node.output(0), clamp.output(0))
-
-
-def _feeds_float_layer(node: Node) -> bool:
-    consumers = (target.get_node() for target in node.output(0).get_target_inputs())
-    return any(consumer.get_type_name() in _WEIGHTED and not is_relaxed(consumer) for consumer in consumers)
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

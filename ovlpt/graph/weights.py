@@ -29,8 +29,8 @@ class Weights:
     precision: str
     shape: tuple[int, ...]  # as the operation reads them, behind a Reshape
 
-    def integers(self, stored: str | None = None) -> Output:
-        """A Constant of ``shape``; what a FakeQuantize quantizes comes in type ``stored`` (default: ``precision``)."""
+    def integers(self) -> Output:
+        """A Constant of ``precision`` and ``shape``."""
         if self.fake_quantize is None and shape_of(self.source) == self.shape:
             return self.source
         values = values_of(self.source.get_node())
@@ -38,7 +38,6 @@ class Weights:
             details = QuantizationDetails.of(self.fake_quantize)
             data_precision = DataPrecision.of(self.precision, details.levels, self.zero_point is not None)
             values = quantized_values(values, details, decompose(details, data_precision), self.precision)
-            return constant(values.reshape(self.shape), stored or self.precision).output(0)
         return constant(values.reshape(self.shape), self.precision).output(0)
 
 

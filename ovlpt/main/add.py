@@ -100,9 +100,8 @@ class AddTransformation(ElementwiseTransformation):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
         deq, name = self.params.deq_precision, node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
-        if self.attributes.get(node, Bias):
-            before, _ = write_dequantization(found.data, f"{name}/Shifted", None, found.zero_point, deq)
-            add = relaxed("Add", [before, constant(moved, deq).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq)
+        if self.attributes.get(node, Bias) and found.zero_point is None:
+            add = relaxed("Add", [found.data, constant(moved, deq).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq)
             add.set_friendly_name(name)
             self.attributes.move(node, add)
             data, shift = add.output(0), None

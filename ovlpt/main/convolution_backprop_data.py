@@ -12,4 +12,4 @@ class ConvolutionBackpropDataTransformation(WeightableLayerTransformation):
 
     @staticmethod
     def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
-        return zero_point  # no plugin asks for another shape
+        return zero_point  # as the native library: one value stays one

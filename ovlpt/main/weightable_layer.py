@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovlpt.attributes import DisableCleanup, Precisions
-from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to
+from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import (
@@ -108,17 +108,26 @@ class WeightableLayerTransformation(LayerTransformation):
         return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
-        value = node.input_value(1)
-        integers = weights.integers(None if self.params.update_precisions else precision_of(value))
+        integers = weights.integers()
+        if weights.fake_quantize is not None and not self.params.update_precisions:
+            integers = constant(values_of(integers.get_node()), self.params.deq_precision).output(0)
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
+        axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
+        if self.params.native_only and len(weights.shape) == 5 and axes[0] == 0:  # the native library takes rank 5 for groups
+            spread = np.broadcast_to(spread, (*weights.shape[:2], 1, 1, 1))
+        name = f"{node.get_friendly_name()}/WeightsZeroPoint"
+        output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))
+        return self._minus(integers, spread, weights.precision, name, output_precision)
+
+    def _per_output(self, values: np.ndarray, weights: Weights) -> np.ndarray:
+        """One value for each output channel, in the layout of the weights."""
         axes = self.operation.weights_axes
         shape = [size if axis in axes else 1 for axis, size in enumerate(weights.shape)]
-        spread = np.full(shape, zero_point.flat[0]) if zero_point.size == 1 else zero_point.reshape(shape)
-        output_precision = "f32" if weights.fake_quantize else precision_of(value)
-        name = f"{node.get_friendly_name()}/WeightsZeroPoint"
-        return self._minus(integers, spread, weights.precision, name, output_precision)
+        if values.size == np.prod(shape):
+            return values.reshape(shape)
+        return np.broadcast_to(values.reshape(()) if values.size == 1 else values, shape)
 
     def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str, output_precision: str) -> Output:
         stored = constant(zero_point, precision).output(0)
@@ -131,8 +140,9 @@ class WeightableLayerTransformation(LayerTransformation):
     def _output_scale(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray:
         """``sx * sw`` in the layout of the output: one value, or [1, C_out, 1, …]."""
         rank = len(shape_of(node.output(0)))
-        scales = self._activation_scale(node, found), weights.scale.reshape(-1)
-        product = np.multiply(*(rounded_to(scale, self.params.deq_precision) for scale in scales))
+        scale = weights.scale if weights.scale.size == 1 else self._per_output(weights.scale, weights)
+        scales = self._activation_scale(node, found), scale.reshape(-1)
+        product = np.multiply(*(rounded_to(each, self.params.deq_precision) for each in scales))
         if is_scalar_like(product):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
@@ -144,7 +154,9 @@ class WeightableLayerTransformation(LayerTransformation):
     def rejected(self, node: Node) -> bool:
         """A convolution that stays in float behind a dequantization reads plain weights."""
         value = node.input_value(1)
-        if self.reads_multiply and node.input_value(0).get_node().get_type_name() != "Multiply":
+        if node.input_value(0).get_node().get_type_name() != "Multiply" and (
+            self.reads_multiply or value.get_node().get_type_name() == "FakeQuantize"
+        ):
             return False
         if value.get_node().get_type_name() not in ("Multiply", "FakeQuantize", "Reshape"):
             return False

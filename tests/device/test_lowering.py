@@ -123,6 +123,42 @@ def test_a_normalization_without_a_kernel(core, infer):
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.05 * float(np.abs(expected[0]).max()), share=1e-2)
 
 
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
+    """MultiplyConvolutionFusion would take the scale into the float weights and let the layer read integers."""
+    x = parameter([1, 8, 6, 6])
+    shared = quantized(x, -1.0, 1.55)
+    weights = const(np.random.default_rng(0).standard_normal((8, 8, 1, 1)))
+    net = model([convolution(shared, 8), opset1.convolution(shared, weights, [1, 1], [0, 0], [0, 0], [1, 1])], x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
+    """The plugin's own LPT would subtract the constant in the integer type."""
+    x = parameter([2, 12])
+    shared = quantized(x, -1.4, 1.4, levels=255)
+    shifted = opset1.add(shared, const(np.random.default_rng(0).uniform(-1, 1, (1, 12))))
+    net = model([shifted, opset1.matmul(shared, int8_weights([12, 4], axis=1), False, False)], x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("low", [-1.28, -1.0], ids=["symmetric", "zero point"])
+def test_integers_that_only_a_dequantization_reads(core, infer, low):
+    """FakeQuantizeMulFusion would write real values as integers."""
+    x = parameter([1, 4, 2, 3])
+    high = low + np.array([2.55, 1.5, 0.8], np.float32).reshape(1, 1, 1, 3)
+    ends = [const(np.full((1, 1, 1, 3), low)), const(high)]
+    net = model(opset1.sigmoid(opset1.fake_quantize(x, *ends, *ends, 256)), x)
+    inputs = inputs_of(net)
+    lowered = drop_in(net.clone(), core)
+    assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
+    quantize = next(node for node in lowered.get_ops() if node.get_type_name() == "FakeQuantize")
+    assert quantize.get_output_element_type(0).get_type_name() == "f32"
+
+
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match='no lowering for device "TPU"'):
         PluginLowering("TPU")

@@ -97,7 +97,7 @@ def group_convolution(random: Random, data: Output) -> Node | None:
     groups = pick(random, *[count for count in (2, shape[1], shape[1]) if shape[1] % count == 0])
     kernel, strides, begin, end = _window(random, shape[2:])
     multiple = int(pick(random, 1, 1, 2))
-    filters = weights(random, [groups, multiple * pick(random, 1, shape[1] // groups), shape[1] // groups, *kernel], [0, 1])
+    filters = weights(random, [groups, multiple * pick(random, 1, shape[1] // groups), shape[1] // groups, *kernel], pick(random, [0, 1], [0, 1], [0]))
     return opset1.group_convolution(data, filters, strides, begin, end, [1] * len(kernel))
 
 
