@@ -134,13 +134,11 @@ def test_what_is_no_toml(load, tmp_path):
         ovlpt.load_config(tmp_path / "nowhere.toml")
 
 
-@pytest.mark.parametrize("command", ["run", "explain"])
+@pytest.mark.parametrize("command", ["run", "explain", "transform", "verify"])
 def test_commands_take_it(command, tmp_path, capsys):
     (tmp_path / "my.toml").write_text("[precisions.MaxPol]\n")
-    assert (
-        cli.main([command, "--config", str(tmp_path / "my.toml"), *(["model.xml"] if command == "explain" else [])])
-        == 2
-    )
+    output = ["-o", str(tmp_path / "out.xml")] if command == "transform" else []
+    assert cli.main([command, "model.xml", "--config", str(tmp_path / "my.toml"), *output]) == 2
     assert "my.toml, line 1: no row for operation" in capsys.readouterr().err
 
 

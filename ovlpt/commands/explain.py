@@ -3,7 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import settings
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.inspect.explain import explain
 
 
@@ -16,7 +16,7 @@ def add(commands) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
-    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    add_settings(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a quantizable operation stays in float")
     parser.add_argument("--json", metavar="FILE", help="write the answers to a file")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import settings
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.device import ExecutionTypes
 from ovlpt.inspect.run import run
 
@@ -17,7 +17,7 @@ def add(commands) -> None:
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …); default: a bundled one")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
-    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    add_settings(parser)
     parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
     parser.add_argument("-f", "--float", metavar="FLOAT.xml", dest="float_model", help="the model before quantization, for the float latency")
     parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")

@@ -4,6 +4,7 @@ import argparse
 from collections import Counter
 
 from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.device.compile import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
@@ -21,6 +22,7 @@ def add(commands) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_settings(parser)
     parser.add_argument("-i", "--input", metavar="DATA.npz", help="one array per input; default: random")
     parser.add_argument(
         "--method",
@@ -37,10 +39,10 @@ def add(commands) -> None:
 def _call(options: argparse.Namespace) -> int:
     if options.layers is not None and options.layers < 1:
         raise InputError(f"--layers {options.layers} leaves nothing to verify; give a number of at least 1")
-    out, core = console(), Core()
+    out, config, core = console(), settings(options), Core()
     arrays = load_inputs(options.input, read_model(options.model, core)) if options.input else None
     records = verify(
-        options.model, arrays, options.method, options.device, core, options.layers, options.against
+        options.model, arrays, options.method, options.device, core, options.layers, options.against, config
     )
     rows = table("*layer", "type", "status", ">mismatches", ">total")
     for record in records:

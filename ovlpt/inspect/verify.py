@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ovlpt.config import PluginConfig
 from ovlpt.device import PluginLowering, transform
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.graph.constants import constant_above, precision_of
@@ -59,12 +60,13 @@ def verify(
     core: Core | None = None,
     layers: int | None = None,
     against: Model | str | Path | None = None,
+    config: PluginConfig | None = None,
 ) -> list[Record]:
     """Compare the int8 layers of ``model`` in the interpreter with the same layers compiled for ``device``.
 
     ``inputs``: one array per input; random without. ``method``: see `ovlpt.interpreter.execute`. ``layers``:
     only the first so many. ``against``: the compiled layers are this model's (the same network with other
-    constants).
+    constants). ``config``: settings other than the device's own.
 
     A layer is "equal" when every level that its FakeQuantize stores is the same; "off by one at ties" when
     levels differ by one where the exact result lies as near to the middle between both as float32 arithmetic
@@ -77,8 +79,8 @@ def verify(
     """
     core = core or Core()
     source = read_model(model, core)
-    work = transform(model, device, lowered=False, core=core)
-    other = work if against is None else transform(against, device, lowered=False, core=core)
+    work = transform(model, device, config, lowered=False, core=core)
+    other = work if against is None else transform(against, device, config, lowered=False, core=core)
     interpreter = Interpreter(work, inputs if inputs is not None else random_inputs(source), method)
     if not interpreter.layers:
         raise InputError(
