@@ -28,20 +28,22 @@ def test_graphs_are_quantized_and_varied():
 
 
 def test_the_numbers_stay():
-    found = [(graph.seed, failure) for graph in sample(100, 25) for failure in numbers.failures(graph)]
+    found = [(graph.seed, failure) for graph in sample(100, 20) for failure in numbers.failures(graph)]
     assert not [each for each in found if each[1].way != numbers.STOCK]
     assert len(found) < 5, "too many graphs fail on the stock plugin to say anything"
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")
 def test_the_native_result():
-    graphs = sample(200, 25)
-    found = [(graph.seed, failure) for graph in graphs for failure in native.failures(graph) if failure.way != numbers.STOCK]
-    assert not found
+    found = [(graph.seed, failure) for graph in sample(200, 25) for failure in native.failures(graph)]
+    assert not [each for each in found if each[1].way != numbers.STOCK]
+    assert len(found) < 5, "the native pass fails on too many graphs to say anything"
 
 
 def test_a_failing_graph_is_made_smaller():
-    graph = next(graph for graph in sample(0, 50) if any(step.kind == "Relu" for step in graph.steps) and len(graph.steps) > 8)
-    small = shrink(graph, lambda candidate: any(step.kind == "Relu" for step in candidate.steps))
-    assert any(step.kind == "Relu" for step in small.steps)
+    def has_relu(graph: Graph) -> bool:
+        return any(step.kind == "Relu" for step in graph.steps)
+
+    small = shrink(next(graph for graph in sample(0, 50) if has_relu(graph) and len(graph.steps) > 8), has_relu)
+    assert has_relu(small)
     assert len(small.steps) <= 3

@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.attributes import DisableCleanup, Precisions
 from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import (
     Weights,
@@ -154,11 +155,11 @@ class WeightableLayerTransformation(LayerTransformation):
     def rejected(self, node: Node) -> bool:
         """A convolution that stays in float behind a dequantization reads plain weights."""
         value = node.input_value(1)
-        if node.input_value(0).get_node().get_type_name() != "Multiply" and (
-            self.reads_multiply or value.get_node().get_type_name() == "FakeQuantize"
-        ):
+        if self.reads_multiply and node.input_value(0).get_node().get_type_name() != "Multiply":
             return False
         if value.get_node().get_type_name() not in ("Multiply", "FakeQuantize", "Reshape"):
+            return False
+        if value.get_node().get_type_name() == "FakeQuantize" and not _folds(value.get_node()):
             return False
         folded = folded_constant(value)
         if folded is None:
@@ -166,3 +167,8 @@ class WeightableLayerTransformation(LayerTransformation):
         node.input(1).replace_source_output(constant(folded, precision_of(value)).output(0))
         return True
 
+
+def _folds(quantize: Node) -> bool:
+    """The native library folds a FakeQuantize whose intervals vary along one axis at most."""
+    details = QuantizationDetails.of(quantize)
+    return details is not None and all(sum(size > 1 for size in end.shape) <= 1 for end in details.intervals)

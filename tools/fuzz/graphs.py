@@ -12,8 +12,10 @@ from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
 _LARGEST = 6000  # elements of a value
-_SHAPES = ((1, 8, 6, 6), (1, 4, 5, 7), (2, 6, 4, 4), (1, 16, 3, 3), (1, 3, 8, 8), (1, 6, 12), (2, 5, 8), (1, 8), (2, 12),
-           (1, 4, 3, 4, 4), (1, 7, 7, 8), (1, 2, 6, 8))  # fmt: skip
+_SHAPES = (
+    (1, 8, 6, 6), (1, 4, 5, 7), (2, 6, 4, 4), (1, 16, 3, 3), (1, 3, 8, 8), (1, 7, 7, 8), (1, 2, 6, 8),
+    (1, 6, 12), (2, 5, 8), (1, 8), (2, 12), (1, 4, 3, 4, 4),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Graph:
 
     def __str__(self) -> str:
         lines = [
-            f"{index}: {step.kind}({', '.join(_show(value) for value in step.sources)}) {list(step.shape)} seed {step.seed}"
+            f"{index}: {step.kind}({', '.join(map(_show, step.sources))}) {list(step.shape)} seed {step.seed}"
             for index, step in enumerate(self.steps)
         ]
         return "\n".join([*lines, f"results {', '.join(map(_show, self.results))}"])
@@ -116,6 +118,9 @@ def random_graph(seed: int) -> Graph:
     outputs: list[list[Output]] = []
     values: list[Value] = []
 
+    def rank_of(value: Value) -> int:
+        return len(outputs[value[0]][value[1]].get_shape())
+
     def new_seed() -> int:
         return int(random.integers(2**31))
 
@@ -162,8 +167,8 @@ def random_graph(seed: int) -> Graph:
         recent = values[-3:] if chance(random, 0.75) else values
         sources = [pick(random, *recent)]
         if KINDS[kind][1] == 2:
-            rank = len(outputs[sources[0][0]][sources[0][1]].get_shape())
-            sources.append(pick(random, *[value for value in values if len(outputs[value[0]][value[1]].get_shape()) == rank]))
+            rank = rank_of(sources[0])
+            sources.append(pick(random, *[value for value in values if rank_of(value) == rank]))
         if kind == "FakeQuantize" and steps[sources[0][0]].kind == "FakeQuantize" and chance(random, 0.9):
             continue
         add(kind, sources)

@@ -98,7 +98,8 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
 def _nearby(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """The outputs for inputs next to these: what a tie can do."""
     random = np.random.default_rng(0)
-    return run(model, [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs], "NO")
+    moved = [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs]
+    return run(model, moved, "NO")
 
 
 def _off(found: np.ndarray, expected: np.ndarray) -> float:

@@ -41,7 +41,9 @@ def pick(random: Random, *choices: object) -> object:
     return choices[int(random.integers(len(choices)))]
 
 
-def per_channel(random: Random, rank: int, channels: int, low: float, high: float, per_tensor: float = 0.4) -> np.ndarray:
+def per_channel(
+    random: Random, rank: int, channels: int, low: float, high: float, per_tensor: float = 0.4
+) -> np.ndarray:
     """One value, or one for each channel."""
     if chance(random, per_tensor):
         return random.uniform(low, high, [1] * int(pick(random, 0, 1, rank)))
@@ -97,7 +99,9 @@ def group_convolution(random: Random, data: Output) -> Node | None:
     groups = pick(random, *[count for count in (2, shape[1], shape[1]) if shape[1] % count == 0])
     kernel, strides, begin, end = _window(random, shape[2:])
     multiple = int(pick(random, 1, 1, 2))
-    filters = weights(random, [groups, multiple * pick(random, 1, shape[1] // groups), shape[1] // groups, *kernel], pick(random, [0, 1], [0, 1], [0]))
+    outputs = multiple * pick(random, 1, shape[1] // groups)
+    axes = pick(random, [0, 1], [0, 1], [0])
+    filters = weights(random, [groups, outputs, shape[1] // groups, *kernel], axes)
     return opset1.group_convolution(data, filters, strides, begin, end, [1] * len(kernel))
 
 
@@ -224,7 +228,8 @@ def mvn(random: Random, data: Output) -> Node | None:
     if rank < 2:
         return None
     axes = pick(random, list(range(2, rank)) or [1], list(range(1, rank)), [rank - 1])
-    return create("opset6", "MVN", [data, i64(axes)], eps=1e-3, normalize_variance=chance(random, 0.8), eps_mode="inside_sqrt")
+    attributes = {"eps": 1e-3, "normalize_variance": chance(random, 0.8), "eps_mode": "inside_sqrt"}
+    return create("opset6", "MVN", [data, i64(axes)], **attributes)
 
 
 def normalize_l2(random: Random, data: Output) -> Node | None:
@@ -324,7 +329,8 @@ def strided_slice(random: Random, data: Output) -> Node | None:
 def gather(random: Random, data: Output) -> Node | None:
     shape = sizes(data)
     axis = int(random.integers(1, len(shape)))
-    indices = random.integers(0, shape[axis], pick(random, [], [3], [2])) if len(shape) > 2 else random.integers(0, shape[axis], [4])
+    count = pick(random, [], [3], [2]) if len(shape) > 2 else [4]
+    indices = random.integers(0, shape[axis], count)
     return create("opset8", "Gather", [data, i64(indices), i64(axis)], batch_dims=0)
 
 

@@ -49,7 +49,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
 
 
 def _redirected(graph: Graph, index: int, source: tuple[int, int]) -> Graph:
-    steps = tuple(
-        replace(step, sources=tuple(source if value == (index, 0) else value for value in step.sources)) for step in graph.steps
-    )
-    return replace(graph, steps=steps)
+    def redirected(step: Step) -> Step:
+        return replace(step, sources=tuple(source if value == (index, 0) else value for value in step.sources))
+
+    return replace(graph, steps=tuple(map(redirected, graph.steps)))
