@@ -3,8 +3,10 @@
 Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the
 plugin's fusions there, and at outputs after many layers one tie that fell the other way has spread to
 everything. The integers that the layer reads are the interpreter's, so no layer inherits the differences of
-the ones above it. What a plugin gets wrong only where layers meet (two layers' zero points merged, say) does
-not show here.
+the ones above it.
+
+What a plugin does only where layers meet does not show here: two layers' zero points merged, or a residual
+Add fused into the layer before it, where the CPU plugin drops the rounding of the FakeQuantize in between.
 """
 
 from __future__ import annotations
