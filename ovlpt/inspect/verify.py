@@ -193,7 +193,7 @@ def exact_result(
             x = np.clip(x, *map(np.float64, clamp_ends(node)))
         elif kind in FUNCTIONS:
             x = evaluate(node, [array.astype(np.float32) for array in (x, *constants)])[0].astype(np.float64)
-            largest = _LIPSCHITZ * largest
+            largest = np.maximum(_LIPSCHITZ * largest, np.abs(x))  # sigmoid(0) is 1/2
             more = _LIPSCHITZ * more + _FUNCTION_ERROR * largest
         else:
             low, high, out_low, out_high = constants

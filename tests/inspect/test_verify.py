@@ -75,6 +75,17 @@ def test_a_function_behind_a_layer(core):
     assert [record.status in (EQUAL, TIES) for record in records] == [True, True]
 
 
+def test_the_bound_of_a_function_is_that_of_its_result(core):
+    x = networks.parameter([1, 16, 8, 8])
+    node = opset1.sigmoid(networks.convolution(networks.quantized(x, 0, 2.55), 8))
+    net = networks.model(node, x)
+    interpreter = Interpreter(transform(net, lowered=False, core=core), [np.zeros((1, 16, 8, 8), np.float32)])
+    layer, integers = next(interpreter.run())
+    exact, error = exact_result(layer, integers)
+    assert (exact == 0.5).all()
+    assert (error > 1e-7).all()
+
+
 def test_the_layers_cut_out_run_in_int8(core, monkeypatch):
     compiled = []
 
