@@ -69,7 +69,7 @@ def clamp_ends(node: Node) -> tuple[np.float32, np.float32]:
 def fake_quantized(
     node: Node, x: np.ndarray, method: str, ends: list[np.ndarray] | None = None
 ) -> np.ndarray:
-    """A FakeQuantize by the definition or, per tensor, by a framework's own rounding, in the output's type."""
+    """A FakeQuantize by the definition or, per tensor, a framework's own rounding, in the output's type."""
     ends = ends or [constant_above(value) for value in node.input_values()[1:]]
     levels = node.get_attributes()["levels"]
     if method != "openvino" and levels == 256 and all(end.size == 1 for end in ends):
@@ -127,24 +127,39 @@ def _steps(layer: Layer) -> list[Operation | FakeQuantize] | None:
 
 
 def _fused(layer: Layer, steps: list[Operation | FakeQuantize], x: np.ndarray) -> np.ndarray:
-    """What the CPU plugin makes of it: a scale on the accumulator, a bias, oneDNN's post-operations."""
+    """What the CPU plugin makes of a lowered layer: a scale on the accumulator, oneDNN's post-operations.
+
+    Lowering puts a Clamp over all floats behind the layer. It keeps the plugin from taking the chain's first
+    Multiply and Add for the layer's own scale and bias; common optimizations move them into the FakeQuantize.
+    """
     largest = np.finfo(np.float32).max
-    steps = [
-        s
-        for s in steps
-        if not (isinstance(s, Clip) and (s.low <= -largest).all() and (s.high >= largest).all())
-    ]
+    guarded = [Clip(-largest, largest), *_moved([step for step in steps if not _is_guard(step)])]
     precision = precision_of(layer.end.output(0))
-    dequantization = steps.pop(0).scale if steps and isinstance(steps[0], Multiply) else None
-    bias = steps.pop(0).shift if steps and isinstance(steps[0], Add) else None
-    attributes = predict(
-        steps,
-        int8=True,
-        bias=bias is not None,
-        dequantization=dequantization,
-        store=precision if precision in INT8 else None,
-    )
-    return store(layer.end, attributes.chain(bias).run(x, axis=layer.channel_axis))
+    attributes = predict(guarded, int8=True, store=precision if precision in INT8 else None)
+    return store(layer.end, attributes.chain().run(x, axis=layer.channel_axis))
+
+
+def _moved(steps: list[Operation | FakeQuantize]) -> list[Operation | FakeQuantize]:
+    """Add and Multiply by positive numbers directly before the FakeQuantize, as part of its input range."""
+    if not steps or not isinstance(steps[-1], FakeQuantize):
+        return steps
+    *front, quantizer = steps
+    low, high = quantizer.input_low, quantizer.input_high
+    while front:
+        match front[-1]:
+            case Add(shift):
+                low, high = low - shift, high - shift
+            case Multiply(scale) if (scale > 0).all():
+                low, high = low / scale, high / scale
+            case _:
+                break
+        front.pop()
+    return [*front, FakeQuantize(low, high, quantizer.output_low, quantizer.output_high, quantizer.levels)]
+
+
+def _is_guard(step: Operation | FakeQuantize) -> bool:
+    largest = np.finfo(np.float32).max
+    return isinstance(step, Clip) and bool((step.low <= -largest).all() and (step.high >= largest).all())
 
 
 def _stored(node: Node, out_low: np.ndarray) -> tuple[str, int]:
