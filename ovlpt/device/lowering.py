@@ -4,7 +4,12 @@ A plugin runs its common optimizations before it would run LPT, and they do not 
 are the rules, all found by running:
 
 1. A constant Multiply behind a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
-   and throw. A Clamp over the whole float range between them stops that, and still fuses into the kernel.
+   and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both patterns ask
+   for a Constant: the constants stand behind a Convert from f64 that constant folding is told to leave, and that the
+   plugin's change of f64 to f32 removes, after the fusions. The plugin then has the same scales, biases and
+   post-operations as with its own LPT. Adds in front of the Multiply move behind it: (x + b) * s = x * s + b * s.
+   The mark is no part of an IR. Where the IR is to be saved (``serializable``), on other devices, and where no such
+   Multiply follows, a Clamp over the whole float range stands behind the layer instead: it costs a post-operation.
 2. A relaxed Subtract of an integer tensor and a float constant throws; it gets a Convert. Only there: a Convert before
    every zero point or residual Add loses the int8 fusion.
 3. Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
@@ -35,20 +40,24 @@ from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
 _WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
+# The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
+_NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 class PluginLowering(ModelPass):
     """Prepares the result of `LowPrecision` for ``core.compile_model`` on ``device``.
 
-    The numbers stay the same. Raises `InputError` for a device without lowering rules.
+    The numbers stay the same. ``serializable``: the result can be saved as IR and compiled from there, at the cost of one
+    more post-operation a layer. Raises `InputError` for a device without lowering rules.
     """
 
-    def __init__(self, device: str = "CPU"):
+    def __init__(self, device: str = "CPU", serializable: bool = False):
         super().__init__()
         if device.split(".")[0] not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
         self.device = device
+        self._guard = _guard_constants if device.split(".")[0] == "CPU" and not serializable else _guard_output
 
     def run_on_model(self, model: Model) -> bool:
         nodes = model.get_ordered_ops()
@@ -60,11 +69,9 @@ class PluginLowering(ModelPass):
             if kind == "FakeQuantize":
                 _pass_relu_by(node)
             elif kind == "MatMul":
-                node = _absorb_transposes(node)
-                _guard_output(node)
-                _run_at_rank_3(node)
+                self._guard(_run_at_rank_3(_absorb_transposes(node)))
             elif kind in _WEIGHTED:
-                _guard_output(node)
+                self._guard(node)
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
@@ -92,6 +99,52 @@ def _pass_relu_by(node: Node) -> None:
     relu, details = node.input_value(0).get_node(), QuantizationDetails.of(node)
     if relu.get_type_name() == "Relu" and details is not None and (details.input_low >= 0).all():
         node.input(0).replace_source_output(relu.input_value(0))
+
+
+def _guard_constants(node: Node) -> None:
+    """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
+    links = _affine_links(node)
+    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
+    if at is None:
+        return _guard_output(node)
+    if at:
+        links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
+    _hide_constant(links[0])
+    if links[1:] and links[1].get_type_name() == "Add":
+        _hide_constant(links[1])
+
+
+def _affine_links(node: Node) -> list[Node]:
+    """The Multiply, Add and Subtract operations with float constants that follow, each the only consumer."""
+    links: list[Node] = []
+    while True:
+        targets = list(node.output(0).get_target_inputs())
+        node = targets[0].get_node() if len(targets) == 1 else None
+        if node is None or node.get_type_name() not in ("Multiply", "Add", "Subtract") or targets[0].get_index():
+            return links
+        if not isinstance(node.input_value(1).get_node(), Constant) or precision_of(node.input_value(1)) != "f32":
+            return links
+        links.append(node)
+
+
+def _shift_behind_scale(node: Node, shifts: list[Node], multiply: Node) -> list[Node]:
+    """``(x + b) * s`` as ``x * s + b * s``: the new Multiply and the new Add."""
+    shift = sum(values_of(link.input_value(1).get_node()) * (1 if link.get_type_name() == "Add" else -1) for link in shifts)
+    scale = values_of(multiply.input_value(1).get_node())
+    scaled = opset1.multiply(node.output(0), constant(scale))
+    shifted = opset1.add(scaled, constant(shift * scale))
+    scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
+    shifted.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), shifted.output(0))
+    return [scaled, shifted]
+
+
+def _hide_constant(link: Node) -> None:
+    values = values_of(link.input_value(1).get_node())
+    hidden = opset1.convert(constant(values, "f64"), "f32")
+    for mark in _NO_FOLDING:
+        hidden.get_rt_info()[mark] = ""
+    link.input(1).replace_source_output(hidden.output(0))
 
 
 def _guard_output(node: Node) -> None:
@@ -127,13 +180,13 @@ def _keep_siblings_apart(subtracts: list[Node]) -> None:
 _ELEMENTWISE = frozenset(("Add", "Clamp", "Convert", "FakeQuantize", "Gelu", "Multiply", "Relu", "Sigmoid", "Subtract", "Swish", "HSwish", "Tanh"))
 
 
-def _run_at_rank_3(node: Node) -> None:
-    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]."""
+def _run_at_rank_3(node: Node) -> Node:
+    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now there."""
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     weights = node.input_value(1)
     plain = isinstance(weights.get_node(), Constant) and len(weights.get_shape()) == 2 and not node.get_attributes()["transpose_a"]
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
-        return
+        return node
     chain = _elementwise_chain(node)
     last = chain[-1]
     flat = opset1.reshape(node.input_value(0), _target(shape[0], shape[1] * shape[2], shape[3]), False)
@@ -156,6 +209,7 @@ def _run_at_rank_3(node: Node) -> None:
     for target in targets:
         target.replace_source_output(shaped.output(0))
     move_tensor_names(end, shaped.output(0))
+    return new
 
 
 def _target(*sizes: int | None) -> Node:
