@@ -21,6 +21,8 @@ are the rules, all found by running:
    numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
+8. A negative scale behind a Relu or PRelu would be moved in front of it, into the layer's scale: wrong numbers, no
+   error, with the plugin's own LPT too. The Clamp of rule 1 between the two keeps them apart.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
@@ -39,7 +42,6 @@ from ovlpt.openvino_api import Constant, Model, ModelPass, Node, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
-_WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
 # The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
 _FLOAT_MAX = float(np.finfo(np.float32).max)
@@ -61,16 +63,18 @@ class PluginLowering(ModelPass):
 
     def run_on_model(self, model: Model) -> bool:
         nodes = model.get_ordered_ops()
-        kinds = _WEIGHTED | {"FakeQuantize", "MVN", "Subtract"}
+        kinds = WEIGHTED | {"FakeQuantize", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         subtracts = []
         for node in relaxed_nodes:
             kind = node.get_type_name()
             if kind == "FakeQuantize":
                 _pass_relu_by(node)
-            elif kind == "MatMul":
-                self._guard(_run_at_rank_3(_absorb_transposes(node)))
-            elif kind in _WEIGHTED:
+            elif kind in WEIGHTED:
+                if kind == "MatMul":
+                    node = _run_at_rank_3(_absorb_transposes(node))
+                if (relu := negative_scale_after_relu(node)) is not None:
+                    _guard_output(relu)
                 self._guard(node)
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
@@ -105,6 +109,9 @@ def _guard_constants(node: Node) -> None:
     """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
+    targets = list(node.output(0).get_target_inputs())
+    if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
+        return None  # no fusion reaches through
     if at is None:
         return _guard_output(node)
     if at:

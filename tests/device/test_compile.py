@@ -100,7 +100,7 @@ def test_execution_types_join_counters_and_graph(core):
     assert executed.output_precision == "f32"
     assert executed.exec_type.lower().endswith("i8")
     assert executed.real_time > 0
-    assert "conv_original" in executed.original_names
+    assert "conv" in executed.original_names
     fused = next(layer for layer in layers if layer.layer_type == "Sigmoid")
     assert fused.status == "NOT_RUN"
     assert not fused.is_executed
