@@ -20,7 +20,7 @@ from ovlpt.fake_quantize.composer import Step
 from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.openvino_api import RELEASE, Model, Node
+from ovlpt.openvino_api import RELEASE, Model, Node, Output
 from ovlpt.precisions import is_low
 from ovlpt.trace import OvlptError, Reason
 
@@ -74,29 +74,30 @@ def behind(node: Node, held: Container[str] | None = None) -> Behind:
 
     ``held``: names of those that the plugin made part of the layer; without, as far as they can be read.
     """
-    dequantization, bias, steps, names, data = None, False, [], [], node
+    read, unread, data = [], None, node
+    while len(targets := list(data.output(0).get_target_inputs())) == 1:
+        data = targets[0].get_node()
+        if (step := _step(data, targets[0].get_index(), _channels(node))) is None:
+            unread = data.get_friendly_name()
+            break
+        read.append((data.get_friendly_name(), step))
+    if held is not None:
+        unread = unread if unread in held else None
+        # the name of a dequantization, and of a clip that a FakeQuantize swallows, is not kept
+        last = max((at for at, (name, _) in enumerate(read) if name in held), default=-1)
+        read = read[: max(last + 1, int(bool(read) and isinstance(read[0][1], Multiply)))]
     # the plugin's FullyConnected has no bias behind its scale since 2025
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
-    while True:
-        targets = list(data.output(0).get_target_inputs())
-        if len(targets) != 1:
-            break
-        data, port = targets[0].get_node(), targets[0].get_index()
-        name = data.get_friendly_name()
-        if held is not None and name not in held and name.removesuffix("_original") not in held:
-            break
-        step = _step(data, port, _channels(node))
-        if step is None:
-            return Behind(dequantization, bias, tuple(steps), tuple(names), name if held is not None else None)
-        names.append(name)
+    dequantization, bias, steps = None, False, []
+    for _, step in read:
         match step:
             case Multiply(scale) if dequantization is None and not bias and not steps:
                 dequantization = scale
-            case Add(shift) if not bias and not steps and takes_bias and shift.size == _channels(node):
+            case Add(shift) if takes_bias and not bias and not steps and shift.size == _channels(node):
                 bias = True
             case _:
                 steps.append(step)
-    return Behind(dequantization, bias, tuple(steps), tuple(names))
+    return Behind(dequantization, bias, tuple(steps), tuple(name for name, _ in read), unread)
 
 
 def _channels(node: Node) -> int | None:
@@ -158,8 +159,17 @@ def hazards(model: Model) -> list[Hazard]:
 def is_int8_layer(node: Node) -> bool:
     """A weighted operation that reads two low precision tensors (or weights)."""
     return (
-        node.get_type_name() in WEIGHTED and is_relaxed(node) and all(is_low(precision_of(value)) for value in node.input_values()[:2])
+        node.get_type_name() in WEIGHTED
+        and is_relaxed(node)
+        and all(is_low(_precision_read(value)) for value in node.input_values()[:2])
     )
+
+
+def _precision_read(value: Output) -> str:
+    """Of the integers, where a zero point stands between."""
+    while value.get_node().get_type_name() in ("Subtract", "Convert") and not is_low(precision_of(value)):
+        value = value.get_node().input_value(0)
+    return precision_of(value)
 
 
 def negative_scale_after_relu(node: Node) -> Node | None:
