@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -80,24 +81,30 @@ def behind(node: Node, held: Container[str] | None = None) -> Behind:
         if (step := _step(data, targets[0].get_index(), _channels(node))) is None:
             unread = data.get_friendly_name()
             break
-        read.append((data.get_friendly_name(), step))
+        read.append((data.get_friendly_name(), data.get_type_name(), step))
     if held is not None:
         unread = unread if unread in held else None
-        # the name of a dequantization, and of a clip that a FakeQuantize swallows, is not kept
-        last = max((at for at, (name, _) in enumerate(read) if name in held), default=-1)
-        read = read[: max(last + 1, int(bool(read) and isinstance(read[0][1], Multiply)))]
+        # a dequantization of the plugin's own LPT has another name, a clip that a FakeQuantize swallows none
+        last = max((at for at, (name, *_) in enumerate(read) if name in held), default=-1)
+        own = node.get_friendly_name().removesuffix("_original")
+        dequantized = sum(1 for _ in takewhile(lambda each: "/Dequantization" in each[0] or each[0] == own, read))
+        read = read[: max(last + 1, dequantized)]
     # the plugin's FullyConnected has no bias behind its scale since 2025
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
+    # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
+    channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
     dequantization, bias, steps = None, False, []
-    for _, step in read:
+    for _, kind, step in read:
         match step:
             case Multiply(scale) if dequantization is None and not bias and not steps:
                 dequantization = scale
-            case Add(shift) if takes_bias and not bias and not steps and shift.size == _channels(node):
+            case Add(shift) if kind == "Add" and takes_bias and not bias and not steps and shift.size == _channels(node):
                 bias = True
             case _:
+                if isinstance(step, FakeQuantize) and channels_last and steps and isinstance(steps[-1], Multiply):
+                    steps.append(Add(0))  # nothing, but it keeps a scale per channel out of the FakeQuantize
                 steps.append(step)
-    return Behind(dequantization, bias, tuple(steps), tuple(name for name, _ in read), unread)
+    return Behind(dequantization, bias, tuple(steps), tuple(name for name, *_ in read), unread)
 
 
 def _channels(node: Node) -> int | None:

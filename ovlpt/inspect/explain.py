@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
+from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.graph.constants import precision_of
 from ovlpt.openvino_api import Constant, Core, Model, Node
 from ovlpt.operations import OPERATIONS
@@ -50,8 +51,9 @@ class Answer:
 class Explanation(Sequence[Answer]):
     """The answers for one model, weighted operations first."""
 
-    def __init__(self, answers: Sequence[Answer], low: Counter, total: Counter):
+    def __init__(self, answers: Sequence[Answer], low: Counter, total: Counter, hazards: Sequence[Hazard] = ()):
         self._answers = sorted(answers, key=lambda answer: not is_weighted(answer.operation))
+        self.hazards = list(hazards)  # layers whose numbers the plugin changes
         self.low, self.total = low, total  # per operation: nodes in low precision, and all
 
     def __getitem__(self, index):
@@ -101,7 +103,7 @@ def explain(
             low[kind] += 1
         else:
             answers.append(_answer(node, events))
-    return Explanation(answers, low, total)
+    return Explanation(answers, low, total, hazards(result))
 
 
 def _is_dequantization(node: Node) -> bool:

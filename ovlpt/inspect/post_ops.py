@@ -146,6 +146,10 @@ def _compared(layer: LayerExecution, node: Node | None, line: str | None) -> Lay
         reason = Logged.parse(str(predicted)).difference(Logged.parse(line))
     if reason and chain.unread:
         reason += f" (the operation {chain.unread} has no post-operation here)"
+    if reason and chain.steps and isinstance(last := chain.steps[-1], FakeQuantize) and layer.output_precision in ("u8", "i8"):
+        stored = "i8" if last.output_low.min() < 0 else "u8"
+        if stored != layer.output_precision:
+            reason = f"the plugin's own LPT stores {layer.output_precision}, ovlpt {stored}: {reason}"
     saved = len(predicted.post_operations) - len(adjusted.post_operations)
     return LayerPostOps(layer.name, str(predicted), actual or "no attributes", reason is None, reason, max(saved, 0))
 
@@ -228,5 +232,7 @@ def write_layers(path: str, found: str, lpt: str) -> None:
     else:
         compiled = core.compile_model(transform(path, core=core), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]})
     fields = LayerExecution.__slots__
-    layers = [{name: getattr(layer, name) for name in fields} for layer in execution_types(compiled) if layer.layer_type in _KINDS]
+    order = {node.get_friendly_name(): int(node.get_rt_info()["execOrder"].astype(str)) for node in compiled.get_runtime_model().get_ops()}
+    executed = sorted(execution_types(compiled), key=lambda layer: order[layer.name])
+    layers = [{name: getattr(layer, name) for name in fields} for layer in executed if layer.layer_type in _KINDS]
     Path(found).write_text(json.dumps(layers))
