@@ -94,16 +94,18 @@ def behind(node: Node, held: Container[str] | None = None) -> Behind:
     # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
     channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
     dequantization, bias, steps = None, False, []
-    for _, kind, step in read:
+    kept = True
+    for name, kind, step in read:
         match step:
             case Multiply(scale) if dequantization is None and not bias and not steps:
                 dequantization = scale
             case Add(shift) if kind == "Add" and takes_bias and not bias and not steps and shift.size == _channels(node):
                 bias = True
             case _:
-                if isinstance(step, FakeQuantize) and channels_last and steps and isinstance(steps[-1], Multiply):
+                if isinstance(step, FakeQuantize) and channels_last and kept:
                     steps.append(Add(0))  # nothing, but it keeps a scale per channel out of the FakeQuantize
                 steps.append(step)
+        kept = held is None or name in held  # else common optimizations have made it part of the FakeQuantize
     return Behind(dequantization, bias, tuple(steps), tuple(name for name, *_ in read), unread)
 
 

@@ -179,11 +179,16 @@ def _adjusted(step: Step) -> Step:
         return step
 
 
-def _paired(layers: Sequence[LayerExecution], nodes: Sequence[Node]) -> Iterator[tuple[LayerExecution, Node | None]]:
-    """Each layer with its operation: the one with a name of the layer."""
+def _paired(layers: Sequence[LayerExecution], nodes: Sequence[Node]) -> list[tuple[LayerExecution, Node | None]]:
+    """Each layer with its operation: the one with a name of the layer; by their order where no name is left of it."""
     by_name = {name: node for node in nodes for name in _names(node)}
-    for layer in layers:
-        yield layer, next((by_name[name] for name in layer.original_names if name in by_name), None)
+    found = [next((by_name[name] for name in layer.original_names if name in by_name), None) for layer in layers]
+    unnamed = [at for at, node in enumerate(found) if node is None and layers[at].is_int8]
+    rest = [node for node in nodes if not any(each is not None and each.get_instance_id() == node.get_instance_id() for each in found)]
+    if len(unnamed) == len(rest):
+        for at, node in zip(unnamed, rest, strict=True):
+            found[at] = node
+    return list(zip(layers, found, strict=True))
 
 
 def _names(node: Node) -> tuple[str, ...]:
