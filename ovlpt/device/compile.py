@@ -45,14 +45,19 @@ def transform(
     """A new model, transformed for ``device``; the caller's stays as it is.
 
     ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
-    let a plugin take it. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
-    unusable model or device, and for a model without quantization.
+    let a plugin take it. Either can be saved and given to `compile_model` again; an IR for ``Core.compile_model`` itself
+    needs ``PluginLowering(device, serializable=True)``. A model with compressed weights only passes unchanged, with a
+    warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
     """
     core = core or Core()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
     work = source.clone()
-    if work.has_rt_info([MARKER, "transformed"]):
+    manager = Manager()
+    if work.has_rt_info([MARKER, "transformed"]):  # saved and read again, perhaps
+        if lowered:
+            manager.register_pass(PluginLowering(device))
+            manager.run_passes(work)
         return work
     label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
     quantization = _quantization(source)
@@ -64,7 +69,6 @@ def transform(
             stacklevel=2,
         )
         return work
-    manager = Manager()
     manager.register_pass(CommonOptimizations())
     manager.register_pass(LowPrecision.from_config(config, native_only, trace))
     if lowered:

@@ -32,7 +32,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -114,7 +114,7 @@ def _guard_constants(node: Node) -> None:
         return None  # no fusion reaches through
     if at is None:
         return _guard_output(node)
-    if at:
+    if at and not _is_hidden(links[at]):
         links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
     _hide_constant(links[0])
     if links[1:] and links[1].get_type_name() == "Add":
@@ -129,15 +129,15 @@ def _affine_links(node: Node) -> list[Node]:
         node = targets[0].get_node() if len(targets) == 1 else None
         if node is None or node.get_type_name() not in ("Multiply", "Add", "Subtract") or targets[0].get_index():
             return links
-        if not isinstance(node.input_value(1).get_node(), Constant) or precision_of(node.input_value(1)) != "f32":
+        if precision_of(node.input_value(1)) != "f32" or constant_above(node.input_value(1)) is None:
             return links
         links.append(node)
 
 
 def _shift_behind_scale(node: Node, shifts: list[Node], multiply: Node) -> list[Node]:
     """``(x + b) * s`` as ``x * s + b * s``: the new Multiply and the new Add."""
-    shift = sum(values_of(link.input_value(1).get_node()) * (1 if link.get_type_name() == "Add" else -1) for link in shifts)
-    scale = values_of(multiply.input_value(1).get_node())
+    shift = sum(constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1) for link in shifts)
+    scale = constant_above(multiply.input_value(1))
     scaled = opset1.multiply(node.output(0), constant(scale))
     shifted = opset1.add(scaled, constant(shift * scale))
     scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
@@ -146,16 +146,25 @@ def _shift_behind_scale(node: Node, shifts: list[Node], multiply: Node) -> list[
     return [scaled, shifted]
 
 
+def _is_hidden(link: Node) -> bool:
+    source = link.input_value(1).get_node()
+    return source.get_type_name() == "Convert" and precision_of(source.input_value(0)) == "f64"
+
+
 def _hide_constant(link: Node) -> None:
-    values = values_of(link.input_value(1).get_node())
-    hidden = opset1.convert(constant(values, "f64"), "f32")
+    """Anew where it was done before the model was saved, and the marks were lost."""
+    if not _is_hidden(link):
+        hidden = opset1.convert(constant(constant_above(link.input_value(1)), "f64"), "f32")
+        link.input(1).replace_source_output(hidden.output(0))
+    hidden = link.input_value(1).get_node()
     for mark in _NO_FOLDING:
         hidden.get_rt_info()[mark] = ""
-    link.input(1).replace_source_output(hidden.output(0))
 
 
 def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
+    if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
+        return
     clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
     clamp.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:

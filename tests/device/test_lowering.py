@@ -77,6 +77,20 @@ def test_a_lowered_model_that_is_saved(core, infer, tmp_path):
     assert_close(infer(core.read_model(tmp_path / "lowered.xml"), inputs), expected)
 
 
+@pytest.mark.parametrize("build", [one_convolution, residual, encoder], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("lowered", [False, True], ids=["transformed", "lowered"])
+def test_a_transformed_model_that_is_saved_and_compiled_by_ovlpt(core, tmp_path, build, lowered):
+    net = build()
+    inputs, properties = inputs_of(net), {"properties": EXACT, "core": core}
+    expected = list(ovlpt.compile_model(net, **properties)(inputs).values())
+    transformed = ovlpt.transform(net, core=core, lowered=lowered)
+    assert_close(list(ovlpt.compile_model(transformed, **properties)(inputs).values()), expected)
+    openvino.save_model(transformed, tmp_path / "net.xml", compress_to_fp16=False)
+    compiled = ovlpt.compile_model(tmp_path / "net.xml", **properties)
+    assert_close(list(compiled(inputs).values()), expected)
+    assert all(layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled)))
+
+
 def test_integers_minus_a_float_constant(core, infer):
     """ConvertSubtractWithConstant throws on mixed types."""
     x = parameter([1, 16, 8, 8])
