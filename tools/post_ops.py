@@ -31,6 +31,7 @@ from ovlpt.fake_quantize.composer import Attributes, Step, predict
 from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.fake_quantize.simplify import RULES, Exactness, Rewrite, merge, multiply_into_eltwise, simplify
 from ovlpt.fake_quantize.values import rational
+from ovlpt.inspect.post_ops import Logged
 from ovlpt.trace import Rejected
 
 INPUTS = 16
@@ -479,50 +480,6 @@ def compile_layers(layers: int, seed: int) -> None:
         print("layer", number, flush=True)
         core.compile_model(
             built.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"}
-        )
-
-
-@dataclass(frozen=True)
-class Logged:
-    """Scales and post-operations, with masks and parameters, of a log line or of a prediction."""
-
-    scales: tuple[str, ...]
-    post_operations: tuple[tuple[str, tuple[float, ...]], ...]
-
-    @classmethod
-    def parse(cls, line: str) -> Logged:
-        parts = {
-            name: found[1] if (found := re.search(rf"attr-{name}:(\S+?)(?:[ ,]|$)", line)) else ""
-            for name in ("scales", "post-ops")
-        }
-        scales = tuple(":".join(scale.split(":")[:2]) for scale in parts["scales"].split("+") if scale)
-        post_operations = []
-        for text in filter(None, parts["post-ops"].split("+")):
-            # a number such as 1e+06 holds the separator
-            if re.fullmatch(r"\d+(:.*)?", text) and post_operations:
-                text = post_operations.pop() + "+" + text
-            post_operations.append(text)
-        return cls(scales, tuple(map(cls._post_operation, post_operations)))
-
-    @staticmethod
-    def _post_operation(text: str) -> tuple[str, tuple[float, ...]]:
-        kind, *parameters = text.split(":")
-        if kind.startswith("binary"):
-            return kind, (float(parameters[1]),)
-        if kind == "sum":
-            return kind, (float(parameters[0]) if parameters else 1.0,)
-        numbers = [float(number) for number in parameters]
-        while numbers and numbers[-1] == 0:
-            numbers.pop()
-        return kind, tuple(numbers)
-
-    def agrees(self, other: Logged, tolerance: float = 1e-4) -> bool:
-        kinds = [kind for kind, _ in self.post_operations]
-        if self.scales != other.scales or kinds != [kind for kind, _ in other.post_operations]:
-            return False
-        pairs = zip(self.post_operations, other.post_operations, strict=True)
-        return all(
-            len(a) == len(b) and np.allclose(a, b, rtol=tolerance, atol=tolerance) for (_, a), (_, b) in pairs
         )
 
 

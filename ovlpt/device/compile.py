@@ -61,26 +61,27 @@ def transform(
     let a plugin take it. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
     unusable model or device, and for a model without quantization.
     """
-    return _transform(model, device, config, False if lowered else None, native_only, core or Core(), trace)
+    lowering = {} if lowered else None
+    return _transform(model, device, config, lowering, native_only, core or Core(), trace)
 
 
 def _transform(
     model: Model | str | Path,
     device: str,
     config: PluginConfig | None,
-    lpt_on: bool | None,
+    lowering: dict[str, bool] | None,
     native_only: bool,
     core: Core,
     trace: Trace | None,
 ) -> Model:
-    """`transform` with the lowering's ``lpt_on``; None: not lowered."""
+    """`transform` with settings for the lowering; None: not lowered."""
     check_release()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
     work = source.clone()
     if work.has_rt_info([MARKER, "transformed"]):
-        if lpt_on is not None:
-            PluginLowering(device, lpt_on).run_on_model(work)
+        if lowering is not None:
+            PluginLowering(device, **lowering).run_on_model(work)
         return work
     label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
     quantization = _quantization(source)
@@ -95,8 +96,8 @@ def _transform(
     manager = Manager()
     manager.register_pass(CommonOptimizations())
     manager.register_pass(LowPrecision.from_config(config, native_only, trace))
-    if lpt_on is not None:
-        manager.register_pass(PluginLowering(device, lpt_on))
+    if lowering is not None:
+        manager.register_pass(PluginLowering(device, **lowering))
     manager.run_passes(work)
     return work
 
@@ -128,6 +129,6 @@ def compile_model(
     ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
     """
     core = core or Core()
-    lpt_on = True  # where the model needs it: the property below follows the model
-    transformed = _transform(model, device, config, lpt_on, native_only, core, trace)
+    lowering = {"lpt_on": True, "serializable": False}  # on where the model needs it: the property follows the model
+    transformed = _transform(model, device, config, lowering, native_only, core, trace)
     return core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
+from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
@@ -67,8 +68,11 @@ class Answer:
 class Explanation(Sequence[Answer]):
     """The answers for one model, weighted operations first."""
 
-    def __init__(self, answers: Sequence[Answer], low: Mapping[str, str], total: Counter):
+    def __init__(
+        self, answers: Sequence[Answer], low: Mapping[str, str], total: Counter, hazards: Sequence[Hazard] = ()
+    ):
         self._answers = sorted(answers, key=lambda answer: not is_weighted(answer.operation))
+        self.hazards = list(hazards)  # layers whose numbers the plugin changes
         self.low_names = low  # name to operation, of nodes in low precision
         self.low, self.total = Counter(low.values()), total  # per operation: nodes in low precision, and all
 
@@ -188,7 +192,7 @@ class _Answers:
     """Reads the result and the trace of one run."""
 
     def __init__(self, model: Model, trace: Trace):
-        self.nodes = model.get_ordered_ops()
+        self.model, self.nodes = model, model.get_ordered_ops()
         self.events: dict[str, list[Event]] = {}
         for event in trace:
             if event.reason is not None and event.reason.code not in _INCIDENTAL:
@@ -211,7 +215,7 @@ class _Answers:
                 low[_name(node)] = node.get_type_name()
             else:
                 answers.append(self._answer(node))
-        return Explanation(answers, low, total)
+        return Explanation(answers, low, total, hazards(self.model))
 
     def _answer(self, node: Node) -> Answer:
         chain = self._chain(node)
