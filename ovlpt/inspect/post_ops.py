@@ -29,7 +29,11 @@ from ovlpt.openvino_api import RELEASE, Core, Model, Node
 from ovlpt.trace import InputError, OvlptError
 
 # Without the cache of the plugin a layer is logged even where an equal one came before.
-PROPERTIES = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "CPU_RUNTIME_CACHE_CAPACITY": 0}
+PROPERTIES = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "PERFORMANCE_HINT": "LATENCY",
+    "CPU_RUNTIME_CACHE_CAPACITY": 0,
+}
 _KINDS = {
     "Convolution": ("convolution",),
     "Deconvolution": ("deconvolution",),
@@ -108,7 +112,10 @@ class LayerPostOps:
     saved: int
 
     def to_json(self) -> dict[str, object]:
-        return {field: getattr(self, field) for field in ("name", "predicted", "actual", "equal", "reason", "saved")}
+        return {
+            field: getattr(self, field)
+            for field in ("name", "predicted", "actual", "equal", "reason", "saved")
+        }
 
 
 def post_ops(
@@ -123,7 +130,9 @@ def post_ops(
         raise InputError(f'there is no log of post-operations on "{device}"; give the device "CPU"')
     core = core or Core()
     source = read_model(model, core)
-    lowered = transform(model if not isinstance(model, Model) else source, device, lowered=not stock, core=core)
+    lowered = transform(
+        model if not isinstance(model, Model) else source, device, lowered=not stock, core=core
+    )
     nodes = [node for node in lowered.get_ordered_ops() if is_int8_layer(node)]
     layers, lines = _compiled(source, stock)
     return [
@@ -136,7 +145,9 @@ def post_ops(
 def _compared(layer: LayerExecution, node: Node | None, line: str | None) -> LayerPostOps:
     actual = " ".join(re.findall(r"attr-(?:scales|post-ops):[^ ,]*", line)) if line else ""
     if node is None:
-        return LayerPostOps(layer.name, "", actual, False, "no operation of the transformed model has a name of this layer", 0)
+        return LayerPostOps(
+            layer.name, "", actual, False, "no operation of the transformed model has a name of this layer", 0
+        )
     chain = behind(node, frozenset(layer.original_names))
     predicted = _predicted(chain.steps, chain, layer, node)
     adjusted = _predicted([_adjusted(step) for step in chain.steps], chain, layer, node)
@@ -146,12 +157,19 @@ def _compared(layer: LayerExecution, node: Node | None, line: str | None) -> Lay
         reason = Logged.parse(str(predicted)).difference(Logged.parse(line))
     if reason and chain.unread:
         reason += f" (the operation {chain.unread} has no post-operation here)"
-    if reason and chain.steps and isinstance(last := chain.steps[-1], FakeQuantize) and layer.output_precision in ("u8", "i8"):
+    if (
+        reason
+        and chain.steps
+        and isinstance(last := chain.steps[-1], FakeQuantize)
+        and layer.output_precision in ("u8", "i8")
+    ):
         stored = "i8" if last.output_low.min() < 0 else "u8"
         if stored != layer.output_precision:
             reason = f"the plugin's own LPT stores {layer.output_precision}, ovlpt {stored}: {reason}"
     saved = len(predicted.post_operations) - len(adjusted.post_operations)
-    return LayerPostOps(layer.name, str(predicted), actual or "no attributes", reason is None, reason, max(saved, 0))
+    return LayerPostOps(
+        layer.name, str(predicted), actual or "no attributes", reason is None, reason, max(saved, 0)
+    )
 
 
 def _predicted(steps: Sequence[Step], chain: Behind, layer: LayerExecution, node: Node) -> Attributes:
@@ -163,7 +181,9 @@ def _predicted(steps: Sequence[Step], chain: Behind, layer: LayerExecution, node
         int8=True,
         store=store,
         weight_mask=3 if grouped else 1,
-        channel_mask=2 if node.get_type_name() != "MatMul" else 1 << (1 if layer.layer_type == "FullyConnected" else rank - 1),
+        channel_mask=2
+        if node.get_type_name() != "MatMul"
+        else 1 << (1 if layer.layer_type == "FullyConnected" else rank - 1),
         **chain.attributes(),
     )
 
@@ -179,12 +199,20 @@ def _adjusted(step: Step) -> Step:
         return step
 
 
-def _paired(layers: Sequence[LayerExecution], nodes: Sequence[Node]) -> list[tuple[LayerExecution, Node | None]]:
+def _paired(
+    layers: Sequence[LayerExecution], nodes: Sequence[Node]
+) -> list[tuple[LayerExecution, Node | None]]:
     """Each layer with its operation: the one with a name of the layer; by their order where no name is left of it."""
     by_name = {name: node for node in nodes for name in _names(node)}
-    found = [next((by_name[name] for name in layer.original_names if name in by_name), None) for layer in layers]
+    found = [
+        next((by_name[name] for name in layer.original_names if name in by_name), None) for layer in layers
+    ]
     unnamed = [at for at, node in enumerate(found) if node is None and layers[at].is_int8]
-    rest = [node for node in nodes if not any(each is not None and each.get_instance_id() == node.get_instance_id() for each in found)]
+    rest = [
+        node
+        for node in nodes
+        if not any(each is not None and each.get_instance_id() == node.get_instance_id() for each in found)
+    ]
     if len(unnamed) == len(rest):
         for at, node in zip(unnamed, rest, strict=True):
             found[at] = node
@@ -199,7 +227,7 @@ def _names(node: Node) -> tuple[str, ...]:
 
 
 def _lines(layers: Sequence[LayerExecution], lines: Sequence[str]) -> Iterator[str | None]:
-    """The log line of each layer: the next one of its kind and channels. Layers and log are in the same order."""
+    """The log line of each layer: the next one of its kind and precision; both are in the order of creation."""
     at = 0
     for layer in layers:
         fitting = next((later for later in range(at, len(lines)) if _fits(layer, lines[later])), None)
@@ -209,7 +237,10 @@ def _lines(layers: Sequence[LayerExecution], lines: Sequence[str]) -> Iterator[s
 
 def _fits(layer: LayerExecution, line: str) -> bool:
     fields = line.split(",")
-    return any(kind in fields for kind in _KINDS[layer.layer_type]) and bool(re.search(r"src[:_](?:a:)?[us]8", line)) == layer.is_int8
+    return (
+        any(kind in fields for kind in _KINDS[layer.layer_type])
+        and bool(re.search(r"src[:_](?:a:)?[us]8", line)) == layer.is_int8
+    )
 
 
 def _compiled(model: Model, stock: bool) -> tuple[list[LayerExecution], list[str]]:
@@ -218,26 +249,40 @@ def _compiled(model: Model, stock: bool) -> tuple[list[LayerExecution], list[str
     with tempfile.TemporaryDirectory() as folder:
         path, found = Path(folder, "model.xml"), Path(folder, "layers.json")
         openvino.save_model(model, path, compress_to_fp16=False)
-        code = f"import sys; sys.path[:] = {sys.path!r}; from ovlpt.inspect import post_ops; post_ops.write_layers(*sys.argv[1:])"
+        run = "from ovlpt.inspect import post_ops; post_ops.write_layers(*sys.argv[1:])"
+        code = f"import sys; sys.path[:] = {sys.path!r}; {run}"
         command = [sys.executable, "-c", code, str(path), str(found), "stock" if stock else "ovlpt"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         if done.returncode:
             raise InputError(f"the model cannot be compiled: {last_line(done.stderr)}")
-        layers = [LayerExecution(**{**layer, "original_names": tuple(layer["original_names"])}) for layer in json.loads(found.read_text())]
+        layers = [
+            LayerExecution(**{**layer, "original_names": tuple(layer["original_names"])})
+            for layer in json.loads(found.read_text())
+        ]
     kinds = {kind for each in _KINDS.values() for kind in each}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("onednn_verbose") and ",create" in line]
+    lines = [
+        line for line in done.stdout.splitlines() if line.startswith("onednn_verbose") and ",create" in line
+    ]
     return layers, [line for line in lines if kinds.intersection(line.split(","))]
 
 
 def write_layers(path: str, found: str, lpt: str) -> None:
-    """Compile the model at ``path`` and write its weighted layers to ``found``, in order; oneDNN's log goes to the output."""
+    """Compile the model at ``path``, write its weighted layers to ``found``, in order of creation.
+
+    oneDNN's log goes to the output.
+    """
     core = Core()
     if lpt == "stock":
         compiled = core.compile_model(path, "CPU", PROPERTIES)
     else:
         compiled = core.compile_model(transform(path, core=core), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]})
     fields = LayerExecution.__slots__
-    order = {node.get_friendly_name(): int(node.get_rt_info()["execOrder"].astype(str)) for node in compiled.get_runtime_model().get_ops()}
+    order = {
+        node.get_friendly_name(): int(node.get_rt_info()["execOrder"].astype(str))
+        for node in compiled.get_runtime_model().get_ops()
+    }
     executed = sorted(execution_types(compiled), key=lambda layer: order[layer.name])
-    layers = [{name: getattr(layer, name) for name in fields} for layer in executed if layer.layer_type in _KINDS]
+    layers = [
+        {name: getattr(layer, name) for name in fields} for layer in executed if layer.layer_type in _KINDS
+    ]
     Path(found).write_text(json.dumps(layers))

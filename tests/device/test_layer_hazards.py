@@ -31,7 +31,9 @@ def in_numpy(net, levels: np.ndarray, scale, prelu: bool, followed: bool) -> np.
     """The network in float64, on weights read from its own convolution."""
     node = next(each for each in net.get_ordered_ops() if each.get_type_name() == "Convolution")
     result = ovlpt.openvino_api.opset1.result(node.input_value(1))
-    weights = ovlpt.openvino_api.Core().compile_model(ovlpt.openvino_api.Model([result], [], "weights"), "CPU", EXACT)([])[0]
+    weights = ovlpt.openvino_api.Core().compile_model(
+        ovlpt.openvino_api.Model([result], [], "weights"), "CPU", EXACT
+    )([])[0]
     product = np.einsum("oi,nihw->nohw", weights[:, :, 0, 0].astype(np.float64), levels * np.float64(STEP))
     slopes = SLOPES.reshape(1, -1, 1, 1) if prelu else 0
     scaled = np.where(product > 0, product, product * slopes) * scale
@@ -51,7 +53,9 @@ def test_a_negative_scale_stays_behind_a_relu(core, prelu, scale, followed):
     assert np.abs(compiled(inputs)[0] - expected).max() <= tolerance
     layers = ovlpt.execution_types(compiled).executed
     assert [layer.is_int8 for layer in layers if layer.layer_type == "Convolution"] == [True]
-    assert not [layer for layer in layers if layer.layer_type in ("Eltwise", "Relu", "PRelu", "Multiply")]  # all in the layer
+    assert not [
+        layer for layer in layers if layer.layer_type in ("Eltwise", "Relu", "PRelu", "Multiply")
+    ]  # all in the layer
     if followed or scale is MIXED:  # what is kept right here: the plugin's own LPT is wrong
         assert np.abs(core.compile_model(net, "CPU", EXACT)(inputs)[0] - expected).max() > 100 * tolerance
 

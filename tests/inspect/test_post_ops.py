@@ -50,7 +50,10 @@ def test_a_wrong_prediction_is_told_from_the_log():
     assert logged.scales == ("dst:0", "wei:1")
     assert [kind for kind, _ in logged.post_operations] == ["eltwise_linear", "sum", "binary_mul"]
     assert logged.difference(logged) is None
-    assert Logged.parse(line.replace(":128", ":127")).difference(logged) == "eltwise_linear with (2.0, 127.0), not (2.0, 128.0)"
+    assert (
+        Logged.parse(line.replace(":128", ":127")).difference(logged)
+        == "eltwise_linear with (2.0, 127.0), not (2.0, 128.0)"
+    )
     assert Logged.parse(line.replace("+wei:1:f32", "")).difference(logged) == "scales dst:0, not dst:0+wei:1"
     assert "binary_add" in Logged.parse(line.replace("binary_mul", "binary_add")).difference(logged)
     assert not Logged.parse(line.replace("f32:2", "f32:3")).agrees(logged)
