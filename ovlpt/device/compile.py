@@ -54,14 +54,16 @@ def transform(
     native_only: bool = False,
     core: Core | None = None,
     trace: Trace | None = None,
+    serializable: bool = True,
 ) -> Model:
     """A new model, transformed for ``device``; the caller's stays as it is.
 
     ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
-    let a plugin take it. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
-    unusable model or device, and for a model without quantization.
+    let a plugin take it. ``serializable=False``: the result is compiled as it stands and never saved, which spares each
+    layer a post-operation. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for
+    an unusable model or device, and for a model without quantization.
     """
-    lowering = {} if lowered else None
+    lowering = {"serializable": serializable} if lowered else None
     return _transform(model, device, config, lowering, native_only, core or Core(), trace)
 
 

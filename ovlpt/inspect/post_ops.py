@@ -131,7 +131,7 @@ def post_ops(
     core = core or Core()
     source = read_model(model, core)
     lowered = transform(
-        model if not isinstance(model, Model) else source, device, lowered=not stock, core=core
+        model if not isinstance(model, Model) else source, device, lowered=not stock, core=core, serializable=False
     )
     nodes = [node for node in lowered.get_ordered_ops() if is_int8_layer(node)]
     layers, lines = _compiled(source, stock)
@@ -275,7 +275,7 @@ def write_layers(path: str, found: str, lpt: str) -> None:
     if lpt == "stock":
         compiled = core.compile_model(path, "CPU", PROPERTIES)
     else:
-        compiled = core.compile_model(transform(path, core=core), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]})
+        compiled = core.compile_model(transform(path, core=core, serializable=False), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]})
     fields = LayerExecution.__slots__
     order = {
         node.get_friendly_name(): int(node.get_rt_info()["execOrder"].astype(str))

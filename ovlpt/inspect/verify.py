@@ -116,7 +116,7 @@ def _compiled(model: Model, name: str, arrays: dict[int, np.ndarray], device: st
     cut = Model([opset1.result(layer.end)], parameters, name)
     cut.validate_nodes_and_infer_types()
     manager = Manager()
-    manager.register_pass(PluginLowering(device))
+    manager.register_pass(PluginLowering(device, serializable=False))
     manager.run_passes(cut)
     properties = {"INFERENCE_PRECISION_HINT": "f32", **LPT_OFF[device.split(".")[0]]}
     return core.compile_model(cut, device, properties)(values)[0]

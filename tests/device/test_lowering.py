@@ -53,7 +53,7 @@ def test_a_scale_behind_integer_weights(core, infer):
     """ConvolutionMultiplyFusion and MatMulMultiplyFusion would multiply i8 weights by f32."""
     for net in (one_convolution(), encoder(False)):
         inputs = inputs_of(net)
-        lowered = ovlpt.transform(net, core=core)
+        lowered = ovlpt.transform(net, core=core, serializable=False)
         assert "Clamp" not in [node.get_type_name() for node in lowered.get_ops()]
         layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
         assert all(layer.is_int8 for layer in weighted(layers))
