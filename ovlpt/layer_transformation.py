@@ -157,7 +157,9 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
         found = self.dequantization(node, port)
-        reject_unless(not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization")
+        reject_unless(
+            not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization"
+        )
         quantized = found.multiply is not None or found.convert is not None or found.data_precision not in REAL
         reject_unless(quantized, "not_quantized", f"input {port} is a difference of real numbers, no dequantization")
         return found
@@ -218,7 +220,9 @@ class LayerTransformation(MatcherPass, _Configured):
         zero_point: np.ndarray | None,
         output_precision: str,
     ) -> None:
-        """Write a dequantization behind ``data`` and let ``targets`` read it (operations on shapes keep the raw data)."""
+        """Write a dequantization behind ``data`` and let ``targets`` read it (operations on shapes keep the raw
+        data).
+        """
         output, nodes = write_dequantization(
             data,
             name,

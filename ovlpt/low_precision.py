@@ -188,9 +188,7 @@ class LowPrecision(ModelPass):
     def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:
         """The pass with a plugin's settings."""
         params = config.params if not native_only else config.native_params()
-        return cls(
-            config.precision_restrictions, config.quantization_restrictions, params, config.pass_config(), trace
-        )
+        return cls(config.precision_restrictions, config.quantization_restrictions, params, config.pass_config(), trace)
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "transformed"]):

@@ -83,8 +83,6 @@ def test_an_input_of_the_wrong_shape(quantized, tmp_path, capsys):
     assert 'input "x" takes the shape [1,16,8,8]' in capsys.readouterr().err
 
 
-
-
 LOADER = """
 import sys, numpy, openvino
 compiled = openvino.Core().compile_model(sys.argv[1], "CPU", {"LP_TRANSFORMS_MODE": "NO", "INFERENCE_PRECISION_HINT": "f32"})

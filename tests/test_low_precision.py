@@ -35,7 +35,9 @@ def test_a_quantized_convolution_in_a_manager(core):
 def test_asymmetric_activations_keep_their_zero_point(core):
     net = run_pass(one_convolution(-1.0, 1.55), ovlpt.LowPrecision.from_config(config(core)))
     assert "Subtract(quantize, u8[1,16,1,1])" in to_text(net)
-    stored = next(node for node in net.get_ops() if node.get_friendly_name() == "conv/ZeroPoint").input_value(1).get_node()
+    stored = (
+        next(node for node in net.get_ops() if node.get_friendly_name() == "conv/ZeroPoint").input_value(1).get_node()
+    )
     assert np.array_equal(np.unique(stored.data), [100])
 
 

@@ -129,9 +129,7 @@ def _fake_quantize(rng, plain: bool) -> FakeQuantize:
 
 def _residual(rng) -> list[Step]:
     """A sum with another branch; a FakeQuantize before it, behind it, both or none."""
-    before, behind = (
-        ([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2)
-    )
+    before, behind = (([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2))
     return [*before, ops.Sum(), *([_activation(rng)] if rng.integers(2) else _elementwise(rng)), *behind]
 
 
@@ -387,9 +385,7 @@ def wrong(rewrite: Rewrite, rng: np.random.Generator, channels: int = 3) -> str 
 
     It runs in float32 on 200 points a channel, and in rationals on the 8 where float32 differed most.
     """
-    inputs = [
-        rng.integers(-400, 400, (200, channels)) / rng.choice([2, 8, 128], (200, channels)) for _ in range(2)
-    ]
+    inputs = [rng.integers(-400, 400, (200, channels)) / rng.choice([2, 8, 128], (200, channels)) for _ in range(2)]
     inputs[0][::3] = rng.uniform(-40, 40, inputs[0][::3].shape)
     inputs = [points.astype(np.float32) for points in inputs]
     before, after = (chain.run(*inputs) for chain in (rewrite.before, rewrite.after))
@@ -484,9 +480,7 @@ def compile_layers(layers: int, seed: int) -> None:
         rng = np.random.default_rng((seed, number))
         built = build(random_layer(rng), rng)
         print("layer", number, flush=True)
-        core.compile_model(
-            built.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"}
-        )
+        core.compile_model(built.model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "SNIPPETS_MODE": "DISABLE"})
 
 
 def compare(layers: int, seed: int) -> Iterator[tuple[Layer, str, str, bool]]:

@@ -19,8 +19,14 @@ def add(commands) -> None:
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
     add_settings(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when a quantizable operation stays in float (with --post-ops: when a prediction is wrong)")
-    parser.add_argument("--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit 1 when a quantizable operation stays in float (with --post-ops: when a prediction is wrong)",
+    )
+    parser.add_argument(
+        "--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made"
+    )
     parser.add_argument("--stock", action="store_true", help="with --post-ops: as compiled with the plugin's own LPT")
     parser.add_argument("--json", metavar="FILE", help="write the answers to a file")
     parser.set_defaults(call=_call)
@@ -58,9 +64,13 @@ def _post_ops(options: argparse.Namespace) -> int:
     layers = [layer for layer in layers if options.layer in (None, layer.name)]
     rows = table("*layer", "*predicted", "*actual", "equal", ">would save")
     for layer in layers:
-        rows.add_row(layer.name, layer.predicted, layer.actual, "yes" if layer.equal else layer.reason, str(layer.saved or ""))
+        rows.add_row(
+            layer.name, layer.predicted, layer.actual, "yes" if layer.equal else layer.reason, str(layer.saved or "")
+        )
     out.print(rows)
-    out.print(f"{sum(layer.equal for layer in layers)} of {len(layers)} int8 layers have the predicted scales and post-operations")
+    out.print(
+        f"{sum(layer.equal for layer in layers)} of {len(layers)} int8 layers have the predicted scales and post-operations"
+    )
     if saved := sum(layer.saved for layer in layers):
         out.print(f"with zero points that are integers there would be {saved} post-operations fewer")
     write_json(options.json, [layer.to_json() for layer in layers])

@@ -47,15 +47,9 @@ def _call(options: argparse.Namespace) -> int:
     rows = table("*layer", "type", "status", ">mismatches", ">total")
     for record in records:
         style = {EQUAL: None, WRONG: "red"}.get(record.status, "yellow")
-        rows.add_row(
-            record.name, record.type, record.status, str(record.mismatches), str(record.total), style=style
-        )
+        rows.add_row(record.name, record.type, record.status, str(record.mismatches), str(record.total), style=style)
     out.print(rows)
-    out.print(
-        ", ".join(
-            f"{count} {status}" for status, count in Counter(record.status for record in records).items()
-        )
-    )
+    out.print(", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items()))
     write_json(options.json, [record.to_json() for record in records])
     wrong = next((record.name for record in records if record.status == WRONG), None)
     if wrong is not None:

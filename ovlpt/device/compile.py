@@ -14,8 +14,8 @@ from ovlpt.device.release import check_release
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.precisions import INT4, INT8
+from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import InputError, Trace
 
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
@@ -38,7 +38,9 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
         return model
     path = Path(model)
     if not path.exists():
-        raise InputError(f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads')
+        raise InputError(
+            f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
+        )
     core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
         return core.read_model(str(path))
@@ -60,7 +62,8 @@ def transform(
 
     ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
     let a plugin take it. ``serializable=False``: the result is compiled as it stands and never saved, which spares each
-    layer a post-operation. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for
+    layer a post-operation. A model with compressed weights only passes unchanged, with a warning. Raises `InputError`
+    for
     an unusable model or device, and for a model without quantization.
     """
     lowering = {"serializable": serializable} if lowered else None
@@ -105,7 +108,7 @@ def _transform(
 
 
 def _quantization(model: Model) -> str:
-    """"activations", "weights" (compressed weights and float activations), or "none"."""
+    """ "activations", "weights" (compressed weights and float activations), or "none"."""
     kinds = {node.get_type_name() for node in model.get_ops()}
     if "FakeQuantize" in kinds:
         return "activations"

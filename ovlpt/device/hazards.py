@@ -87,16 +87,12 @@ def behind(node: Node, held: Container[str] | None = None) -> Behind:
         # a dequantization of the plugin's own LPT has another name, a clip that a FakeQuantize swallows none
         last = max((at for at, (name, *_) in enumerate(read) if name in held), default=-1)
         own = node.get_friendly_name().removesuffix("_original")
-        dequantized = sum(
-            1 for _ in takewhile(lambda each: "/Dequantization" in each[0] or each[0] == own, read)
-        )
+        dequantized = sum(1 for _ in takewhile(lambda each: "/Dequantization" in each[0] or each[0] == own, read))
         read = read[: max(last + 1, dequantized)]
     # the plugin's FullyConnected has no bias behind its scale since 2025
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
     # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
-    channels_last = (
-        node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
-    )
+    channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
     dequantization, bias, steps = None, False, []
     kept = True
     for name, kind, step in read:
@@ -167,9 +163,7 @@ def hazards(model: Model) -> list[Hazard]:
         if is_int8_layer(node):
             chain = behind(node)
             for reason in chains.hazards(chain.steps, int8=True, **chain.attributes()):
-                found.append(
-                    Hazard(node.get_friendly_name(), reason, reason.code == "negative_scale_after_relu")
-                )
+                found.append(Hazard(node.get_friendly_name(), reason, reason.code == "negative_scale_after_relu"))
     return found
 
 
@@ -205,8 +199,6 @@ def negative_scale_after_relu(node: Node) -> Node | None:
         if node.get_type_name() in ("Relu", "PRelu"):
             negative = kind == "Multiply" and others[0] is not None and (others[0] < 0).any()
             return node if negative else None
-        if kind not in ("Multiply", "Add", "Subtract", "Relu", "PRelu") or any(
-            each is None for each in others
-        ):
+        if kind not in ("Multiply", "Add", "Subtract", "Relu", "PRelu") or any(each is None for each in others):
             return None
         node = follower

@@ -17,7 +17,8 @@ are the rules, all found by running:
 4. A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
    takes it into its flags first.
 5. A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data; it gets a Convert.
-6. A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats: wrong
+6. A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
+  wrong
    numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
@@ -66,7 +67,8 @@ class PluginLowering(ModelPass):
 
     ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
     recurrent layers; without it their weights are folded, and they run in float.
-    ``serializable``: the result may be saved and compiled from the file, at the cost of a post-operation a layer; False is
+    ``serializable``: the result may be saved and compiled from the file, at the cost of a post-operation a layer;
+    False is
     for a model that is compiled as it stands.
     """
 
@@ -253,14 +255,35 @@ def _keep_siblings_apart(subtracts: list[Node]) -> None:
             replace_output(node.output(0), apart.output(0))
 
 
-_ELEMENTWISE = frozenset(("Add", "Clamp", "Convert", "FakeQuantize", "Gelu", "Multiply", "Relu", "Sigmoid", "Subtract", "Swish", "HSwish", "Tanh"))
+_ELEMENTWISE = frozenset(
+    (
+        "Add",
+        "Clamp",
+        "Convert",
+        "FakeQuantize",
+        "Gelu",
+        "Multiply",
+        "Relu",
+        "Sigmoid",
+        "Subtract",
+        "Swish",
+        "HSwish",
+        "Tanh",
+    )
+)
 
 
 def _run_at_rank_3(node: Node) -> Node:
-    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now there."""
+    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now
+    there.
+    """
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     weights = node.input_value(1)
-    plain = isinstance(weights.get_node(), Constant) and len(weights.get_shape()) == 2 and not node.get_attributes()["transpose_a"]
+    plain = (
+        isinstance(weights.get_node(), Constant)
+        and len(weights.get_shape()) == 2
+        and not node.get_attributes()["transpose_a"]
+    )
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
         return node
     chain = _elementwise_chain(node)
@@ -275,7 +298,9 @@ def _run_at_rank_3(node: Node) -> Node:
             if isinstance(source, Constant) and len(source.get_output_shape(0)) == 4:
                 values = values_of(source)
                 squeezed = values.reshape(values.shape[0], -1, values.shape[3])
-                link.input(port).replace_source_output(constant(squeezed, precision_of(link.input_value(port))).output(0))
+                link.input(port).replace_source_output(
+                    constant(squeezed, precision_of(link.input_value(port))).output(0)
+                )
         link.validate_and_infer_types()
     end = new.output(0) if last is node else original
     shaped = opset1.reshape(end, _target(*output_shape), False)
@@ -300,8 +325,14 @@ def _elementwise_chain(node: Node) -> list[Node]:
         if len(targets) != 1:
             return chain
         follower = targets[0].get_node()
-        others = [follower.input_value(port).get_node() for port in range(follower.get_input_size()) if port != targets[0].get_index()]
-        if follower.get_type_name() not in _ELEMENTWISE or not all(isinstance(other, Constant) and _flattens(other) for other in others):
+        others = [
+            follower.input_value(port).get_node()
+            for port in range(follower.get_input_size())
+            if port != targets[0].get_index()
+        ]
+        if follower.get_type_name() not in _ELEMENTWISE or not all(
+            isinstance(other, Constant) and _flattens(other) for other in others
+        ):
             return chain
         chain.append(follower)
 
@@ -309,6 +340,8 @@ def _elementwise_chain(node: Node) -> list[Node]:
 def _flattens(node: Constant) -> bool:
     """Whether a constant still broadcasts once H and W are one axis."""
     shape = tuple(node.get_output_shape(0))
-    return len(shape) <= 1 or (len(shape) <= 3 and all(size == 1 for size in shape[:-1])) or (len(shape) == 4 and shape[1:3] == (1, 1))
-
-
+    return (
+        len(shape) <= 1
+        or (len(shape) <= 3 and all(size == 1 for size in shape[:-1]))
+        or (len(shape) == 4 and shape[1:3] == (1, 1))
+    )

@@ -1,7 +1,8 @@
 """Which scales and post-operations has each int8 layer: predicted, and as oneDNN really made it.
 
 The prediction comes from the operations that the layer holds (the execution graph names them) and the rules of
-`ovlpt.fake_quantize.composer`; what was made is read from oneDNN's own log of a process that compiles and infers nothing.
+`ovlpt.fake_quantize.composer`; what was made is read from oneDNN's own log of a process that compiles and infers
+nothing.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def _joined(words: Sequence[str]) -> str:
 class LayerPostOps:
     """One int8 layer.
 
-    ``predicted``, ``actual``: scales and post-operations in oneDNN's spelling. ``reason``: why they differ, None where they
+    ``predicted``, ``actual``: scales and post-operations in oneDNN's spelling. ``reason``: why they differ, None
+    where they
     are equal. ``saved``: post-operations fewer with ranges that have an integer zero point.
     """
 
@@ -112,10 +114,7 @@ class LayerPostOps:
     saved: int
 
     def to_json(self) -> dict[str, object]:
-        return {
-            field: getattr(self, field)
-            for field in ("name", "predicted", "actual", "equal", "reason", "saved")
-        }
+        return {field: getattr(self, field) for field in ("name", "predicted", "actual", "equal", "reason", "saved")}
 
 
 def post_ops(
@@ -123,7 +122,8 @@ def post_ops(
 ) -> list[LayerPostOps]:
     """The int8 layers of the compiled model, in order of execution.
 
-    ``stock``: compiled with the plugin's own LPT, in place of ovlpt's. Raises `InputError` as `transform`, and for devices
+    ``stock``: compiled with the plugin's own LPT, in place of ovlpt's. Raises `InputError` as `transform`, and for
+    devices
     whose plugin does not run on oneDNN's CPU engine.
     """
     if device != "CPU":
@@ -167,9 +167,7 @@ def _compared(layer: LayerExecution, node: Node | None, line: str | None) -> Lay
         if stored != layer.output_precision:
             reason = f"the plugin's own LPT stores {layer.output_precision}, ovlpt {stored}: {reason}"
     saved = len(predicted.post_operations) - len(adjusted.post_operations)
-    return LayerPostOps(
-        layer.name, str(predicted), actual or "no attributes", reason is None, reason, max(saved, 0)
-    )
+    return LayerPostOps(layer.name, str(predicted), actual or "no attributes", reason is None, reason, max(saved, 0))
 
 
 def _predicted(steps: Sequence[Step], chain: Behind, layer: LayerExecution, node: Node) -> Attributes:
@@ -199,14 +197,10 @@ def _adjusted(step: Step) -> Step:
         return step
 
 
-def _paired(
-    layers: Sequence[LayerExecution], nodes: Sequence[Node]
-) -> list[tuple[LayerExecution, Node | None]]:
+def _paired(layers: Sequence[LayerExecution], nodes: Sequence[Node]) -> list[tuple[LayerExecution, Node | None]]:
     """Each layer with its operation: the one with a name of the layer; by their order where no name is left of it."""
     by_name = {name: node for node in nodes for name in _names(node)}
-    found = [
-        next((by_name[name] for name in layer.original_names if name in by_name), None) for layer in layers
-    ]
+    found = [next((by_name[name] for name in layer.original_names if name in by_name), None) for layer in layers]
     unnamed = [at for at, node in enumerate(found) if node is None and layers[at].is_int8]
     rest = [
         node
@@ -260,9 +254,7 @@ def _compiled(model: Model, stock: bool) -> tuple[list[LayerExecution], list[str
             for layer in json.loads(found.read_text())
         ]
     kinds = {kind for each in _KINDS.values() for kind in each}
-    lines = [
-        line for line in done.stdout.splitlines() if line.startswith("onednn_verbose") and ",create" in line
-    ]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("onednn_verbose") and ",create" in line]
     return layers, [line for line in lines if kinds.intersection(line.split(","))]
 
 
@@ -275,14 +267,14 @@ def write_layers(path: str, found: str, lpt: str) -> None:
     if lpt == "stock":
         compiled = core.compile_model(path, "CPU", PROPERTIES)
     else:
-        compiled = core.compile_model(transform(path, core=core, serializable=False), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]})
+        compiled = core.compile_model(
+            transform(path, core=core, serializable=False), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]}
+        )
     fields = LayerExecution.__slots__
     order = {
         node.get_friendly_name(): int(node.get_rt_info()["execOrder"].astype(str))
         for node in compiled.get_runtime_model().get_ops()
     }
     executed = sorted(execution_types(compiled), key=lambda layer: order[layer.name])
-    layers = [
-        {name: getattr(layer, name) for name in fields} for layer in executed if layer.layer_type in _KINDS
-    ]
+    layers = [{name: getattr(layer, name) for name in fields} for layer in executed if layer.layer_type in _KINDS]
     Path(found).write_text(json.dumps(layers))

@@ -42,7 +42,10 @@ class Run:
             "model": self.model,
             "device": self.device,
             "layers": [{**asdict(layer), "is_int8": layer.is_int8} for layer in self.layers],
-            "summary": {kind: {"total": total, "int8": low, "float": total - low} for kind, (total, low) in self.layers.summary().items()},
+            "summary": {
+                kind: {"total": total, "int8": low, "float": total - low}
+                for kind, (total, low) in self.layers.summary().items()
+            },
             "int8_time_share": self.layers.int8_time_share,
             "latency_ms": self.latencies,
             "latency_ratio": self.ratios,
@@ -72,7 +75,9 @@ def run(
         model, float_model = data.digits(), data.digits_float()
     source = read_model(model, core)
     if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
-        raise InputError(f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}')
+        raise InputError(
+            f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}'
+        )
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
@@ -86,7 +91,9 @@ def run(
     requests = {name: each.create_infer_request() for name, each in compiled.items()}
     latencies = interleaved_latencies({name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()})
     return Run(
-        model="bundled digits network" if bundled else str(model if not isinstance(model, Model) else source.get_friendly_name()),
+        model="bundled digits network"
+        if bundled
+        else str(model if not isinstance(model, Model) else source.get_friendly_name()),
         device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
         layers=layers,
         latencies={name: median(times) for name, times in latencies.items()},
@@ -110,5 +117,3 @@ def _accuracy(compiled: CompiledModel) -> float:
     images, labels = data.heldout()
     answers = [int(compiled([image[None]])[0].argmax()) for image in images]
     return float(np.mean(np.array(answers) == labels))
-
-

@@ -35,9 +35,7 @@ EQUAL, TIES, WRONG = "equal", "off by one at ties", "wrong"
 
 _EPSILON = float(np.finfo(np.float32).eps)
 _LIPSCHITZ = 1.5  # the steepest of the functions that may follow a layer
-_FUNCTION_ERROR = (
-    2.0**-16
-)  # of a plugin's approximation of a function, relative to the largest number in the chain
+_FUNCTION_ERROR = 2.0**-16  # of a plugin's approximation of a function, relative to the largest number in the chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +162,7 @@ def _levels(quantizer: Node, values: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return levels, np.abs(position - levels) <= 1e-3
 
 
-def exact_result(
-    layer: Layer, integers: np.ndarray, method: str = "openvino"
-) -> tuple[np.ndarray, np.ndarray]:
+def exact_result(layer: Layer, integers: np.ndarray, method: str = "openvino") -> tuple[np.ndarray, np.ndarray]:
     """The layer's result in float64 and a bound on what float32 can miss it by.
 
     With a FakeQuantize at its end the result is the level before it is rounded, a fraction. The bound is a

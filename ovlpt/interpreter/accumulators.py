@@ -25,9 +25,7 @@ def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray
     if node.get_type_name() == "ConvolutionBackpropData":
         extra = tuple(attributes.get("output_padding") or ())
         begin, end = _transposed_pads(node, data.shape, weights.shape, attributes)
-        return transposed_accumulator(
-            data, weights, pads_begin=begin, pads_end=end, output_padding=extra, **spatial
-        )
+        return transposed_accumulator(data, weights, pads_begin=begin, pads_end=end, output_padding=extra, **spatial)
     groups = 1
     if node.get_type_name() == "GroupConvolution":
         groups, weights = weights.shape[0], weights.reshape(-1, *weights.shape[2:])

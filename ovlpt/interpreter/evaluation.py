@@ -38,9 +38,7 @@ def _alone(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             parameters.append(source)
             values.append(array)
         inputs.append(source.output(0))
-    copy = NodeFactory(node.get_type_info().version_id).create(
-        node.get_type_name(), inputs, node.get_attributes()
-    )
+    copy = NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
     model = Model([opset1.result(output) for output in copy.outputs()], parameters)
     return [
         np.array(array)

@@ -70,15 +70,10 @@ class Interpreter:
         try:
             if self.model.is_dynamic():
                 self.model.reshape(
-                    {
-                        port: list(np.shape(array))
-                        for port, array in zip(self.model.inputs, inputs, strict=True)
-                    }
+                    {port: list(np.shape(array)) for port, array in zip(self.model.inputs, inputs, strict=True)}
                 )
         except RuntimeError as error:
-            raise InputError(
-                f"the arrays do not fit the model: {str(error).strip().splitlines()[-1]}"
-            ) from error
+            raise InputError(f"the arrays do not fit the model: {str(error).strip().splitlines()[-1]}") from error
         self._values: dict[tuple[int, int], np.ndarray] = {}
         for port, array in zip(self.model.inputs, inputs, strict=True):
             array = np.asarray(array, NUMPY.get(precision_of(port)))
@@ -117,11 +112,7 @@ class Interpreter:
     def named_values(self) -> dict[str, np.ndarray]:
         found = {}
         for node in self.model.get_ordered_ops():
-            if (
-                not isinstance(node, Constant)
-                and len(node.outputs())
-                and _key(node.output(0)) in self._values
-            ):
+            if not isinstance(node, Constant) and len(node.outputs()) and _key(node.output(0)) in self._values:
                 for port in node.outputs():
                     if _key(port) not in self._values:
                         continue
@@ -137,9 +128,7 @@ class Interpreter:
         elif kind == "MaxPool" and not any(port.get_target_inputs() for port in node.outputs()[1:]):
             results = [_max_pool(node, arrays[0])]
         elif kind == "FakeQuantize":
-            results = [
-                fake_quantized(node, arrays[0].astype(np.float32, copy=False), self.method, arrays[1:])
-            ]
+            results = [fake_quantized(node, arrays[0].astype(np.float32, copy=False), self.method, arrays[1:])]
         elif precision_of(node.output(0)) != "f32" or not real:
             results = evaluate(node, arrays)
         elif kind in _ELEMENTWISE and _broadcasts(node):
@@ -150,9 +139,7 @@ class Interpreter:
             results = [_product(node, *arrays)]
         else:
             results = evaluate(node, arrays)
-        for port, result in zip(
-            node.outputs(), results, strict=False
-        ):  # indices that nobody reads have no value
+        for port, result in zip(node.outputs(), results, strict=False):  # indices that nobody reads have no value
             self._values[_key(port)] = result
 
 

@@ -57,9 +57,7 @@ class Layer:
 def layers_of(model: Model) -> Iterator[Layer]:
     """The int8 layers of a transformed model in topological order."""
     for node in model.get_ordered_ops():
-        if node.get_type_name() in WEIGHTED and all(
-            integer_source(node.input_value(port)) for port in (0, 1)
-        ):
+        if node.get_type_name() in WEIGHTED and all(integer_source(node.input_value(port)) for port in (0, 1)):
             yield Layer(node, tuple(_chain(node)))
 
 

@@ -66,9 +66,7 @@ def clamp_ends(node: Node) -> tuple[np.float32, np.float32]:
     return np.float32(attributes["min"]), np.float32(attributes["max"])
 
 
-def fake_quantized(
-    node: Node, x: np.ndarray, method: str, ends: list[np.ndarray] | None = None
-) -> np.ndarray:
+def fake_quantized(node: Node, x: np.ndarray, method: str, ends: list[np.ndarray] | None = None) -> np.ndarray:
     """A FakeQuantize by the definition or, per tensor, a framework's own rounding, in the output's type."""
     ends = ends or [constant_above(value) for value in node.input_values()[1:]]
     levels = node.get_attributes()["levels"]
@@ -206,15 +204,11 @@ def _requantized(layer: Layer, accumulator: np.ndarray, channels: int, method: s
                     f'layer "{layer.name}" has a {kind} that {method} does not fuse; use the method openvino'
                 )
     if quantizer.get_attributes()["levels"] != 256 or (scale <= 0).any():
-        raise InputError(
-            f'layer "{layer.name}" has other than 256 levels or a negative scale; use the method openvino'
-        )
+        raise InputError(f'layer "{layer.name}" has other than 256 levels or a negative scale; use the method openvino')
     if low.size > 1:  # the scale per channel has moved into the FakeQuantize
         scale, bias, low, high = scale / high, bias / high, low / high, np.float32(1)
         if np.ptp(low) > 1e-5:
-            raise InputError(
-                f'layer "{layer.name}" has a zero point per channel at its end; use the method openvino'
-            )
+            raise InputError(f'layer "{layer.name}" has a zero point per channel at its end; use the method openvino')
         low = np.ravel(low)[0]
     quantization = _output(np.reshape(low, ()), np.reshape(high, ()), *_stored(quantizer, out_low))
     kind, groups = group_kind(layer.node, channels)

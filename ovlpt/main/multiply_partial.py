@@ -24,7 +24,9 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
     def can_be_transformed(self, node: Node) -> None:
         full, branches = self.full_branch(node), self.branches(node)
         reject_unless(
-            full is None or not (branches[0].empty or branches[1].empty), "not_quantized", "one input has no dequantization"
+            full is None or not (branches[0].empty or branches[1].empty),
+            "not_quantized",
+            "one input has no dequantization",
         )
         super().can_be_transformed(node)
         if full is None:
@@ -32,14 +34,17 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
             other = node.input_value(1 - port).get_node()
             reject_unless(
-                other.get_type_name() == "Multiply" and folded_constant(other.input_value(self._scale_port(other))) is not None,
+                other.get_type_name() == "Multiply"
+                and folded_constant(other.input_value(self._scale_port(other))) is not None,
                 "no_scale",
                 "the data has no scale that the constant could join",
             )
             return
         empty = branches[1 - full]
         if self.params.update_precisions:
-            reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}")
+            reject_unless(
+                empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}"
+            )
         reject_unless(empty.zero_point is None, "zero_point", f"input {1 - full}, read raw, has a zero point")
 
     @staticmethod
@@ -81,6 +86,11 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         joined = folded_constant(node.input_value(port)) * folded_constant(inner.input_value(scale_port))
         data, original = inner.input_value(1 - scale_port), precision_of(node.output(0))
         targets = consumers_of(node.output(0))
+        found = self.branches(node)[1 - port]
+        if found.subtract is not None and len(inner.output(0).get_target_inputs()) > 1:
+            # a chain of its own: one Subtract for both would be fused into the FakeQuantize, which then stays in float
+            deq = self.params.deq_precision
+            data, _ = write_dequantization(found.data, node.get_friendly_name(), None, found.zero_point, deq)
         inputs = [data, constant(joined.astype(np.float32), self.params.deq_precision).output(0)]
         product = relaxed("Multiply", inputs, original, {"auto_broadcast": "numpy"}, origin=self.params.deq_precision)
         product.set_friendly_name(node.get_friendly_name())

@@ -46,7 +46,9 @@ class WeightableLayerTransformation(LayerTransformation):
         reject_unless(found.multiply is not None, "no_scale", "the activations have a zero point but no scale")
         self.check_activations(node, found)
         if self.params.update_precisions:
-            reject_unless(found.is_low_precision, "activation_precision", f"the activations come in {found.data_precision}")
+            reject_unless(
+                found.is_low_precision, "activation_precision", f"the activations come in {found.data_precision}"
+            )
             reject_unless(
                 zero_point_fits(found.zero_point, found.data_precision),
                 "zero_point_range",
@@ -98,7 +100,9 @@ class WeightableLayerTransformation(LayerTransformation):
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
-        return self._minus(found.data, self._per_channel(zero_point, found), found.data_precision, name, found.precision)
+        return self._minus(
+            found.data, self._per_channel(zero_point, found), found.data_precision, name, found.precision
+        )
 
     @staticmethod
     def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
@@ -116,7 +120,9 @@ class WeightableLayerTransformation(LayerTransformation):
         if zero_point is None:
             return integers
         axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
-        if self.params.native_only and len(weights.shape) == 5 and axes[0] == 0:  # the native library takes rank 5 for groups
+        if (
+            self.params.native_only and len(weights.shape) == 5 and axes[0] == 0
+        ):  # the native library takes rank 5 for groups
             spread = np.broadcast_to(spread, (*weights.shape[:2], 1, 1, 1))
         name = f"{node.get_friendly_name()}/WeightsZeroPoint"
         output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))

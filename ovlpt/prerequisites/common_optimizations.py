@@ -55,12 +55,18 @@ def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:
 
 
 def _starts_dequantization(convert: Node) -> bool:
-    """A Convert of quantized data; that of a zero point is read by port 1 of a Subtract of data that is not constant."""
+    """A Convert of quantized data; that of a zero point is read by port 1 of a Subtract of data that is not
+    constant.
+    """
     if convert.get_type_name() != "Convert":
         return False
     for target in convert.output(0).get_target_inputs():
         reader = target.get_node()
-        if reader.get_type_name() == "Subtract" and target.get_index() == 1 and not is_constant_path(reader.input_value(0).get_node()):
+        if (
+            reader.get_type_name() == "Subtract"
+            and target.get_index() == 1
+            and not is_constant_path(reader.input_value(0).get_node())
+        ):
             return False
     return True
 
@@ -121,7 +127,11 @@ def _scaled_dot_product_attention(node: Node) -> Node | None:
     shape = shape_of(key)
     if shape is None or shape[-1] is None or precision_of(query) == "boolean":
         return None
-    scale = node.input_value(4) if node.get_input_size() > 4 else constant(np.float32(1 / np.sqrt(shape[-1])), precision_of(query)).output(0)
+    scale = (
+        node.input_value(4)
+        if node.get_input_size() > 4
+        else constant(np.float32(1 / np.sqrt(shape[-1])), precision_of(query)).output(0)
+    )
     mask = node.input_value(3) if node.get_input_size() > 3 else None
     if mask is not None and precision_of(mask) != precision_of(query):
         return None

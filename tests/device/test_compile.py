@@ -50,7 +50,7 @@ def test_the_bundled_network_runs_in_int8(core):
 
 
 def test_a_missing_file(core):
-    with pytest.raises(InputError, match='no file "nowhere.xml"'):
+    with pytest.raises(InputError, match=r'no file "nowhere\.xml"'):
         ovlpt.compile_model("nowhere.xml", core=core)
 
 

@@ -31,9 +31,9 @@ def in_numpy(net, levels: np.ndarray, scale, prelu: bool, followed: bool) -> np.
     """The network in float64, on weights read from its own convolution."""
     node = next(each for each in net.get_ordered_ops() if each.get_type_name() == "Convolution")
     result = ovlpt.openvino_api.opset1.result(node.input_value(1))
-    weights = ovlpt.openvino_api.Core().compile_model(
-        ovlpt.openvino_api.Model([result], [], "weights"), "CPU", EXACT
-    )([])[0]
+    weights = ovlpt.openvino_api.Core().compile_model(ovlpt.openvino_api.Model([result], [], "weights"), "CPU", EXACT)(
+        []
+    )[0]
     product = np.einsum("oi,nihw->nohw", weights[:, :, 0, 0].astype(np.float64), levels * np.float64(STEP))
     slopes = SLOPES.reshape(1, -1, 1, 1) if prelu else 0
     scaled = np.where(product > 0, product, product * slopes) * scale

@@ -12,11 +12,26 @@ from ovlpt.fake_quantize import fake_quantize
 from ovlpt.openvino_api import Manager, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, assert_close, inputs_of
-from tests.networks import const, convolution, encoder, int8_weights, model, one_convolution, parameter, quantized, residual, shared_zero_point
+from tests.networks import (
+    const,
+    convolution,
+    encoder,
+    int8_weights,
+    model,
+    one_convolution,
+    parameter,
+    quantized,
+    residual,
+    shared_zero_point,
+)
 
 
 def weighted(layers):
-    return [layer for layer in layers.executed if layer.layer_type in ("Convolution", "FullyConnected", "MatMul", "Deconvolution")]
+    return [
+        layer
+        for layer in layers.executed
+        if layer.layer_type in ("Convolution", "FullyConnected", "MatMul", "Deconvolution")
+    ]
 
 
 def drop_in(net, core):
@@ -40,7 +55,9 @@ def test_zero_points_of_two_consumers_are_not_merged(core, infer):
 
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
-@pytest.mark.parametrize("build", [one_convolution, residual, shared_zero_point, encoder], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "build", [one_convolution, residual, shared_zero_point, encoder], ids=lambda each: each.__name__
+)
 def test_drop_in_with_the_plugins_lpt_off_and_on(core, infer, build, lpt):
     net = build()
     inputs = inputs_of(net)
@@ -62,7 +79,9 @@ def test_a_scale_behind_integer_weights(core, infer):
 
 def test_a_scale_that_reaches_the_layer_through_an_add(core, infer):
     x = parameter([1, 16, 8, 8])
-    net = model(opset1.multiply(convolution(quantized(x, 0, 2.55), 16, bias=True), const(np.full((1, 16, 1, 1), 0.5))), x)
+    net = model(
+        opset1.multiply(convolution(quantized(x, 0, 2.55), 16, bias=True), const(np.full((1, 16, 1, 1), 0.5))), x
+    )
     inputs = inputs_of(net)
     assert_close(infer(ovlpt.transform(net, core=core), inputs), infer(net, inputs, "YES"))
 
@@ -103,10 +122,17 @@ def test_integers_minus_a_float_constant(core, infer):
 
 def test_a_residual_add_reads_integers_without_a_convert(core):
     lowered = ovlpt.transform(residual(), core=core)
-    add = next(node for node in lowered.get_ops() if node.get_type_name() == "Add" and "u8" in [str(v.get_element_type().get_type_name()) for v in node.input_values()])
+    add = next(
+        node
+        for node in lowered.get_ops()
+        if node.get_type_name() == "Add"
+        and "u8" in [str(v.get_element_type().get_type_name()) for v in node.input_values()]
+    )
     assert add.get_output_element_type(0).get_type_name() == "f32"
     layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
-    assert not [layer for layer in layers.executed if layer.layer_type in ("Eltwise", "Subgraph") and layer.precision == "f32"][1:]
+    assert not [
+        layer for layer in layers.executed if layer.layer_type in ("Eltwise", "Subgraph") and layer.precision == "f32"
+    ][1:]
 
 
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):

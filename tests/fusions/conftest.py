@@ -19,10 +19,7 @@ TOLERANCE = 1e-5
 
 def inputs_of(model: Model, seed: int = 7) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {
-        p.get_friendly_name(): rng.normal(size=list(p.shape)).astype(np.float32)
-        for p in model.get_parameters()
-    }
+    return {p.get_friendly_name(): rng.normal(size=list(p.shape)).astype(np.float32) for p in model.get_parameters()}
 
 
 def difference(expected: np.ndarray, actual: np.ndarray) -> float:

@@ -30,9 +30,7 @@ def pieces(x, cut: str, count: int, axis: int):
         return [net.opset8.slice(x, *(index([v]) for v in (*end, 1, axis))).output(0) for end in ends]
     lead, mask = [0] * axis, [1] * axis + [0]
     return [
-        opset1.strided_slice(
-            x, index([*lead, b]), index([*lead, e]), index([1] * (axis + 1)), mask, mask
-        ).output(0)
+        opset1.strided_slice(x, index([*lead, b]), index([*lead, e]), index([1] * (axis + 1)), mask, mask).output(0)
         for b, e in ends
     ]
 
@@ -140,9 +138,7 @@ def test_quantized_data_and_weights() -> None:
         return opset1.fake_quantize(value, *_ends(1.0), 256)
 
     def per_channel(value, branch):
-        return opset1.fake_quantize(
-            value, *_ends(np.array([1.0, 2.0]).reshape(1, 2, 1, 1), (1, 2, 1, 1)), 256
-        )
+        return opset1.fake_quantize(value, *_ends(np.array([1.0, 2.0]).reshape(1, 2, 1, 1), (1, 2, 1, 1)), 256)
 
     def fake_quantized(values, branch):
         return opset1.fake_quantize(c(values), *_ends(2.0 + branch), 255)
@@ -220,15 +216,11 @@ def test_unequal_and_foreign_pieces() -> None:
     numbers = Numbers(0)
     x = net.parameter([1, 6, 5, 5])
     parts = opset1.variadic_split(x, index(1), index([2, 4])).outputs()
-    model = model_of(
-        opset1.concat([net.convolution(p, c(numbers.normal(3, p.shape[1], 1, 1))) for p in parts], 1), x
-    )
+    model = model_of(opset1.concat([net.convolution(p, c(numbers.normal(3, p.shape[1], 1, 1))) for p in parts], 1), x)
     assert [event.reason.code for event in check(model)[1]] == ["unequal_pieces"]
     z = net.parameter([1, 6, 5, 5], "z")
     parts = opset1.split(x, index(1), 2).output(0), opset1.split(z, index(1), 2).output(1)
-    model = model_of(
-        opset1.concat([net.convolution(p, c(numbers.normal(3, 3, 1, 1))) for p in parts], 1), x, z
-    )
+    model = model_of(opset1.concat([net.convolution(p, c(numbers.normal(3, 3, 1, 1))) for p in parts], 1), x, z)
     assert [event.reason.code for event in check(model)[1]] == ["sources"]
 
 
@@ -236,9 +228,7 @@ def test_other_concats_are_not_its_business() -> None:
     """An inception block: convolutions of the whole value."""
     numbers = Numbers(0)
     x = net.parameter([1, 4, 5, 5])
-    model = model_of(
-        opset1.concat([net.convolution(x, c(numbers.normal(3, 4, 1, 1))) for _ in range(2)], 1), x
-    )
+    model = model_of(opset1.concat([net.convolution(x, c(numbers.normal(3, 4, 1, 1))) for _ in range(2)], 1), x)
     trace = Trace()
     assert kinds(fuse(model, trace)) == {"Convolution": 2, "Concat": 1}
     assert not trace.events

@@ -20,11 +20,7 @@ from tests.conftest import inputs_of
 def with_one_weight_changed(source, index: int):
     """A copy whose ``index``-th tensor of i8 weights has its first number off by one."""
     changed = source.clone()
-    stored = [
-        node
-        for node in changed.get_ordered_ops()
-        if isinstance(node, Constant) and node.data.dtype == np.int8
-    ]
+    stored = [node for node in changed.get_ordered_ops() if isinstance(node, Constant) and node.data.dtype == np.int8]
     values = stored[index].data.copy()
     values.flat[0] += 1 if values.flat[0] < 127 else -1
     replacement = Constant(values)

@@ -44,9 +44,7 @@ def weighted(kind: str):
     elif kind == "inner":
         node = opset1.matmul(q, int8_weights([7, 12]), False, True)
     else:
-        node = opset1.matmul(
-            q, opset1.transpose(quantized(x, -1.28, 1.27), const([0, 1, 3, 2], "i64")), False, False
-        )
+        node = opset1.matmul(q, opset1.transpose(quantized(x, -1.28, 1.27), const([0, 1, 3, 2], "i64")), False, False)
     return model(node, x)
 
 
@@ -91,9 +89,7 @@ def test_values_hold_every_layer_but_nothing_inside_one(core):
         assert values[layer.end.get_friendly_name()].shape == tuple(layer.end.get_output_shape(0))
         for inside in (layer.node, *layer.chain)[:-1]:
             assert inside.get_friendly_name() not in values
-    assert (
-        values[transformed.get_results()[0].input_value(0).get_node().get_friendly_name()] == outputs[0]
-    ).all()
+    assert (values[transformed.get_results()[0].input_value(0).get_node().get_friendly_name()] == outputs[0]).all()
 
 
 def test_accumulators_are_exact_integers(core):
@@ -122,9 +118,7 @@ def test_a_layer_has_the_frameworks_own_rounding(method, core):
     interpreter = Interpreter(transformed, [array], method)
     ((layer, _),) = interpreter.run()
     levels = interpreter.value(layer.end.output(0))
-    levels = (
-        np.rint((interpreter.outputs()[0] + 8) * 16) if levels.dtype == np.float32 else levels.astype(int)
-    )
+    levels = np.rint((interpreter.outputs()[0] + 8) * 16) if levels.dtype == np.float32 else levels.astype(int)
     q = np.rint(array * 64).astype(int) + 32
     shift = 128 if method.startswith("tflite") else 0  # TFLite has no u8 with i8 weights
     precision, dtype = ("i8", np.int8) if shift else ("u8", np.uint8)
