@@ -71,16 +71,25 @@ def _fake_quantized(quantize: Node, shape: tuple[int, ...], axes: Sequence[int],
         source = constant(folded).output(0)
     for end in details.intervals[2:]:
         _check_axes(end, len(shape_of(source)), axes)
+    data_precision = weights_precision(details, allowed)
+    precision, parts = data_precision.precision, decompose(details, data_precision)
+    _check_zero_point(parts.zero_point, precision)
+    return Weights(source, quantize, parts.scale, parts.zero_point, precision, shape)
+
+
+def weights_precision(details: QuantizationDetails, allowed: Sequence[str], what: str = "the weights") -> DataPrecision:
+    """The type that a constant's intervals ask for where it is allowed, else the first allowed one with a zero point.
+
+    Raises `Rejected` where the levels do not fit it.
+    """
     asked = details.precision
     precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
     reject_unless(
         precision is not None and fits(precision, details.levels),
         "weights_levels",
-        f"{details.levels} levels of the weights do not fit {precision or 'any type'}",
+        f"{details.levels} levels of {what} do not fit {precision or 'any type'}",
     )
-    parts = decompose(details, DataPrecision.of(precision, details.levels, asked.precision != precision))
-    _check_zero_point(parts.zero_point, precision)
-    return Weights(source, quantize, parts.scale, parts.zero_point, precision, shape)
+    return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
 
 
 def _dequantized(

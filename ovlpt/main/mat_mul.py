@@ -15,7 +15,7 @@ from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import Dequantization, read_dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed_like
-from ovlpt.graph.weights import folded_constant, rounded_zero_point
+from ovlpt.graph.weights import folded_constant, rounded_zero_point, weights_precision
 from ovlpt.layer_transformation import (
     LayerTransformation,
     consumers_of,
@@ -25,7 +25,7 @@ from ovlpt.layer_transformation import (
 )
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import DataPrecision, fits
+from ovlpt.precisions import DataPrecision
 from ovlpt.trace import reject_unless
 
 
@@ -92,14 +92,7 @@ class MatMulTransformation(LayerTransformation):
     def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
         required = self.attributes.get(node.input(1), Precisions)
         allowed = required.value if required else self.params.default_precisions
-        asked = details.precision
-        precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
-        reject_unless(
-            precision is not None and fits(precision, details.levels),
-            "weights_levels",
-            f"{details.levels} levels of input 1 do not fit {precision}",
-        )
-        return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
+        return weights_precision(details, allowed, "input 1")
 
     def transform(self, node: Node) -> None:
         left, (integers, right_scale) = self.dequantization(node), self._integers(node)

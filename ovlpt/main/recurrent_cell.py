@@ -5,10 +5,11 @@ from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.weights import weights_precision
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Constant, Node
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import DataPrecision, fits
+from ovlpt.precisions import DataPrecision
 from ovlpt.trace import reject_unless
 
 _ACTIVATIONS = (0, 1)  # the sequence and the hidden state; both kinds of cell
@@ -70,14 +71,7 @@ class RecurrentCellTransformation(LayerTransformation):
     def _precision(self, quantize: Node, details: QuantizationDetails) -> DataPrecision:
         required = self.attributes.get(quantize.output(0), Precisions)
         allowed = required.value if required else self.params.default_precisions
-        asked = details.precision
-        precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
-        reject_unless(
-            precision is not None and fits(precision, details.levels),
-            "weights_levels",
-            f"{details.levels} levels of the weights do not fit {precision or 'any type'}",
-        )
-        return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
+        return weights_precision(details, allowed)
 
     def _decompose(self, node: Node, port: int) -> None:
         quantize = node.input_value(port).get_node()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
-from ovlpt.graph.constants import constant, is_constant_path, precision_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
@@ -40,18 +40,22 @@ class CommonOptimizations(ModelTransformation):
 
 def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:
     """Replace integer constants that start a dequantization by Parameters."""
+    stored = [node for node in model.get_ops() if _is_quantized_data(node)]  # all are found before any is replaced
     pinned = []
-    for node in model.get_ops():
-        if not isinstance(node, Constant) or precision_of(node.output(0)) not in (*INT8, *INT4):
-            continue
-        targets = list(node.output(0).get_target_inputs())
-        if targets and all(_starts_dequantization(target.get_node()) for target in targets):
-            parameter = opset1.parameter(node.get_output_shape(0), node.get_output_element_type(0))
-            for target in targets:
-                target.replace_source_output(parameter.output(0))
-            pinned.append((parameter, node))
+    for node in stored:
+        parameter = opset1.parameter(node.get_output_shape(0), node.get_output_element_type(0))
+        for target in node.output(0).get_target_inputs():
+            target.replace_source_output(parameter.output(0))
+        pinned.append((parameter, node))
     model.add_parameters([parameter for parameter, _ in pinned])
     return pinned
+
+
+def _is_quantized_data(node: Node) -> bool:
+    if not isinstance(node, Constant) or precision_of(node.output(0)) not in (*INT8, *INT4):
+        return False
+    targets = node.output(0).get_target_inputs()
+    return bool(targets) and all(_starts_dequantization(target.get_node()) for target in targets)
 
 
 def _starts_dequantization(convert: Node) -> bool:
@@ -152,6 +156,14 @@ def _mat_mul(node: Node) -> Node | None:
     return opset1.matmul(*inputs, attributes["transpose_a"], attributes["transpose_b"])
 
 
+def _reshape(node: Node) -> Node | None:
+    """Of a stored zero point, which could not be folded while it was an input."""
+    source = node.input_value(0).get_node()
+    if not isinstance(source, Constant) or node.get_output_partial_shape(0).is_dynamic:
+        return None
+    return constant(values_of(source).reshape(shape_of(node.output(0))), precision_of(node.output(0)))
+
+
 def _mvn(node: Node) -> Node | None:
     """``(x - mean) / sqrt(mean((x - mean)²) + eps)`` where the normalized axes are not one of the kernels' forms."""
     attributes, shape, axes = node.get_attributes(), shape_of(node.input_value(0)), node.input_value(1)
@@ -193,6 +205,7 @@ _CONVERSIONS = {
     ("AvgPool", "opset14"): _avg_pool,
     ("Interpolate", "opset11"): _interpolate,
     ("MVN", "opset6"): _mvn,
+    ("Reshape", "opset1"): _reshape,
     ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,
 }

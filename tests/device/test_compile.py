@@ -12,7 +12,7 @@ from ovlpt import data
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
-from tests.conftest import EXACT
+from tests.conftest import EXACT, assert_close
 from tests.networks import const, convolution, int8_weights, model, one_convolution, parameter, quantized
 
 
@@ -105,3 +105,23 @@ def test_execution_types_join_counters_and_graph(core):
     assert fused.status == "NOT_RUN"
     assert not fused.is_executed
     assert 0 < layers.int8_time_share <= 1
+
+
+def test_quantize_and_dequantize_pairs_as_the_onnx_front_end_leaves_them(core, infer):
+    """Zero points of activations as u8 scalars, those of weights as an i8 vector of zeros behind a Reshape."""
+    x = parameter([1, 16, 8, 8])
+    ends = [const(-1.2), const(1.35), const(0), const(255)]
+    low = opset1.convert(opset1.convert(opset1.fake_quantize(x, *ends, 256), "u8"), "f32")
+    zero_point = opset1.convert(const(120, "u8"), "f32")
+    data = opset1.multiply(opset1.subtract(low, zero_point), const(0.01))
+    generator = np.random.default_rng(0)
+    stored = opset1.convert(const(generator.integers(-127, 128, (8, 16, 3, 3)), "i8"), "f32")
+    zeros = opset1.reshape(opset1.convert(const(np.zeros(8), "i8"), "f32"), const([8, 1, 1, 1], "i64"), True)
+    scale = opset1.reshape(const(generator.uniform(0.01, 0.02, 8)), const([8, 1, 1, 1], "i64"), True)
+    weights = opset1.multiply(opset1.subtract(stored, zeros), scale)
+    net = model(opset1.convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1]), x)
+    inputs = [generator.uniform(-1.5, 1.5, (1, 16, 8, 8)).astype(np.float32)]
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    layers = ovlpt.execution_types(compiled)
+    assert layers.summary()["Convolution"] == (1, 1)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
