@@ -76,6 +76,11 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         joined = folded_constant(node.input_value(port)) * folded_constant(inner.input_value(scale_port))
         data, original = inner.input_value(1 - scale_port), precision_of(node.output(0))
         targets = consumers_of(node.output(0))
+        found = self.branches(node)[1 - port]
+        if found.subtract is not None and len(inner.output(0).get_target_inputs()) > 1:
+            # a chain of its own: one Subtract for both would be fused into the FakeQuantize, which then stays in float
+            deq = self.params.deq_precision
+            data, _ = write_dequantization(found.data, node.get_friendly_name(), None, found.zero_point, deq)
         inputs = [data, constant(joined.astype(np.float32), self.params.deq_precision).output(0)]
         product = relaxed("Multiply", inputs, original, {"auto_broadcast": "numpy"}, origin=self.params.deq_precision)
         product.set_friendly_name(node.get_friendly_name())
