@@ -22,6 +22,8 @@ are the rules, all found by running:
 9. A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
    stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
    both are one FakeQuantize of floats.
+10. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
+    report its new input's type. The Clamp gets a Convert.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class PluginLowering(ModelPass):
             return False
         check_release()
         nodes = model.get_ordered_ops()
-        kinds = _WEIGHTED | {"FakeQuantize", "Multiply", "MVN", "Subtract"}
+        kinds = _WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -87,6 +89,9 @@ class PluginLowering(ModelPass):
                 _run_at_rank_3(node)
             elif kind in _WEIGHTED:
                 _guard_output(node)
+            elif kind == "Clamp":
+                if precision_of(node.input_value(0)) not in REAL:
+                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
