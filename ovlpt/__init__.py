@@ -1,6 +1,6 @@
 """OpenVINO's Low Precision Transformations in Python."""
 
-from ovlpt import plugin_config
+from ovlpt import plugin_config, predicates
 from ovlpt.config import (
     Params,
     PassConfig,
@@ -8,6 +8,7 @@ from ovlpt.config import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
+from ovlpt.config_file import load_config
 from ovlpt.device import PluginLowering, compile_model, execution_types, transform
 from ovlpt.fusions import fuse
 from ovlpt.inspect.explain import explain
@@ -27,6 +28,8 @@ __all__ = [
     "execution_types",
     "explain",
     "fuse",
+    "load_config",
     "plugin_config",
+    "predicates",
     "transform",
 ]

@@ -50,7 +50,9 @@ def _known_precision(precision: str) -> str:
 def _row(operation: str) -> str:
     row = OPERATIONS.get(operation)
     if row is None or row.kind == "absent":
-        near = difflib.get_close_matches(operation, [name for name, row in OPERATIONS.items() if row.kind != "absent"], 1)
+        near = difflib.get_close_matches(
+            operation, [name for name, row in OPERATIONS.items() if row.kind != "absent"], 1
+        )
         hint = f' (did you mean "{near[0]}"?)' if near else ""
         raise InputError(f'no row for operation "{operation}"{hint}')
     return operation

@@ -47,17 +47,19 @@ class _Configured:
             "attributes": self.attributes,
         }
 
-    def _leave_alone(self, node: Node) -> bool:
-        if not self.pass_config.has_callback(type(self)):
+    def _leave_alone(self, node: Node, kind: type | None = None) -> bool:
+        """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
+        kind = kind or type(self)
+        if not self.pass_config.has_callback(kind):
             return False
         token = current_attributes.set(self.attributes)
         try:
-            leave = self.pass_config.leaves_alone(type(self), node)
+            leave = self.pass_config.leaves_alone(kind, node)
         finally:
             current_attributes.reset(token)
         if not leave:
             return False
-        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {type(self).__name__} leaves it alone"))
+        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {kind.__name__} leaves it alone"))
         return True
 
     def _record(self, outcome: Outcome, node: Node, reason: Reason | None = None) -> None:
@@ -112,7 +114,11 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if self.pass_config.is_disabled(type(self)) or self._leave_alone(node):
+        if self.pass_config.is_disabled(type(self)):
+            if not self.quiet:
+                self._record(Outcome.DISABLED, node, Reason("disabled", f"{type(self).__name__} is switched off"))
+            return False
+        if self._leave_alone(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"
@@ -151,7 +157,9 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
         found = self.dequantization(node, port)
-        reject_unless(not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization")
+        reject_unless(
+            not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization"
+        )
         quantized = found.multiply is not None or found.convert is not None or found.data_precision not in REAL
         reject_unless(quantized, "not_quantized", f"input {port} is a difference of real numbers, no dequantization")
         return found
@@ -212,7 +220,9 @@ class LayerTransformation(MatcherPass, _Configured):
         zero_point: np.ndarray | None,
         output_precision: str,
     ) -> None:
-        """Write a dequantization behind ``data`` and let ``targets`` read it (operations on shapes keep the raw data)."""
+        """Write a dequantization behind ``data`` and let ``targets`` read it (operations on shapes keep the raw
+        data).
+        """
         output, nodes = write_dequantization(
             data,
             name,

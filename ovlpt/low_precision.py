@@ -23,7 +23,7 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.graph.grafting import graft
-from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.layer_transformation import LayerTransformation, ModelTransformation
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
@@ -132,6 +132,31 @@ CLEANUP: tuple[type[LayerTransformation], ...] = (
     FuseMultiplyToFakeQuantizeTransformation,
 )
 
+MARKUP: tuple[type[ModelTransformation], ...] = (
+    MarkupCanBeQuantized,
+    MarkupPrecisions,
+    MarkupQuantizationGranularity,
+    MarkupAvgPoolPrecisionPreserved,
+    PropagatePrecisions,
+    AlignQuantizationIntervals,
+    AlignQuantizationParameters,
+    MarkupBias,
+)
+
+# The names that settings may use.
+PASSES = tuple(
+    kind.__name__
+    for kind in (
+        *PREREQUISITES,
+        *MARKUP,
+        *MAIN,
+        AssignAndReadValueTransformation,
+        *CLEANUP,
+        MultiplyToGroupConvolutionTransformation,
+        FoldFakeQuantizeTransformation,
+    )
+)
+
 MARKER = "ovlpt"  # section of the model's runtime information that says the model was transformed
 
 
@@ -163,9 +188,7 @@ class LowPrecision(ModelPass):
     def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:
         """The pass with a plugin's settings."""
         params = config.params if not native_only else config.native_params()
-        return cls(
-            config.precision_restrictions, config.quantization_restrictions, params, config.pass_config(), trace
-        )
+        return cls(config.precision_restrictions, config.quantization_restrictions, params, config.pass_config(), trace)
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "transformed"]):

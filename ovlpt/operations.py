@@ -99,9 +99,7 @@ def along_channels(site: Site) -> Reason | None:
 
 def no_zero_point(site: Site) -> Reason | None:
     if site.zero_point is not None:
-        return Reason(
-            "zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero"
-        )
+        return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
     return None
 
 
@@ -193,9 +191,7 @@ def _unpadded_or_zero(begin: int, end: int) -> Check:
         if any(values is None for values in pads):
             return Reason("not_constant", "the padding is not a constant and the data has a zero point")
         if any(values.any() for values in pads):
-            return Reason(
-                "zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}"
-            )
+            return Reason("zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}")
         return None
 
     return check
@@ -251,9 +247,7 @@ def _gatherable(site: Site) -> Reason | None:
         return None
     if indices is None or indices.ndim > 1:
         what = "not constant" if indices is None else f"of rank {indices.ndim}"
-        return Reason(
-            "gathered_scale", f"the indices are {what}, and the scale differs along the gathered axis {axis}"
-        )
+        return Reason("gathered_scale", f"the indices are {what}, and the scale differs along the gathered axis {axis}")
     return None
 
 
@@ -290,9 +284,7 @@ def _normalized_together(site: Site) -> Reason | None:
 def _known_count(site: Site) -> Reason | None:
     axes = _axes(site)
     if site.zero_point is not None and any(site.shape[axis] is None for axis in axes):
-        return Reason(
-            "dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known"
-        )
+        return Reason("dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known")
     return None
 
 
@@ -328,9 +320,7 @@ def _paddable(site: Site) -> Reason | None:
         checked = (site.scale,) if site.native_only else site.values
         for each in checked:
             if each.size > 1 and any(_aligned(each, site.rank).shape[axis] > 1 for axis in padded):
-                return Reason(
-                    "padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them"
-                )
+                return Reason("padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them")
     return None
 
 
@@ -367,19 +357,13 @@ def _sum_of_zero_points(values: np.ndarray, site: Site) -> np.ndarray:
 
 
 def _squeeze(values: np.ndarray, site: Site) -> np.ndarray:
-    return (
-        values.reshape(())
-        if values.size == 1
-        else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
-    )
+    return values.reshape(()) if values.size == 1 else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
 
 
 def _unsqueeze(values: np.ndarray, site: Site) -> np.ndarray:
     if values.size == 1:
         return values
-    return np.expand_dims(
-        _aligned(values, site.rank), tuple(int(axis) for axis in np.ravel(site.constants[1]))
-    )
+    return np.expand_dims(_aligned(values, site.rank), tuple(int(axis) for axis in np.ravel(site.constants[1])))
 
 
 def _shuffle(values: np.ndarray, site: Site) -> np.ndarray:
@@ -469,9 +453,7 @@ def _pad_with(fill: float) -> Move:
         ]
         if mode == "constant":
             return np.pad(aligned, widths, constant_values=fill)
-        return np.pad(
-            aligned, widths, mode={"edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}[mode]
-        )
+        return np.pad(aligned, widths, mode={"edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}[mode])
 
     return move
 
@@ -481,9 +463,7 @@ def _transposable(site: Site) -> Reason | None:
         return None
     order = site.constants[1]
     if list(order[:2]) != [0, 1]:
-        return Reason(
-            "channel_moves", f"the order {order.tolist()} moves the channel axis of a scale per channel"
-        )
+        return Reason("channel_moves", f"the order {order.tolist()} moves the channel axis of a scale per channel")
     for values in site.values:
         if values.ndim not in (0, 1, site.rank, site.rank - 1) and values.size > 1:
             return Reason(
@@ -504,21 +484,14 @@ def _reshapable(site: Site) -> Reason | None:
         return None
     before, after = site.shape, site.output_shape
     if site.constants[1] is None:
-        return Reason(
-            "not_constant", "the target shape is not a constant and the scale differs between channels"
-        )
+        return Reason("not_constant", "the target shape is not a constant and the scale differs between channels")
     channels = max(values.size for values in site.values)
     if len(after) < 2 or len(before) < 2 or after[1] is None or before[0] != after[0]:
         return Reason("channels_merge", f"channels cannot be followed from {_show(before)} to {_show(after)}")
     if after[1] < channels or after[1] % channels:
         return Reason("channels_merge", f"{channels} channels become {after[1]}")
     last = max(
-        (
-            axis
-            for values in site.values
-            for axis, size in enumerate(_aligned(values, len(before)).shape)
-            if size != 1
-        ),
+        (axis for values in site.values for axis, size in enumerate(_aligned(values, len(before)).shape) if size != 1),
         default=1,
     )
     first = next(
@@ -565,10 +538,15 @@ class Operation:
         """As `WrapType` wants them: "opset1.MaxPool"."""
         return [f"{opset}.{self.name}" for opset in self.opsets]
 
+    def why_no_rule(self, opset: str) -> Reason | None:
+        """Why there is no rule for the operation in this version ("opset14"); None where there is one."""
+        if self.why_absent is not None or opset in self.opsets:
+            return self.why_absent
+        known = " and ".join(self.opsets)
+        return Reason("no_rule", f"this is {self.name} of {opset}, and there is a rule for that of {known} only")
 
-def _passes(
-    name: str, *checks: Check, move: Move = keep, opsets: Sequence[str] = ("opset1",), **more
-) -> Operation:
+
+def _passes(name: str, *checks: Check, move: Move = keep, opsets: Sequence[str] = ("opset1",), **more) -> Operation:
     check = all_of(*checks) if checks else along_channels
     return Operation(name, "passes", tuple(opsets), check, move, precision_preserved=True, **more)
 
@@ -578,11 +556,59 @@ def _reduces(name: str, *checks: Check, **more) -> Operation:
     return Operation(name, "reduces", check=check, move=_reduce, **more)
 
 
-def _absent(name: str, text: str, opsets: Sequence[str] = ("opset1",)) -> Operation:
-    return Operation(name, "absent", tuple(opsets), why_absent=Reason("no_rule", text))
+def _absent(text: str, names: str) -> tuple[Operation, ...]:
+    """Rows for names like "Gelu-2,7": the operation and its opset versions (none: 1)."""
+    rows = []
+    for name, _, versions in (each.partition("-") for each in names.split()):
+        opsets = tuple(f"opset{version}" for version in (versions or "1").split(","))
+        rows.append(Operation(name, "absent", opsets, why_absent=Reason("no_rule", text.format(name))))
+    return tuple(rows)
 
 
 _NONLINEAR = "{} is not linear, so a scale cannot pass it"
+_ABSENT = (
+    *_absent(
+        _NONLINEAR,
+        "Acos Acosh-4 Asin Asinh-4 Atan Atanh-4 Cos Cosh Elu Erf Exp Gelu-2,7 HardSigmoid HSigmoid-5 HSwish-4 Log LogSoftmax-5 "
+        "Mish-4 Power ReduceL2-4 ReduceProd Selu Sigmoid Sin Sinh Softmax-1,8 SoftPlus-4 SoftSign-9 Sqrt Swish-4 Tan Tanh",
+    ),
+    *_absent(
+        "a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"
+    ),
+    *_absent(
+        "{} compares two inputs, whose scales differ",
+        "Equal Greater GreaterEqual Less LessEqual Maximum Minimum NotEqual",
+    ),
+    *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
+    *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
+    *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN GroupNormalization-12"),
+    *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
+    *_absent(
+        "{} computes between values, and there is no rule for its weights",
+        "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling",
+    ),
+    *_absent(
+        "the native library has no rule for {} either, so plugins run it in float",
+        "CumSum-3 Einsum-7 GroupConvolutionBackpropData "
+        "DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution",
+    ),
+    *_absent(
+        "there is a rule for sequences (LSTMSequence, GRUSequence), none for {}",
+        "GRUCell-3 LSTMCell-1,4 RNNCell RNNSequence-5",
+    ),
+    *_absent("it averages over windows of its own choice, and there is no rule", "AdaptiveAvgPool-8"),
+    *_absent(
+        "it moves data, but there is no rule: the native library has none either",
+        "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
+        "ReverseSequence Roll-7 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 Select SpaceToDepth Tile",
+    ),
+    *_absent(
+        "it sorts or selects, and indices come with its values: there is no rule",
+        "NonMaxSuppression-1,3,4,5,9 TopK-1,3,11",
+    ),
+    *_absent("the sign or the magnitude alone has no rule", "Abs Negative Sign"),
+    *_absent("it rounds real values, which a scale changes", "Ceiling Floor FloorMod Mod Round-5"),
+)
 
 _ROWS = (
     # weighted
@@ -611,9 +637,7 @@ _ROWS = (
     # reduces
     Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged)),
     Operation("MaxPool", "reduces", check=all_of(along_channels, positive_scale), precision_preserved=True),
-    Operation(
-        "MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)
-    ),
+    Operation("MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)),
     Operation(
         "NormalizeL2",
         "reduces",
@@ -630,9 +654,7 @@ _ROWS = (
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
     _passes("DepthToSpace", along_channels, scalar_like),
     _passes("Gather", along_channels, _gatherable, move=_gather, opsets=("opset1", "opset7", "opset8")),
-    _passes(
-        "Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")
-    ),
+    _passes("Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")),
     _passes(
         "Pad",
         static_rank,
@@ -653,6 +675,7 @@ _ROWS = (
     _passes("Squeeze", along_channels, constant_input(1, "list of axes"), move=_squeeze),
     _passes("StridedSlice", _sliceable, move=_strided_slice),
     _passes("Transpose", along_channels, constant_input(1, "order"), _transposable, move=_transpose),
+    *_ABSENT,
 )
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}

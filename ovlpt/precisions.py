@@ -94,7 +94,9 @@ def precision_details(levels: int, output_low: Sequence[float], output_high: Seq
     Symmetric intervals ask for a signed type, intervals that start at zero for an unsigned one; anything else needs a
     zero point. Intervals of width zero around zero (dead channels) have no say.
     """
-    low, high = np.broadcast_arrays(np.asarray(output_low, np.float32).ravel(), np.asarray(output_high, np.float32).ravel())
+    low, high = np.broadcast_arrays(
+        np.asarray(output_low, np.float32).ravel(), np.asarray(output_high, np.float32).ravel()
+    )
     alive = (np.abs(low) >= _ZERO) | (np.abs(high) >= _ZERO)
     starts_at_zero = np.abs(low) < _ZERO
     crosses = alive & ~starts_at_zero & (np.signbit(low) != np.signbit(high))
@@ -118,7 +120,9 @@ def precision_details(levels: int, output_low: Sequence[float], output_high: Seq
 
 @dataclass(frozen=True, slots=True)
 class AlignedLevels:
-    """One member of a group of FakeQuantize operations that share a scale: its output interval, levels, and the scale."""
+    """One member of a group of FakeQuantize operations that share a scale: its output interval, levels, and the
+    scale.
+    """
 
     scale: float
     zero_point: float

@@ -80,7 +80,9 @@ class Trace:
 
     events: list[Event] = field(default_factory=list)
 
-    def add(self, outcome: Outcome, transformation: str, operation: str, node: str, reason: Reason | None = None) -> None:
+    def add(
+        self, outcome: Outcome, transformation: str, operation: str, node: str, reason: Reason | None = None
+    ) -> None:
         self.events.append(Event(outcome, transformation, operation, node, reason))
 
     def __iter__(self) -> Iterator[Event]:

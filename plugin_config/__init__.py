@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ovlpt.plugin_config import cpu
+
 from ovlpt.config import PluginConfig
 from ovlpt.openvino_api import Core
-from ovlpt.plugin_config import cpu
 from ovlpt.trace import InputError
 
 __all__ = ["cpu", "for_device"]

@@ -13,7 +13,6 @@ from ovlpt.openvino_api import Core, Manager, Model
 from ovlpt.trace import Outcome
 from tests.graphs import run
 
-
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 
 
@@ -78,9 +77,7 @@ class Transformed:
 
     def transformed(self, transformation: str) -> bool:
         name = f"{transformation}Transformation"
-        return any(
-            event.transformation == name and event.outcome == Outcome.TRANSFORMED for event in self.trace
-        )
+        return any(event.transformation == name and event.outcome == Outcome.TRANSFORMED for event in self.trace)
 
     def assert_numbers(self, tolerance: float = 1e-5, batch: int = 2) -> None:
         """Equal results before and after on data that covers the intervals, to a part of the results' range."""
@@ -103,7 +100,9 @@ class Transformed:
 
 @pytest.fixture
 def assert_transformed():
-    """Call with the model and the expected text of the result without its Results; checks text, numbers and the names of outputs."""
+    """Call with the model and the expected text of the result without its Results; checks text, numbers and the
+    names of outputs.
+    """
 
     def check(
         model: Model, expected: str, params: Params | None = None, numbers: bool = True, **settings
@@ -129,9 +128,7 @@ def assert_transformed():
 def assert_rejected():
     """Call with the model, a transformation's name and the expected code; checks that nothing was transformed."""
 
-    def check(
-        model: Model, transformation: str, code: str, params: Params | None = None, **settings
-    ) -> Transformed:
+    def check(model: Model, transformation: str, code: str, params: Params | None = None, **settings) -> Transformed:
         result = Transformed(model, params, **settings)
         assert code in result.reasons(transformation), result.reasons(transformation)
         assert not result.transformed(transformation)

@@ -54,9 +54,7 @@ def dequantization(data, scale=0.1, zero_point=None, name: str = "dq") -> Node:
 def integers(shape, precision: type = np.int8, seed: int = 0) -> Node:
     """A constant of random integers."""
     limits = np.iinfo(precision)
-    return opset1.constant(
-        np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(precision)
-    )
+    return opset1.constant(np.random.default_rng(seed).integers(limits.min, limits.max + 1, shape).astype(precision))
 
 
 def weights(shape, scale, zero_point=None) -> Node:
@@ -118,9 +116,7 @@ def _interpolate(data: Node, **changes) -> Node:
         coordinate_transformation_mode="asymmetric", nearest_mode="floor", cube_coeff=-0.75,
     )  # fmt: skip
     inputs = [data, i64(8, 8), f32([2, 2]), i64(2, 3)]
-    return NodeFactory("opset4").create(
-        "Interpolate", [_output(value) for value in inputs], attributes | changes
-    )
+    return NodeFactory("opset4").create("Interpolate", [_output(value) for value in inputs], attributes | changes)
 
 
 def _output(value: Node | Output) -> Output:
@@ -219,7 +215,9 @@ def _group_convolution(data: Node) -> Node:
 
 
 def quantized(name: str, granularity: str, zero_point: float | None) -> Model:
-    """The operation of a case on u8 data with a dequantization "tensor" wide, per "channel" or along "space" (axis 2)."""
+    """The operation of a case on u8 data with a dequantization "tensor" wide, per "channel" or along "space"
+    (axis 2).
+    """
     case = next(case for case in CASES if case.name == name)
     axis = {"tensor": None, "channel": 1, "space": 2}[granularity]
     scale = np.float32(0.5)

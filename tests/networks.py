@@ -16,7 +16,9 @@ def parameter(shape, precision: str = "f32", name: str = "x") -> Node:
 
 
 def const(values, precision: str = "f32") -> Node:
-    return opset1.constant(np.asarray(values, {"f32": np.float32, "i8": np.int8, "u8": np.uint8, "i64": np.int64}[precision]))
+    return opset1.constant(
+        np.asarray(values, {"f32": np.float32, "i8": np.int8, "u8": np.uint8, "i64": np.int64}[precision])
+    )
 
 
 def quantized(data, low: float, high: float, levels: int = 256, name: str | None = None) -> Node:
@@ -37,7 +39,9 @@ def int8_weights(shape, axis: int = 0, seed: int = 0) -> Node:
     return opset1.multiply(opset1.convert(stored, "f32"), scale)
 
 
-def convolution(data, outputs: int, kernel: int = 3, seed: int = 0, name: str | None = None, bias: bool = False) -> Node:
+def convolution(
+    data, outputs: int, kernel: int = 3, seed: int = 0, name: str | None = None, bias: bool = False
+) -> Node:
     channels = data.get_output_shape(0)[1]
     weights = int8_weights([outputs, channels, kernel, kernel], seed=seed)
     pads = [kernel // 2] * 2
@@ -60,7 +64,11 @@ def model(results, parameters) -> Model:
     results = results if isinstance(results, list) else [results]
     for index, result in enumerate(results):
         result.output(0).get_tensor().set_names({f"y{index}"})
-    return Model([opset1.result(result) for result in results], parameters if isinstance(parameters, list) else [parameters], "net")
+    return Model(
+        [opset1.result(result) for result in results],
+        parameters if isinstance(parameters, list) else [parameters],
+        "net",
+    )
 
 
 def one_convolution(low: float = 0.0, high: float = 2.55, levels: int = 256) -> Model:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from ovlpt import cli
 from ovlpt.openvino_api import opset1
+from tests.conftest import EXACT, assert_close
 from tests.networks import const, model, one_convolution, parameter
 
 
@@ -80,3 +83,23 @@ def test_an_input_of_the_wrong_shape(quantized, tmp_path, capsys):
     assert 'input "x" takes the shape [1,16,8,8]' in capsys.readouterr().err
 
 
+LOADER = """
+import sys, numpy, openvino
+compiled = openvino.Core().compile_model(sys.argv[1], "CPU", {"LP_TRANSFORMS_MODE": "NO", "INFERENCE_PRECISION_HINT": "f32"})
+assert "ovlpt" not in sys.modules
+infos = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
+kernels = [info["primitiveType"].astype(str) for info in infos if info["layerType"].astype(str) == "Convolution"]
+assert kernels and all(kernel.lower().endswith("i8") for kernel in kernels), kernels
+numpy.save(sys.argv[2], compiled([numpy.load(sys.argv[3])])[0])
+"""
+
+
+@pytest.mark.parametrize("fused", [[], ["--fuse"]])
+def test_a_transformed_file_compiles_without_the_package(quantized, tmp_path, core, fused):
+    out, numbers, data = tmp_path / "out.xml", tmp_path / "numbers.npy", tmp_path / "data.npy"
+    values = np.random.default_rng(0).standard_normal((1, 16, 8, 8)).astype(np.float32)
+    np.save(data, values)
+    assert cli.main(["transform", quantized, "-o", str(out), *fused]) == 0
+    subprocess.run([sys.executable, "-c", LOADER, str(out), str(numbers), str(data)], check=True, cwd="/")
+    expected = core.compile_model(quantized, "CPU", EXACT)([values])[0]
+    assert_close([np.load(numbers)], [expected])

@@ -61,9 +61,7 @@ def test_quantized_network_has_what_the_transformations_need(core):
     lowest = [node.input_value(1).get_node().data.min() for node in quantizations]
     assert any(low == 0 for low in lowest), "no unsigned activation"
     highest = [node.input_value(2).get_node().data.max() for node in quantizations]
-    assert any(low < 0 and -low / high < 0.9 for low, high in zip(lowest, highest, strict=True)), (
-        "no zero point"
-    )
+    assert any(low < 0 and -low / high < 0.9 for low, high in zip(lowest, highest, strict=True)), "no zero point"
     assert any(node.input_value(1).get_node().data.size > 1 for node in quantizations), "no scale per channel"
     constants = [node for node in nodes if node.get_type_name() == "Constant"]
     weights = [node for node in constants if node.get_element_type() == ov.Type.i8]

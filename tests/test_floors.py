@@ -17,14 +17,26 @@ FLOORS = {
     "ovlpt.graph": 2, "ovlpt.attributes": 2, "ovlpt.config": 2,
     "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3,
     "ovlpt.repairs": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
-    "ovlpt.low_precision": 5, "ovlpt.fusions": 5,
+    "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5,
     "ovlpt.plugin_config": 6, "ovlpt.device": 6, "ovlpt.interpreter": 6, "ovlpt.inspect": 6,
     "ovlpt.commands": 7, "ovlpt.cli": 7, "ovlpt": 7,
     "tools": 8, "tests": 8,
 }  # fmt: skip
 STEPS = {"ovlpt.repairs", "ovlpt.prerequisites", "ovlpt.markup", "ovlpt.main", "ovlpt.cleanup"}
 CORE = {"openvino", "numpy"}
-EXTRAS = {"rich", "torch", "transformers", "nncf", "sklearn", "pytest", "hypothesis", "onnx", "scipy", "ai_edge_litert", "onnxruntime"}
+EXTRAS = {
+    "rich",
+    "torch",
+    "transformers",
+    "nncf",
+    "sklearn",
+    "pytest",
+    "hypothesis",
+    "onnx",
+    "scipy",
+    "ai_edge_litert",
+    "onnxruntime",
+}
 
 
 def module_of(path: Path) -> str:
@@ -39,7 +51,9 @@ def room(module: str) -> str:
     return next(name for size in range(len(parts), 0, -1) if (name := ".".join(parts[:size])) in FLOORS)
 
 
-SOURCES = [path for folder in ("ovlpt", "plugin_config", "tools", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+SOURCES = [
+    path for folder in ("ovlpt", "plugin_config", "tools", "tests") for path in sorted((ROOT / folder).rglob("*.py"))
+]
 
 
 def imports(tree: ast.AST):
@@ -64,7 +78,9 @@ def test_floor(path: Path):
             mine, theirs = room(module), room(imported)
             if theirs == "ovlpt" and module not in ("ovlpt", "ovlpt.cli") and FLOORS[mine] < 8:
                 raise AssertionError(f"{module} imports the package's front door")
-            assert FLOORS[theirs] <= FLOORS[mine], f"{module} (floor {FLOORS[mine]}) imports {imported} (floor {FLOORS[theirs]})"
+            assert FLOORS[theirs] <= FLOORS[mine], (
+                f"{module} (floor {FLOORS[mine]}) imports {imported} (floor {FLOORS[theirs]})"
+            )
             assert not (mine in STEPS and theirs in STEPS and mine != theirs), f"{module} imports the step {imported}"
         elif root in EXTRAS and FLOORS[room(module)] < 8:
             assert id(node) not in top, f"{module} imports the extra {root} at the top"
@@ -72,5 +88,9 @@ def test_floor(path: Path):
 
 def test_every_package_is_installed():
     listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
-    found = {module_of(path) for path in SOURCES if path.name == "__init__.py" and path.relative_to(ROOT).parts[0] not in ("tools", "tests")}
+    found = {
+        module_of(path)
+        for path in SOURCES
+        if path.name == "__init__.py" and path.relative_to(ROOT).parts[0] not in ("tools", "tests")
+    }
     assert listed == found

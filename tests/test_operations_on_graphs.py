@@ -1,4 +1,6 @@
-"""Every operation × granularity × zero point × batch: transformed or refused with a reason, and never wrong in numbers."""
+"""Every operation × granularity × zero point × batch: transformed or refused with a reason, and never wrong in
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,7 @@ def quantized(case, axis: int | None, zero_point: bool, dynamic: bool):
         spread = [1] * len(case.shape)
         spread[axis] = case.shape[axis]
         high = np.linspace(1, 2.5, case.shape[axis], dtype=np.float32).reshape(spread)
-    return model(
-        case.build(fake_quantize(parameter(shape), -high * ZERO_POINT if zero_point else high * 0, high))
-    )
+    return model(case.build(fake_quantize(parameter(shape), -high * ZERO_POINT if zero_point else high * 0, high)))
 
 
 @pytest.mark.parametrize("zero_point", [False, True], ids=["symmetric", "zero_point"])

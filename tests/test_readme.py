@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ovlpt.config_file import load_config
+from ovlpt.trace import InputError
 from tools.operations_table import table
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -23,3 +25,24 @@ def test_the_examples_run(code, tmp_path, monkeypatch):
     from ovlpt import data
 
     exec(compile(code, "README.md", "exec"), {"path": str(data.digits()), "__name__": "example"})
+
+
+@pytest.mark.parametrize("settings", re.findall(r"```toml\n(.*?)```", README, re.DOTALL))
+def test_the_settings_load_and_run(settings, tmp_path):
+    from ovlpt import cli, data
+
+    file = tmp_path / "my.toml"
+    file.write_text(settings)
+    config = load_config(file)
+    assert config.name == "my plugin"
+    assert len(config.precision_restrictions) == 5
+    assert [len(restriction.by_port) for restriction in config.quantization_restrictions] == [1, 0]
+    assert set(config.callbacks) == {"AddTransformation", "ConvolutionBackpropDataTransformation"}
+    assert cli.main(["explain", str(data.digits()), "--config", str(file), "--strict"]) == 0
+
+
+def test_the_sentence_about_a_wrong_file(tmp_path):
+    (sentence,) = re.findall(r"`(my\.toml, line 5: .*?)`", README)
+    (tmp_path / "my.toml").write_text('name = "x"\n\n[precisions.MatMul]\n0 = ["u8"]\n2 = ["i8"]\n')
+    with pytest.raises(InputError, match=re.escape(sentence)):
+        load_config(tmp_path / "my.toml")

@@ -1,6 +1,7 @@
 """What stock runs in int8, and whether ovlpt does too: ``python -m tools.execution MODEL.xml …``.
 
-For each network: every Convolution, FullyConnected, MatMul, Deconvolution and RNN layer that the plugin with its own LPT
+For each network: every Convolution, FullyConnected, MatMul, Deconvolution and RNN layer that the plugin with its own
+LPT
 runs in int8 is looked up in ovlpt's execution graph by the operations that it holds; there it must read a low precision
 tensor in a kernel whose name ends in i8. Executed layers, Reorders included, are counted. Exit status 1 on a miss.
 """
@@ -44,7 +45,8 @@ def compare(path: str, device: str = "CPU") -> dict[str, object]:
     lost = [
         layer.name
         for layer in weighted(stock)
-        if low(layer) and not names & {layer.name, *layer.original_names, *(f"{name}_original" for name in layer.original_names)}
+        if low(layer)
+        and not names & {layer.name, *layer.original_names, *(f"{name}_original" for name in layer.original_names)}
     ]
     return {
         "int8_stock": counts["stock"],

@@ -168,18 +168,14 @@ def _small(title: str, spelling: str, scale: bool, offset: bool) -> Iterator[Row
             yield name, layout, kind, build
 
 
-def _batch_norm(
-    kind: str, wrap=lambda values, axes: c(values), letters: str = "", last: bool = False
-) -> Model:
+def _batch_norm(kind: str, wrap=lambda values, axes: c(values), letters: str = "", last: bool = False) -> Model:
     numbers = Numbers(1)
     x, y, channels = weighted(kind, numbers, wrap=wrap)
     y = normalized(y, numbers.batch_norm(channels))
     y = to_nhwc(y) if last else y
     for letter in letters:
         values = numbers.signed(channels)
-        y = {"m": opset1.multiply, "a": opset1.add}[letter](
-            y, c(values if last else values.reshape(1, -1, 1, 1))
-        )
+        y = {"m": opset1.multiply, "a": opset1.add}[letter](y, c(values if last else values.reshape(1, -1, 1, 1)))
     return model_of(y, x)
 
 
@@ -232,17 +228,12 @@ def _feed(model: Model, values: dict) -> dict[str, np.ndarray]:
             parameter.get_friendly_name(),
             parameter.get_element_type().get_type_name() == "boolean",
         )
-        feed[name] = (
-            np.array(False) if is_bool else rng.uniform(0.5, 8, list(parameter.shape)).astype(np.float32)
-        )
+        feed[name] = np.array(False) if is_bool else rng.uniform(0.5, 8, list(parameter.shape)).astype(np.float32)
     return feed | {name: np.asarray(value) for name, value in values.items()}
 
 
 def _agrees(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
-    return (
-        actual.shape == expected.shape
-        and np.abs(actual - expected).max() <= tolerance * np.abs(expected).max()
-    )
+    return actual.shape == expected.shape and np.abs(actual - expected).max() <= tolerance * np.abs(expected).max()
 
 
 def _verdict(model: Model, expected: np.ndarray, feed: dict[str, np.ndarray]) -> str:
@@ -268,9 +259,7 @@ def networks() -> str:
     lines = ["| network | | int8 convolutions | executed layers | ms |", "| --- | --- | --- | --- | --- |"]
     for name, build in NETWORKS.items():
         model = build(size=64)
-        data = [
-            np.random.default_rng(seed).normal(size=(1, 64, 64, 3)).astype(np.float32) for seed in range(8)
-        ]
+        data = [np.random.default_rng(seed).normal(size=(1, 64, 64, 3)).astype(np.float32) for seed in range(8)]
         requests = {}
         for label, candidate in (("as it is", model), ("fused", fuse(model))):
             quantized = nncf.quantize(candidate, nncf.Dataset(data), subset_size=8)
@@ -284,9 +273,7 @@ def networks() -> str:
                 times[label].append(time.perf_counter() - start)
         for label, request in requests.items():
             layers = [layer for layer in request.profiling_info if layer.status.name == "EXECUTED"]
-            convolutions = [
-                layer for layer in layers if layer.node_type in ("Convolution", "GroupConvolution")
-            ]
+            convolutions = [layer for layer in layers if layer.node_type in ("Convolution", "GroupConvolution")]
             int8 = [layer for layer in convolutions if layer.exec_type.lower().endswith("i8")]
             counts = f"{len(int8)} of {len(convolutions)} | {len(layers)}"
             lines.append(f"| {name} | {label} | {counts} | {1e3 * np.median(times[label]):.2f} |")

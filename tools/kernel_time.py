@@ -21,7 +21,10 @@ METHODS = ("tflite-reference", "tflite-xnnpack", "onnx", "openvino")
 
 def main() -> int:
     rng = np.random.default_rng(0)
-    x, w = rng.integers(-128, 128, (1, 64, 56, 56)).astype(np.int8), rng.integers(-127, 128, (64, 64, 3, 3)).astype(np.int8)
+    x, w = (
+        rng.integers(-128, 128, (1, 64, 56, 56)).astype(np.int8),
+        rng.integers(-127, 128, (64, 64, 3, 3)).astype(np.int8),
+    )
     x_quantization, output = Quantization(0.05, -7, "i8"), Quantization(3.0, 5, "i8")
     w_quantization = Quantization(rng.uniform(0.01, 0.02, 64), 0, "i8", 0)
     bias, weights, image = np.arange(64), w.reshape(64, -1).astype(np.float32), x.astype(np.float32)

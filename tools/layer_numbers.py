@@ -1,7 +1,8 @@
 """Each int8 layer alone against stock: ``python -m tools.layer_numbers MODEL.xml …``.
 
 A weighted operation is cut out of the network with the FakeQuantize operations on its inputs and what follows it up to
-the next FakeQuantize, fed a random input over the quantized range, and run by the stock plugin and by ovlpt. Outputs may
+the next FakeQuantize, fed a random input over the quantized range, and run by the stock plugin and by ovlpt. Outputs
+may
 differ by 1e-5 of the largest value, except where a rounding tie moves one level: at most in 0.01 % of the elements.
 Exit status 1 when a layer differs more.
 """
@@ -25,7 +26,9 @@ from ovlpt.operations import OPERATIONS
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 
 HINTS = {"INFERENCE_PRECISION_HINT": "f32"}
-FOLLOWS = frozenset(("Add", "Subtract", "Multiply", "Relu", "PRelu", "Clamp", "Gelu", "Swish", "Sigmoid", "FakeQuantize"))
+FOLLOWS = frozenset(
+    ("Add", "Subtract", "Multiply", "Relu", "PRelu", "Clamp", "Gelu", "Swish", "Sigmoid", "FakeQuantize")
+)
 
 
 def layers(model: Model) -> Iterator[str]:
@@ -37,7 +40,9 @@ def layers(model: Model) -> Iterator[str]:
 
 
 def cut_out(model: Model, name: str, generator: np.random.Generator) -> tuple[Model, list[np.ndarray], bool] | None:
-    """The layer as a model of its own, an input for it, and whether it ends in a FakeQuantize; None: it is not quantized."""
+    """The layer as a model of its own, an input for it, and whether it ends in a FakeQuantize; None: it is not
+    quantized.
+    """
     clone = model.clone()
     node = next(each for each in clone.get_ops() if each.get_friendly_name() == name)
     parameters, arrays = [], []
@@ -52,9 +57,13 @@ def cut_out(model: Model, name: str, generator: np.random.Generator) -> tuple[Mo
         for port in current.inputs():
             source = port.get_source_output().get_node()
             on_the_way = source.get_instance_id() in seen or _leads_from(source, node)
-            if isinstance(source, Constant) or on_the_way or _is_constant(source):
-                pending.append(source)
-            elif source.get_type_name() == "FakeQuantize" or _moves_data(source):
+            if (
+                isinstance(source, Constant)
+                or on_the_way
+                or _is_constant(source)
+                or source.get_type_name() == "FakeQuantize"
+                or _moves_data(source)
+            ):
                 pending.append(source)
             else:
                 if port.get_partial_shape().is_dynamic:

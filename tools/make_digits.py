@@ -99,9 +99,7 @@ def train(network: nn.Module, images: Tensor, labels: Tensor) -> None:
 
 def accuracy(logits: Callable[[np.ndarray], np.ndarray], images: np.ndarray, labels: np.ndarray) -> float:
     """Share of images [N, 1, H, W], given one at a time, whose largest logit is the label's."""
-    return float(
-        np.mean([logits(image[None]).argmax() == label for image, label in zip(images, labels, strict=True)])
-    )
+    return float(np.mean([logits(image[None]).argmax() == label for image, label in zip(images, labels, strict=True)]))
 
 
 def main() -> int:
@@ -112,9 +110,7 @@ def main() -> int:
         pixels, labels, test_size=HELD_OUT, stratify=labels, random_state=0
     )
     folder = Path(data.__file__).parent
-    np.savez_compressed(
-        folder / "digits_heldout.npz", pixels=held_pixels, labels=held_labels.astype(np.uint8)
-    )
+    np.savez_compressed(folder / "digits_heldout.npz", pixels=held_pixels, labels=held_labels.astype(np.uint8))
 
     images = data.enlarge(pixels)
     network = digits_network(torch.from_numpy(images))

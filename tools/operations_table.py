@@ -14,12 +14,16 @@ KINDS = {
 
 
 def table() -> str:
-    """One line a row."""
+    """One line a row; rows without a rule share a line where they share the reason."""
     lines = ["| operation | versions | kind | output stays in low precision |", "| --- | --- | --- | --- |"]
+    absent: dict[str, list[str]] = {}
     for row in sorted(OPERATIONS.values(), key=lambda row: (list(KINDS).index(row.kind), row.name)):
+        if row.why_absent is not None:
+            absent.setdefault(row.why_absent.text.replace(row.name, "it"), []).append(row.name)
+            continue
         versions = ", ".join(opset.removeprefix("opset") for opset in row.opsets)
-        stays = row.why_absent.text if row.why_absent else "yes" if row.precision_preserved else "no"
-        lines.append(f"| {row.name} | {versions} | {KINDS[row.kind]} | {stays} |")
+        lines.append(f"| {row.name} | {versions} | {KINDS[row.kind]} | {'yes' if row.precision_preserved else 'no'} |")
+    lines += [f"| {', '.join(names)} | all | {KINDS['absent']} | no: {why} |" for why, names in absent.items()]
     return "\n".join(lines)
 
 

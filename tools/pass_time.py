@@ -1,6 +1,7 @@
 """Time of ``LowPrecision`` against the native pass: ``python -m tools.pass_time MODEL.xml …``.
 
-Each round compiles the stock model under OV_ENABLE_PROFILE_PASS, which prints the time of the native pass, and runs ours
+Each round compiles the stock model under OV_ENABLE_PROFILE_PASS, which prints the time of the native pass, and runs
+ours
 on the model after the common optimizations, in a process of their own. The figure is the median of the rounds' ratios.
 """
 
@@ -37,7 +38,9 @@ NATIVE = re.compile(r"ov::pass::low_precision::LowPrecision\s+(\d+)ms")
 def one_round(path: str) -> tuple[list[float], list[float]]:
     """Milliseconds of the native and of our pass, first and second run in one process."""
     environment = {**os.environ, "OV_ENABLE_PROFILE_PASS": "true"}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", ROUND, path], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ROUND, path], env=environment, capture_output=True, text=True, check=True
+    )
     native = [float(value) for value in NATIVE.findall(done.stdout + done.stderr)]
     mine = [float(value) for value in re.findall(r"ovlpt_ms (\S+)", done.stdout)]
     return native, mine

@@ -99,4 +99,4 @@ class AttributeTable:
 
 
 # Callbacks see a node and nothing else, yet ask for its attributes: those of the pass that calls them.
-current_attributes: ContextVar[AttributeTable] = ContextVar("current_attributes", default=AttributeTable())
+current_attributes: ContextVar[AttributeTable] = ContextVar("current_attributes", default=AttributeTable())  # noqa: B039  # shared on purpose

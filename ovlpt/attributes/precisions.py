@@ -6,7 +6,9 @@ from ovlpt.attributes.attribute import Attribute
 
 
 class Precisions(Attribute[tuple[str, ...]]):
-    """Element types that a tensor may take; empty: it must not be quantized. On input ports and FakeQuantize outputs."""
+    """Element types that a tensor may take; empty: it must not be quantized. On input ports and FakeQuantize
+    outputs.
+    """
 
     __slots__ = ()
 

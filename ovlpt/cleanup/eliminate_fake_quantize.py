@@ -23,7 +23,9 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         precision = precision_of(node.output(0))
-        reject_unless(precision in INT8 and precision_of(node.input_value(0)) == precision, "changes_type", "it changes the type")
+        reject_unless(
+            precision in INT8 and precision_of(node.input_value(0)) == precision, "changes_type", "it changes the type"
+        )
         details = QuantizationDetails.of(node)
         reject_unless(details is not None and details.levels > 1, "dynamic_intervals", "its intervals are not constant")
         low, high = min_value(precision, details.levels), max_value(precision, details.levels)
@@ -36,7 +38,11 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
             reject_unless(exact.all(), "maps_range", "its output interval is not the range of the type")
             near = np.abs(input_end - np.float32(limit)) <= step
             kept = np.rint(fake_quantize(np.float32(limit), *details.intervals, details.levels)) == limit
-            reject_unless(near.all() and (self.params.native_only or np.all(kept)), "maps_range", "its input interval is not the range of the type")
+            reject_unless(
+                near.all() and (self.params.native_only or np.all(kept)),
+                "maps_range",
+                "its input interval is not the range of the type",
+            )
 
     def transform(self, node: Node) -> None:
         replace_output(node.output(0), node.input_value(0))

@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.attributes import IntervalsAlignment
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output, shape_of
@@ -28,14 +28,22 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
         quantize = self._quantize(node)
         reject_unless(quantize.get_type_name() == "FakeQuantize", "no_fake_quantize", "no FakeQuantize before it")
         reject_unless(
-            len(quantize.output(0).get_target_inputs()) == 1, "several_consumers", "the FakeQuantize has other consumers"
+            len(quantize.output(0).get_target_inputs()) == 1,
+            "several_consumers",
+            "the FakeQuantize has other consumers",
         )
-        reject_unless(QuantizationDetails.of(quantize) is not None, "dynamic_intervals", "its intervals are not constant")
+        reject_unless(
+            QuantizationDetails.of(quantize) is not None, "dynamic_intervals", "its intervals are not constant"
+        )
         values, data = values_of(other), shape_of(node.input_value(0))
         if values.size > 1:
-            reject_unless(data is not None and data == shape_of(node.output(0)), "broadcast", "the constant broadcasts the data")
+            reject_unless(
+                data is not None and data == shape_of(node.output(0)), "broadcast", "the constant broadcasts the data"
+            )
             aligned = (1,) * (len(data) - values.ndim) + values.shape
-            reject_unless(all(size == 1 for size in aligned[2:]), "not_per_channel", "the constant varies off the channel axis")
+            reject_unless(
+                all(size == 1 for size in aligned[2:]), "not_per_channel", "the constant varies off the channel axis"
+            )
 
     @staticmethod
     def _quantize(node: Node) -> Node:
@@ -45,11 +53,13 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
     def transform(self, node: Node) -> None:
         quantize = self._quantize(node)
         details = QuantizationDetails.of(quantize)
-        values = values_of(node.input_value(1).get_node()).astype(np.float32, copy=False)
-        low, high = self.moved(details.output_low, values), self.moved(details.output_high, values)
         deq = self.params.deq_precision
+        values = rounded_to(values_of(node.input_value(1).get_node()).astype(np.float32, copy=False), deq)
+        low, high = (self.moved(rounded_to(end, deq), values) for end in (details.output_low, details.output_high))
         ends = [constant(end, deq).output(0) for end in (details.input_low, details.input_high, low, high)]
-        fused = fake_quantize_node(quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0)))
+        fused = fake_quantize_node(
+            quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0))
+        )
         name = node.get_friendly_name()  # a dequantization that comes back leaves no trace in the name
         fused.set_friendly_name(quantize.get_friendly_name() if "/Dequantization" in name else name)
         self.attributes.move(quantize, fused)

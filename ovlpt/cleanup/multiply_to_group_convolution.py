@@ -20,9 +20,7 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
 
     def __init__(self, *args, restrictions: tuple[PrecisionsRestriction, ...] = (), **settings):
         super().__init__(*args, **settings)
-        self.restrictions = [
-            restriction for restriction in restrictions if restriction.operation == "GroupConvolution"
-        ]
+        self.restrictions = [restriction for restriction in restrictions if restriction.operation == "GroupConvolution"]
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -49,18 +47,14 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         reject_unless(not isinstance(below, Constant), "constant_data", "the data is constant")
         allowed = self._allowed(node, 0)
         precision = (
-            self.dequantization(node, 1 - port).data_precision
-            if port == 1
-            else precision_of(node.input_value(1))
+            self.dequantization(node, 1 - port).data_precision if port == 1 else precision_of(node.input_value(1))
         )
         if self.params.update_precisions and allowed is not None:
             reject_unless(precision in allowed, "activation_precision", f"the data comes in {precision}")
 
     @staticmethod
     def _constant_port(node: Node) -> int | None:
-        return next(
-            (port for port in (1, 0) if isinstance(node.input_value(port).get_node(), Constant)), None
-        )
+        return next((port for port in (1, 0) if isinstance(node.input_value(port).get_node(), Constant)), None)
 
     def _allowed(self, node: Node, group: int) -> tuple[str, ...] | None:
         """The types of the given port of GroupConvolution; None: not restricted."""
@@ -85,9 +79,7 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             "pads_end": [0] * spatial,
             "dilations": [1] * spatial,
         }
-        last = relaxed(
-            "GroupConvolution", [found.data, ones.output(0)], "f32", attributes | {"auto_pad": "explicit"}
-        )
+        last = relaxed("GroupConvolution", [found.data, ones.output(0)], "f32", attributes | {"auto_pad": "explicit"})
         last.set_friendly_name(f"{name}/GroupConvolution")
         if found.zero_point is not None:
             last = opset1.add(last, constant(-found.zero_point))
@@ -104,8 +96,4 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             return allowed[0]
         required = self.attributes.get(node.input(port), Precisions)
         precisions = required.value if required is not None else self.params.default_precisions
-        return (
-            precisions[0]
-            if precisions
-            else reject("weights_precision", "no precision is allowed for the weights")
-        )
+        return precisions[0] if precisions else reject("weights_precision", "no precision is allowed for the weights")

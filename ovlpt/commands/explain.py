@@ -3,7 +3,9 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.inspect.explain import explain
+from ovlpt.inspect.post_ops import post_ops
 
 
 def add(commands) -> None:
@@ -15,22 +17,61 @@ def add(commands) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_settings(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when a quantizable operation stays in float")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit 1 when a quantizable operation stays in float (with --post-ops: when a prediction is wrong)",
+    )
+    parser.add_argument(
+        "--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made"
+    )
+    parser.add_argument("--stock", action="store_true", help="with --post-ops: as compiled with the plugin's own LPT")
     parser.add_argument("--json", metavar="FILE", help="write the answers to a file")
     parser.set_defaults(call=_call)
 
 
 def _call(options: argparse.Namespace) -> int:
     check_writable(options.json)
-    out, found = console(), explain(options.model, options.device)
-    answers = [answer for answer in found if options.layer in (None, answer.name)]
-    rows = table("*name", "operation", "*why", "*what would help")
-    for answer in answers:
-        rows.add_row(answer.name, answer.operation, answer.reason.text, answer.help or "")
-        if options.layer:
-            out.print("above it: " + " ← ".join(answer.upstream))
-    out.print(rows)
+    if options.post_ops:
+        return _post_ops(options)
+    out, found = console(), explain(options.model, options.device, settings(options))
+    answers = list(found)
+    if options.layer is not None:
+        answer = found.of(options.layer)
+        answers = [answer] if answer else []
+    if answers:
+        rows = table("*name", "operation", "*why", "*what would help")
+        for answer in answers:
+            rows.add_row(answer.name, answer.operation, answer.reason.text, answer.help or "")
+        out.print(rows)
+    if options.layer is not None:
+        out.print("above it: " + " ← ".join(answers[0].upstream) if answers else f"{options.layer} is in low precision")
+    for hazard in found.hazards:
+        kept = "ovlpt.compile_model keeps the numbers right" if hazard.avoided else "the numbers change"
+        out.print(f"{hazard.layer}: {hazard.reason.text} ({kept})", style="yellow")
     out.print(f"{sum(found.low.values())} of {sum(found.total.values())} operations are in low precision")
+    if found.quantizable:
+        names = ", ".join(answer.name for answer in found.quantizable)
+        out.print(f"quantizable, but in float: {names}")
     write_json(options.json, [answer.to_json() for answer in answers])
     return 1 if options.strict and found.quantizable else 0
+
+
+def _post_ops(options: argparse.Namespace) -> int:
+    out, layers = console(), post_ops(options.model, options.device, options.stock)
+    layers = [layer for layer in layers if options.layer in (None, layer.name)]
+    rows = table("*layer", "*predicted", "*actual", "equal", ">would save")
+    for layer in layers:
+        rows.add_row(
+            layer.name, layer.predicted, layer.actual, "yes" if layer.equal else layer.reason, str(layer.saved or "")
+        )
+    out.print(rows)
+    out.print(
+        f"{sum(layer.equal for layer in layers)} of {len(layers)} int8 layers have the predicted scales and post-operations"
+    )
+    if saved := sum(layer.saved for layer in layers):
+        out.print(f"with zero points that are integers there would be {saved} post-operations fewer")
+    write_json(options.json, [layer.to_json() for layer in layers])
+    return 1 if options.strict and not all(layer.equal for layer in layers) else 0

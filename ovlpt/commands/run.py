@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.device import ExecutionTypes
 from ovlpt.inspect.run import run
 
@@ -14,10 +15,19 @@ def add(commands) -> None:
         description="Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
         epilog="example: ovlpt run resnet50.xml -i images.npz --json run.json",
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …); default: a bundled one")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …); default: a bundled one"
+    )
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_settings(parser)
     parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
-    parser.add_argument("-f", "--float", metavar="FLOAT.xml", dest="float_model", help="the model before quantization, for the float latency")
+    parser.add_argument(
+        "-f",
+        "--float",
+        metavar="FLOAT.xml",
+        dest="float_model",
+        help="the model before quantization, for the float latency",
+    )
     parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")
     parser.add_argument("--json", metavar="FILE", help="write everything to a file")
     parser.set_defaults(call=_call)
@@ -26,7 +36,7 @@ def add(commands) -> None:
 def _call(options: argparse.Namespace) -> int:
     check_writable(options.json)
     out = console()
-    result = run(options.model, options.device, options.input, options.float_model)
+    result = run(options.model, options.device, options.input, options.float_model, config=settings(options))
     out.print(_counters_table(result.layers) if options.pc else _layers_table(result.layers))
     counts = table("type", ">total", ">int8", ">float")
     for kind, (total, low) in result.layers.summary().items():

@@ -14,8 +14,8 @@ from ovlpt.device.release import check_release
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.precisions import INT4, INT8
+from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import InputError, Trace
 
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
@@ -38,7 +38,10 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
         return model
     path = Path(model)
     if not path.exists():
-        raise InputError(f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads')
+        raise InputError(
+            f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
+        )
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
         return core.read_model(str(path))
     except RuntimeError as error:
@@ -53,33 +56,37 @@ def transform(
     native_only: bool = False,
     core: Core | None = None,
     trace: Trace | None = None,
+    serializable: bool = True,
 ) -> Model:
     """A new model, transformed for ``device``; the caller's stays as it is.
 
     ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
-    let a plugin take it. A model with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
-    unusable model or device, and for a model without quantization.
+    let a plugin take it. ``serializable=False``: the result is compiled as it stands and never saved, which spares each
+    layer a post-operation. A model with compressed weights only passes unchanged, with a warning. Raises `InputError`
+    for
+    an unusable model or device, and for a model without quantization.
     """
-    return _transform(model, device, config, False if lowered else None, native_only, core or Core(), trace)
+    lowering = {"serializable": serializable} if lowered else None
+    return _transform(model, device, config, lowering, native_only, core or Core(), trace)
 
 
 def _transform(
     model: Model | str | Path,
     device: str,
     config: PluginConfig | None,
-    lpt_on: bool | None,
+    lowering: dict[str, bool] | None,
     native_only: bool,
     core: Core,
     trace: Trace | None,
 ) -> Model:
-    """`transform` with the lowering's ``lpt_on``; None: not lowered."""
+    """`transform` with settings for the lowering; None: not lowered."""
     check_release()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
     work = source.clone()
     if work.has_rt_info([MARKER, "transformed"]):
-        if lpt_on is not None:
-            PluginLowering(device, lpt_on).run_on_model(work)
+        if lowering is not None:
+            PluginLowering(device, **lowering).run_on_model(work)
         return work
     label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
     quantization = _quantization(source)
@@ -94,14 +101,14 @@ def _transform(
     manager = Manager()
     manager.register_pass(CommonOptimizations())
     manager.register_pass(LowPrecision.from_config(config, native_only, trace))
-    if lpt_on is not None:
-        manager.register_pass(PluginLowering(device, lpt_on))
+    if lowering is not None:
+        manager.register_pass(PluginLowering(device, **lowering))
     manager.run_passes(work)
     return work
 
 
 def _quantization(model: Model) -> str:
-    """"activations", "weights" (compressed weights and float activations), or "none"."""
+    """ "activations", "weights" (compressed weights and float activations), or "none"."""
     kinds = {node.get_type_name() for node in model.get_ops()}
     if "FakeQuantize" in kinds:
         return "activations"
@@ -127,6 +134,6 @@ def compile_model(
     ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
     """
     core = core or Core()
-    lpt_on = True  # where the model needs it: the property below follows the model
-    transformed = _transform(model, device, config, lpt_on, native_only, core, trace)
+    lowering = {"lpt_on": True, "serializable": False}  # on where the model needs it: the property follows the model
+    transformed = _transform(model, device, config, lowering, native_only, core, trace)
     return core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})

@@ -106,7 +106,9 @@ def execution_types(
         )
     for name, counter in counters.items():  # layers that are part of another
         times = _milliseconds(counter, "real_time"), _milliseconds(counter, "cpu_time")
-        layers.append(LayerExecution(name, counter.node_type, _status(counter), counter.exec_type, "", "", *times, (name,)))
+        layers.append(
+            LayerExecution(name, counter.node_type, _status(counter), counter.exec_type, "", "", *times, (name,))
+        )
     return ExecutionTypes(layers)
 
 
@@ -122,7 +124,9 @@ def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> dict[str, 
             if time.perf_counter() > end:
                 break
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
-        expected = ", ".join(f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs)
+        expected = ", ".join(
+            f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs
+        )
         raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
     counted = str(compiled.get_property("PERF_COUNT")) in ("True", "YES")  # else every layer is said to be NOT_RUN
     return {info.node_name: info for info in request.profiling_info} if counted else {}

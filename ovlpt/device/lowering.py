@@ -4,7 +4,12 @@ A plugin runs its common optimizations before it would run LPT, and they do not 
 are the rules, all found by running:
 
 1. A constant Multiply behind a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
-   and throw. A Clamp over the whole float range between them stops that, and still fuses into the kernel.
+   and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both patterns ask
+   for a Constant: the constants stand behind a Convert from f64 that constant folding is told to leave, and that the
+   plugin's change of f64 to f32 removes, after the fusions. The plugin then has the same scales, biases and
+   post-operations as with its own LPT. Adds in front of the Multiply move behind it: (x + b) * s = x * s + b * s.
+   The mark is no part of an IR. Where the model may be saved (``serializable``), on other devices, and where no such
+   Multiply follows, a Clamp over the whole float range stands behind the layer instead: it costs a post-operation.
 2. A relaxed Subtract of an integer tensor and a float constant throws; it gets a Convert. Only there: a Convert before
    every zero point or residual Add loses the int8 fusion.
 3. Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
@@ -12,8 +17,8 @@ are the rules, all found by running:
 4. A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
    takes it into its flags first.
 5. A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data; it gets a Convert.
-6. A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats: wrong
-   numbers, no error. It does nothing there and is passed by.
+6. A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
+   wrong numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
 8. A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
@@ -22,7 +27,9 @@ are the rules, all found by running:
 9. A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
    stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
    both are one FakeQuantize of floats.
-10. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
+10. A negative scale behind a Relu or PRelu would be moved in front of it, into the layer's scale: wrong numbers, no
+    error, with the plugin's own LPT too. The Clamp of rule 1 between the two keeps them apart.
+11. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
     report its new input's type. The Clamp gets a Convert.
 """
 
@@ -33,8 +40,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.device.release import check_release
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
@@ -47,8 +55,9 @@ from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
-_WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
 RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
+# The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
+_NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -59,20 +68,25 @@ class PluginLowering(ModelPass):
 
     ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
     recurrent layers; without it their weights are folded, and they run in float.
+    ``serializable``: the result may be saved and compiled from the file, at the cost of a post-operation a layer;
+    False is
+    for a model that is compiled as it stands.
     """
 
-    def __init__(self, device: str = "CPU", lpt_on: bool = False):
+    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True):
         super().__init__()
         if device.split(".")[0] not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
         self.device, self.lpt_on = device, lpt_on
+        self.serializable = serializable or device.split(".")[0] != "CPU"
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "lowered"]):
             return False
         check_release()
         nodes = model.get_ordered_ops()
-        kinds = _WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
+        guard = _guard_output if self.serializable else _guard_constants
+        kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -83,12 +97,12 @@ class PluginLowering(ModelPass):
             if kind == "FakeQuantize":
                 _pass_relu_by(node)
                 _join_dequantization(node)
-            elif kind == "MatMul":
-                node = _absorb_transposes(node)
-                _guard_output(node)
-                _run_at_rank_3(node)
-            elif kind in _WEIGHTED:
-                _guard_output(node)
+            elif kind in WEIGHTED:
+                if kind == "MatMul":
+                    node = _run_at_rank_3(_absorb_transposes(node))
+                if (relu := negative_scale_after_relu(node)) is not None:
+                    _guard_output(relu)
+                guard(node)
             elif kind == "Clamp":
                 if precision_of(node.input_value(0)) not in REAL:
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
@@ -104,7 +118,8 @@ class PluginLowering(ModelPass):
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
         model.validate_nodes_and_infer_types()
-        model.set_rt_info(self.device, [MARKER, "lowered"])
+        if self.serializable:
+            model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
 
 
@@ -157,8 +172,66 @@ def _join_dequantization(node: Node) -> None:
     replace_output(found.multiply.output(0), joined.output(0))
 
 
+def _guard_constants(node: Node) -> None:
+    """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
+    links = _affine_links(node)
+    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
+    targets = list(node.output(0).get_target_inputs())
+    if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
+        return None  # no fusion reaches through
+    if at is None:
+        return _guard_output(node)
+    if at and not _is_hidden(links[at]):
+        links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
+    _hide_constant(links[0])
+    if links[1:] and links[1].get_type_name() == "Add":
+        _hide_constant(links[1])
+
+
+def _affine_links(node: Node) -> list[Node]:
+    """The Multiply, Add and Subtract operations with float constants that follow, each the only consumer."""
+    links: list[Node] = []
+    while True:
+        targets = list(node.output(0).get_target_inputs())
+        node = targets[0].get_node() if len(targets) == 1 else None
+        if node is None or node.get_type_name() not in ("Multiply", "Add", "Subtract") or targets[0].get_index():
+            return links
+        if precision_of(node.input_value(1)) != "f32" or constant_above(node.input_value(1)) is None:
+            return links
+        links.append(node)
+
+
+def _shift_behind_scale(node: Node, shifts: list[Node], multiply: Node) -> list[Node]:
+    """``(x + b) * s`` as ``x * s + b * s``: the new Multiply and the new Add."""
+    shift = sum(constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1) for link in shifts)
+    scale = constant_above(multiply.input_value(1))
+    scaled = opset1.multiply(node.output(0), constant(scale))
+    shifted = opset1.add(scaled, constant(shift * scale))
+    scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
+    shifted.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), shifted.output(0))
+    return [scaled, shifted]
+
+
+def _is_hidden(link: Node) -> bool:
+    source = link.input_value(1).get_node()
+    return source.get_type_name() == "Convert" and precision_of(source.input_value(0)) == "f64"
+
+
+def _hide_constant(link: Node) -> None:
+    """Anew where it was done before the model was saved, and the marks were lost."""
+    if not _is_hidden(link):
+        hidden = opset1.convert(constant(constant_above(link.input_value(1)), "f64"), "f32")
+        link.input(1).replace_source_output(hidden.output(0))
+    hidden = link.input_value(1).get_node()
+    for mark in _NO_FOLDING:
+        hidden.get_rt_info()[mark] = ""
+
+
 def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
+    if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
+        return
     clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
     clamp.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:
@@ -186,16 +259,37 @@ def _keep_siblings_apart(subtracts: list[Node]) -> None:
             replace_output(node.output(0), apart.output(0))
 
 
-_ELEMENTWISE = frozenset(("Add", "Clamp", "Convert", "FakeQuantize", "Gelu", "Multiply", "Relu", "Sigmoid", "Subtract", "Swish", "HSwish", "Tanh"))
+_ELEMENTWISE = frozenset(
+    (
+        "Add",
+        "Clamp",
+        "Convert",
+        "FakeQuantize",
+        "Gelu",
+        "Multiply",
+        "Relu",
+        "Sigmoid",
+        "Subtract",
+        "Swish",
+        "HSwish",
+        "Tanh",
+    )
+)
 
 
-def _run_at_rank_3(node: Node) -> None:
-    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]."""
+def _run_at_rank_3(node: Node) -> Node:
+    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now
+    there.
+    """
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     weights = node.input_value(1)
-    plain = isinstance(weights.get_node(), Constant) and len(weights.get_shape()) == 2 and not node.get_attributes()["transpose_a"]
+    plain = (
+        isinstance(weights.get_node(), Constant)
+        and len(weights.get_shape()) == 2
+        and not node.get_attributes()["transpose_a"]
+    )
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
-        return
+        return node
     chain = _elementwise_chain(node)
     last = chain[-1]
     flat = opset1.reshape(node.input_value(0), _target(shape[0], shape[1] * shape[2], shape[3]), False)
@@ -208,7 +302,9 @@ def _run_at_rank_3(node: Node) -> None:
             if isinstance(source, Constant) and len(source.get_output_shape(0)) == 4:
                 values = values_of(source)
                 squeezed = values.reshape(values.shape[0], -1, values.shape[3])
-                link.input(port).replace_source_output(constant(squeezed, precision_of(link.input_value(port))).output(0))
+                link.input(port).replace_source_output(
+                    constant(squeezed, precision_of(link.input_value(port))).output(0)
+                )
         link.validate_and_infer_types()
     end = new.output(0) if last is node else original
     shaped = opset1.reshape(end, _target(*output_shape), False)
@@ -218,6 +314,7 @@ def _run_at_rank_3(node: Node) -> None:
     for target in targets:
         target.replace_source_output(shaped.output(0))
     move_tensor_names(end, shaped.output(0))
+    return new
 
 
 def _target(*sizes: int | None) -> Node:
@@ -232,8 +329,14 @@ def _elementwise_chain(node: Node) -> list[Node]:
         if len(targets) != 1:
             return chain
         follower = targets[0].get_node()
-        others = [follower.input_value(port).get_node() for port in range(follower.get_input_size()) if port != targets[0].get_index()]
-        if follower.get_type_name() not in _ELEMENTWISE or not all(isinstance(other, Constant) and _flattens(other) for other in others):
+        others = [
+            follower.input_value(port).get_node()
+            for port in range(follower.get_input_size())
+            if port != targets[0].get_index()
+        ]
+        if follower.get_type_name() not in _ELEMENTWISE or not all(
+            isinstance(other, Constant) and _flattens(other) for other in others
+        ):
             return chain
         chain.append(follower)
 
@@ -241,6 +344,8 @@ def _elementwise_chain(node: Node) -> list[Node]:
 def _flattens(node: Constant) -> bool:
     """Whether a constant still broadcasts once H and W are one axis."""
     shape = tuple(node.get_output_shape(0))
-    return len(shape) <= 1 or (len(shape) <= 3 and all(size == 1 for size in shape[:-1])) or (len(shape) == 4 and shape[1:3] == (1, 1))
-
-
+    return (
+        len(shape) <= 1
+        or (len(shape) <= 3 and all(size == 1 for size in shape[:-1]))
+        or (len(shape) == 4 and shape[1:3] == (1, 1))
+    )

@@ -34,7 +34,9 @@ def _try_relaxed_convolution() -> None:
         }  # fmt: skip
         layer = relaxed("Convolution", [data.output(0), weights.output(0)], "f32", attributes)
         model = Model([opset1.result(layer)], [data], "release")
-        answer = Core().compile_model(model, "CPU", {"LP_TRANSFORMS_MODE": "NO"})([np.full((1, 16, 4, 4), 3, np.uint8)])[0]
+        answer = Core().compile_model(model, "CPU", {"LP_TRANSFORMS_MODE": "NO"})(
+            [np.full((1, 16, 4, 4), 3, np.uint8)]
+        )[0]
     except Exception as error:
         text = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
         raise OvlptError(

@@ -165,9 +165,7 @@ class Eltwise(Operation):
     def __post_init__(self):
         super().__post_init__()
         if self.function not in FUNCTIONS:
-            raise InputError(
-                f"elementwise function {self.function!r} is unknown; give one of {', '.join(FUNCTIONS)}"
-            )
+            raise InputError(f"elementwise function {self.function!r} is unknown; give one of {', '.join(FUNCTIONS)}")
 
     def __call__(self, x, summand=None):
         of = FUNCTIONS[self.function].of
@@ -216,9 +214,7 @@ class Chain:
             raise InputError(f"store {store!r} is unknown; give 'u8', 'i8' or None")
         lengths = {getattr(o, field).size for o in self.operations for field in o.vectors} - {1}
         if len(lengths) > 1:
-            raise InputError(
-                f"the chain has values of {sorted(lengths)} channels; give one length, or 1 per tensor"
-            )
+            raise InputError(f"the chain has values of {sorted(lengths)} channels; give one length, or 1 per tensor")
 
     def run(self, x: ArrayLike, summand: ArrayLike | None = None, axis: int = -1) -> np.ndarray:
         """The chain's result, of the shape of ``x``; ``axis`` is the axis of the channels."""
@@ -226,11 +222,7 @@ class Chain:
         for operation in self.operations:
             x = operation(x, summand)
         if self.store:
-            x = (
-                Clip(*STORES[self.store])(round_half_even(x))
-                if x.dtype != object
-                else _exact_store(x, self.store)
-            )
+            x = Clip(*STORES[self.store])(round_half_even(x)) if x.dtype != object else _exact_store(x, self.store)
         return np.moveaxis(x, -1, axis)
 
     def rational(self) -> Chain:
@@ -269,9 +261,7 @@ def decompose(parameters: FakeQuantize) -> tuple[Operation, ...]:
 
     Exact in the reals; in float32 a value next to a tie may fall one level to the other side.
     """
-    steps = (
-        parameters.levels - 1 if parameters.input_low.dtype == object else np.float32(parameters.levels - 1)
-    )
+    steps = parameters.levels - 1 if parameters.input_low.dtype == object else np.float32(parameters.levels - 1)
     return (
         Clip(parameters.input_low, parameters.input_high),
         Multiply(steps / (parameters.input_high - parameters.input_low)),

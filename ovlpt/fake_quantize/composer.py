@@ -298,9 +298,7 @@ class Composer:
             case Sum(scale):
                 self.post_operations.append(PostOperation("sum", (float(scale[0]),)))
             case _:
-                raise InputError(
-                    f"{operation!r} is no post-operation; give basic operations or a FakeQuantize"
-                )
+                raise InputError(f"{operation!r} is no post-operation; give basic operations or a FakeQuantize")
 
     def _eltwise(self, kind: str, *parameters: float) -> None:
         self.post_operations.append(PostOperation(kind, tuple(map(float, parameters))))
@@ -394,9 +392,7 @@ class LegacyComposer(Composer):
             return
         if self.int8 and self._reaches_layer(scale):
             self._into_layer_scale(scale)
-        elif (
-            per_tensor(scale) and self.post_operations and self.post_operations[-1].kind.startswith("eltwise")
-        ):
+        elif per_tensor(scale) and self.post_operations and self.post_operations[-1].kind.startswith("eltwise"):
             eltwise = self.post_operations[-1]
             self.post_operations[-1] = replace(eltwise, scale=float(np.float32(eltwise.scale) * scale[0]))
         else:

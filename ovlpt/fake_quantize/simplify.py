@@ -181,9 +181,7 @@ def _futile_clip(chain: Chain, at: int) -> Rewrite:
     (_, clip), stop = _match(chain, at, (Round,), (Clip,))
     reject_unless(stop > at, ABSENT, "neither a round nor a clip stands here")
     reject_unless(stop == len(chain), "not_last", f"{chain.operations[at]} is not the last operation")
-    reject_unless(
-        chain.store, "no_store", "the result is stored as float, which neither rounds nor saturates"
-    )
+    reject_unless(chain.store, "no_store", "the result is stored as float, which neither rounds nor saturates")
     low, high = STORES[chain.store]
     reject_unless(
         clip is None or (np.all(clip.low <= low) and np.all(clip.high >= high)),
@@ -332,15 +330,11 @@ class Simplified:
     refused: dict[str, Reason]
 
     def __str__(self) -> str:
-        lines = (
-            [str(self.rewrites[0].before), *map(str, self.rewrites)] if self.rewrites else [str(self.chain)]
-        )
+        lines = [str(self.rewrites[0].before), *map(str, self.rewrites)] if self.rewrites else [str(self.chain)]
         return "\n".join([*lines, *(f"not {rule}: {reason}" for rule, reason in self.refused.items())])
 
 
-def simplify(
-    chain: Chain, rules: Sequence[Rule] = RULES, accept: Exactness = Exactness.APPROXIMATE
-) -> Simplified:
+def simplify(chain: Chain, rules: Sequence[Rule] = RULES, accept: Exactness = Exactness.APPROXIMATE) -> Simplified:
     """Apply ``rules`` until none applies, first rule first; nothing less exact than ``accept``."""
     order = list(Exactness)
     rewrites: list[Rewrite] = []

@@ -44,9 +44,7 @@ class BatchNormBranchFusion(Fusion):
             "the inference branch normalizes with the statistics of its batch, as the training branch does",
         )
         reject_unless(not training[taken], "training_output", "the condition takes the training branch")
-        reject_unless(
-            _kinds(node, taken) & _NORMALIZES, "no_normalization", "the branch taken holds no normalization"
-        )
+        reject_unless(_kinds(node, taken) & _NORMALIZES, "no_normalization", "the branch taken holds no normalization")
 
     def transform(self, node: Node) -> None:
         branch = _THEN if evaluate(node.input_value(0)).all() else _ELSE

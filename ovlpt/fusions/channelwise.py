@@ -84,9 +84,7 @@ def operand(value: Output, rank: int, axis: int) -> np.ndarray:
         f"a constant of the shape {shape} varies off the channel axis {axis}",
     )
     values = evaluate(value)
-    reject_unless(
-        values is not None, "not_constant", f"{value.get_node().get_friendly_name()} is not a constant"
-    )
+    reject_unless(values is not None, "not_constant", f"{value.get_node().get_friendly_name()} is not a constant")
     return along(values, rank, axis)
 
 
@@ -97,9 +95,7 @@ def affine_of(node: Node, axis: int) -> Affine:
         inputs = batch_norm_inputs(node)
         values = {name: evaluate(value) for name, value in inputs.items() if name != "data"}
         for name, value in values.items():
-            reject_unless(
-                value is not None, "not_constant", f"the {name} of the normalization is not a constant"
-            )
+            reject_unless(value is not None, "not_constant", f"the {name} of the normalization is not a constant")
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = values["gamma"] / np.sqrt(values["variance"] + node.get_attributes()["epsilon"])
         affine = Affine(scale, values["beta"] - values["mean"] * scale)

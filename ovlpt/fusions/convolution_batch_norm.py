@@ -43,9 +43,7 @@ class ConvolutionBatchNormFusion(Fusion):
             f"the data comes from {source.get_type_name()}, which has no constant weights to take the factor",
         )
         path.check_unshared()
-        reject_unless(
-            path.last_axis == 1, "other_axis", f"the output channels lie on axis {path.last_axis}, not on 1"
-        )
+        reject_unless(path.last_axis == 1, "other_axis", f"the output channels lie on axis {path.last_axis}, not on 1")
         affine_of(node, 1)
         for bias, axis in path.with_axes():
             if bias.get_type_name() == "Add":

@@ -65,11 +65,7 @@ def evaluate(value: Output) -> np.ndarray | None:
     kind = node.get_type_name()
     if kind in _REARRANGING:
         source = evaluate(node.input_value(0))
-        return (
-            None
-            if source is None or value.get_partial_shape().is_dynamic
-            else source.reshape(value.get_shape())
-        )
+        return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(value.get_shape())
     if kind not in _RULES:
         return None
     ports = (0,) if kind == "ConvertLike" else range(node.get_input_size())

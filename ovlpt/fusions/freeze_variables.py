@@ -112,12 +112,9 @@ def _check_fits(parameter: Node, value: np.ndarray) -> None:
     shape = parameter.get_output_partial_shape(0)
     fits = shape.rank.is_dynamic or (
         len(shape) == value.ndim
-        and all(
-            dim.is_dynamic or dim.get_length() == size for dim, size in zip(shape, value.shape, strict=True)
-        )
+        and all(dim.is_dynamic or dim.get_length() == size for dim, size in zip(shape, value.shape, strict=True))
     )
     if not fits:
         raise InputError(
-            f'the value for "{parameter.get_friendly_name()}" has the shape {list(value.shape)}; '
-            f"it must fit {shape}"
+            f'the value for "{parameter.get_friendly_name()}" has the shape {list(value.shape)}; it must fit {shape}'
         )

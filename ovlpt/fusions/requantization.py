@@ -25,9 +25,7 @@ class RequantizationFusion(Fusion):
     operations = ("opset1.Clamp",)
 
     def concerns(self, node: Node) -> bool:
-        return any(
-            target.get_node().get_type_name() == "FakeQuantize" for target in consumers_of(node.output(0))
-        )
+        return any(target.get_node().get_type_name() == "FakeQuantize" for target in consumers_of(node.output(0)))
 
     def can_be_transformed(self, node: Node) -> None:
         low, high = _bounds(node)

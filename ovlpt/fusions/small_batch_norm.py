@@ -27,9 +27,7 @@ from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.trace import reject_unless
 
 _WRAPPERS = frozenset(("Reshape", "Unsqueeze", "Squeeze", "Convert", "ConvertLike"))  # the same numbers
-_ABOVE = frozenset(
-    ("Add", "BatchNormInference")
-)  # what may lie between the weighted operation and the structure
+_ABOVE = frozenset(("Add", "BatchNormInference"))  # what may lie between the weighted operation and the structure
 
 
 @dataclass(frozen=True)
@@ -97,9 +95,7 @@ class SmallBatchNormFusion(Fusion):
         )
         axis = path.last_axis
         reject_unless(axis > 0, "other_axis", "the output channels lie on axis 0")
-        reject_unless(
-            rank_of(node.output(0)) is not None, "dynamic_rank", "the rank of the data is not fixed"
-        )
+        reject_unless(rank_of(node.output(0)) is not None, "dynamic_rank", "the rank of the data is not fixed")
         found = _spelled(chain, axis) or _simplified(chain, axis)
         _check_no_escape(found)
         channels = data_of(chain[0]).get_partial_shape()[axis]
@@ -260,9 +256,7 @@ def _subtract_first(kinds: Sequence[str], operands: Sequence[Output]) -> Iterato
     yield Spelling(operands[0], variance, epsilon, scale, offset, inner + _wrappers(operands[1]))
 
 
-_Deviation = tuple[
-    Output, Output | None, Output | None, tuple[Node, ...]
-]  # variance, epsilon, scale, inner nodes
+_Deviation = tuple[Output, Output | None, Output | None, tuple[Node, ...]]  # variance, epsilon, scale, inner nodes
 
 
 def _deviation(value: Output) -> _Deviation | None:

@@ -62,9 +62,7 @@ class Group:
     axis: int  # of the channels in the source
     output_axis: int  # of the channels in the result
     concat_axis: int
-    biases: list[np.ndarray] = field(
-        default_factory=list
-    )  # one value per output channel each; empty: no bias at all
+    biases: list[np.ndarray] = field(default_factory=list)  # one value per output channel each; empty: no bias at all
 
     @property
     def channels(self) -> np.ndarray:
@@ -80,11 +78,7 @@ def _in_order(pieces: Sequence[Piece]) -> bool:
     """The pieces are the whole source, one after the other."""
     length = pieces[0].source.get_partial_shape()[pieces[0].axis]
     ends = [0, *(piece.stop for piece in pieces)]
-    return (
-        length.is_static
-        and ends[-1] == length.get_length()
-        and ends[:-1] == [piece.start for piece in pieces]
-    )
+    return length.is_static and ends[-1] == length.get_length() and ends[:-1] == [piece.start for piece in pieces]
 
 
 class SplitConvolutionConcatFusion(Fusion):
@@ -103,9 +97,7 @@ class SplitConvolutionConcatFusion(Fusion):
 
     def concerns(self, node: Node) -> bool:
         branches = [_branch(value) for value in node.input_values()]
-        return len(branches) > 1 and all(
-            branch is not None and _piece(branch.data) is not None for branch in branches
-        )
+        return len(branches) > 1 and all(branch is not None and _piece(branch.data) is not None for branch in branches)
 
     def can_be_transformed(self, node: Node) -> None:
         self.find(node)
@@ -137,16 +129,12 @@ class SplitConvolutionConcatFusion(Fusion):
             data = _gather(data, group.channels, group.axis)
         data = _head(data, group)
         attributes = first.convolution.get_attributes()
-        convolution = opset1.group_convolution(
-            data, weights, **{name: attributes[name] for name in _ATTRIBUTES}
-        )
+        convolution = opset1.group_convolution(data, weights, **{name: attributes[name] for name in _ATTRIBUTES})
         convolution.set_friendly_name(first.convolution.get_friendly_name())
         value = convolution.output(0)
         if group.biases:
             bias = np.concatenate(group.biases)
-            value = opset1.add(value, constant(on_axis(bias, rank_of(value), 1), precision_of(value))).output(
-                0
-            )
+            value = opset1.add(value, constant(on_axis(bias, rank_of(value), 1), precision_of(value))).output(0)
         for step in first.tail:
             if step.get_type_name() == "Transpose":
                 value = opset1.transpose(value, step.input_value(1)).output(0)
@@ -332,12 +320,9 @@ def _check_quantization(branches: list[Branch]) -> None:
         reject_unless(all(details), "dynamic_intervals", "an interval end is not a constant")
         for other in details[1:]:
             equal = other.levels == details[0].levels and all(
-                np.array_equal(one, two)
-                for one, two in zip(other.intervals, details[0].intervals, strict=True)
+                np.array_equal(one, two) for one, two in zip(other.intervals, details[0].intervals, strict=True)
             )
-            reject_unless(
-                equal, "quantization_differs", "the data of the convolutions is quantized differently"
-            )
+            reject_unless(equal, "quantization_differs", "the data of the convolutions is quantized differently")
     kinds = [_quantization_of(branch.convolution.input_value(1)) for branch in branches]
     reject_unless(
         all(kind == kinds[0] for kind in kinds),
@@ -392,16 +377,12 @@ def _join(values: Sequence[Output], rank: int, groups: int | None) -> Output:
     kind, precision = nodes[0].get_type_name(), precision_of(values[0])
     if isinstance(nodes[0], Constant):
         arrays = [values_of(node) for node in nodes]
-        arrays = np.broadcast_arrays(
-            *(array.reshape((1,) * (rank - array.ndim) + array.shape) for array in arrays)
-        )
+        arrays = np.broadcast_arrays(*(array.reshape((1,) * (rank - array.ndim) + array.shape) for array in arrays))
         if groups is None:
             return constant(np.stack(arrays), precision).output(0)
         spread = [np.broadcast_to(array, (groups, *array.shape[1:])) for array in arrays]
         return constant(np.concatenate(spread), precision).output(0)
-    inputs = [
-        _join(column, rank, groups) for column in zip(*(node.input_values() for node in nodes), strict=True)
-    ]
+    inputs = [_join(column, rank, groups) for column in zip(*(node.input_values() for node in nodes), strict=True)]
     match kind:
         case "Convert":
             return opset1.convert(inputs[0], precision).output(0)
@@ -423,8 +404,7 @@ def _head(data: Output, group: Group) -> Output:
             continue
         details, rank = QuantizationDetails.of(node), rank_of(data)
         ends = [
-            constant(_repeated(end, rank, axis, len(group.branches)), precision_of(data))
-            for end in details.intervals
+            constant(_repeated(end, rank, axis, len(group.branches)), precision_of(data)) for end in details.intervals
         ]
         data = opset1.fake_quantize(data, *ends, details.levels).output(0)
     return data
@@ -433,7 +413,5 @@ def _head(data: Output, group: Group) -> Output:
 def _repeated(end: np.ndarray, rank: int, axis: int, count: int) -> np.ndarray:
     """An interval end of one piece for all pieces side by side."""
     values = along(end, rank, axis)
-    reject_unless(
-        values is not None, "not_per_channel", "an interval of the data varies off the channel axis"
-    )
+    reject_unless(values is not None, "not_per_channel", "an interval of the data varies off the channel axis")
     return values if values.size == 1 else on_axis(np.tile(values, count), rank, axis)

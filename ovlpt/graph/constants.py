@@ -28,6 +28,11 @@ def values_of(node: Constant) -> np.ndarray:
     return np.asarray(node.get_data(dtype=np.float32))
 
 
+def rounded_to(values: np.ndarray, precision: str) -> np.ndarray:
+    """The float32 values that a real ``precision`` can hold, nearest to ``values``."""
+    return values if precision == "f32" else values_of(constant(values, precision)).astype(np.float32, copy=False)
+
+
 def constant_above(output: Output) -> np.ndarray | None:
     """The value of a Constant, or of a Constant behind one Convert, as float32; None for anything else."""
     node = output.get_node()

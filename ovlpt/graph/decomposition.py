@@ -13,7 +13,9 @@ from ovlpt.precisions import NUMPY, DataPrecision
 
 @dataclass(frozen=True)
 class Decomposition:
-    """``FQ(x) == (Q(x) - zero_point) * scale``, Q mapping to [low, high]; float32 arrays, zero_point None where it is 0."""
+    """``FQ(x) == (Q(x) - zero_point) * scale``, Q mapping to [low, high]; float32 arrays, zero_point None where
+    it is 0.
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -47,7 +49,9 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
     return values.reshape(-1)[0].reshape(()) if (values == values.flat[0]).all() else values
 
 
-def quantized_values(values: np.ndarray, details: QuantizationDetails, parts: Decomposition, precision: str) -> np.ndarray:
+def quantized_values(
+    values: np.ndarray, details: QuantizationDetails, parts: Decomposition, precision: str
+) -> np.ndarray:
     """The integers that a constant becomes, in numpy's type for ``precision``."""
     quantized = fake_quantize(values, details.input_low, details.input_high, parts.low, parts.high, details.levels)
     return np.rint(quantized).astype(NUMPY[precision])

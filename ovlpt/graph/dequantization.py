@@ -51,7 +51,9 @@ class Dequantization:
     def precision(self) -> str:
         """Element type of the arithmetic of the chain."""
         node = self.multiply or self.subtract
-        return precision_of(node.input_value(1 if _constant_port(node) == 1 else 0)) if node else precision_of(self.output)
+        return (
+            precision_of(node.input_value(1 if _constant_port(node) == 1 else 0)) if node else precision_of(self.output)
+        )
 
     @property
     def has_zero_or_denormal_scale(self) -> bool:
@@ -155,7 +157,11 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
         consumer = only_consumer(consumer.output(0))
     elif convert_is_mandatory:
         return Dequantization(data)
-    if consumer is not None and consumer.get_type_name() == "Subtract" and (port := _constant_port(consumer)) is not None:
+    if (
+        consumer is not None
+        and consumer.get_type_name() == "Subtract"
+        and (port := _constant_port(consumer)) is not None
+    ):
         stored = _stored_constant(consumer, port)
         found |= {
             "subtract": consumer,
@@ -163,7 +169,11 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
             "zero_point_precision": precision_of(stored.output(0)),
         }
         consumer = only_consumer(consumer.output(0))
-    if consumer is not None and consumer.get_type_name() == "Multiply" and (port := _constant_port(consumer)) is not None:
+    if (
+        consumer is not None
+        and consumer.get_type_name() == "Multiply"
+        and (port := _constant_port(consumer)) is not None
+    ):
         found |= {
             "multiply": consumer,
             "scale": values_of(_stored_constant(consumer, port)).astype(np.float32, copy=False),
@@ -179,11 +189,14 @@ def write_dequantization(
     precision: str = "f32",
     output_precision: str | None = None,
     zero_point_precision: str | None = None,
+    scale_precision: str | None = None,
 ) -> tuple[Output, list[Node]]:
     """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
 
     The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` is stored
-    in that type behind a Convert of its own. The Multiply reports ``output_precision`` (default: ``precision``).
+    in that type behind a Convert of its own. The Multiply reports ``output_precision`` (default: ``precision``), and
+    its
+    constant is stored as ``scale_precision`` (default: ``precision``).
     """
     output, nodes = data, []
     output_precision = output_precision or precision
@@ -203,12 +216,14 @@ def write_dequantization(
             stored = constant(zero_point, precision)
         append(opset1.subtract(output, stored), "Subtract")
     if scale is not None:
-        if output_precision == precision:
-            append(opset1.multiply(output, constant(scale, precision)), "Multiply")
+        stored = constant(scale, scale_precision or precision)
+        if output_precision == precision == precision_of(stored.output(0)):
+            append(opset1.multiply(output, stored), "Multiply")
         else:
-            inputs = [output, constant(scale, precision).output(0)]
-            append(relaxed("Multiply", inputs, output_precision, {"auto_broadcast": "numpy"}, origin=precision), "Multiply")
+            inputs = [output, stored.output(0)]
+            append(
+                relaxed("Multiply", inputs, output_precision, {"auto_broadcast": "numpy"}, origin=precision), "Multiply"
+            )
     elif output_precision != precision:
         append(opset1.convert(output, output_precision), "Convert")
     return output, nodes
-

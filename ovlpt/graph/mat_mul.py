@@ -6,7 +6,9 @@ from ovlpt.openvino_api import Constant, Node, Output
 
 
 def absorbed_transposes(node: Node) -> tuple[list[Output], dict[str, object]] | None:
-    """Inputs and attributes of the MatMul with Transposes of the last two axes taken into its flags; None: nothing to do."""
+    """Inputs and attributes of the MatMul with Transposes of the last two axes taken into its flags; None:
+    nothing to do.
+    """
     inputs, attributes = node.input_values(), node.get_attributes()
     changed = False
     for port, flag in enumerate(("transpose_a", "transpose_b")):

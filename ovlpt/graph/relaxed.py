@@ -97,7 +97,9 @@ def relaxed(
         # the version string of that release has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
     texts = tuple(
-        (name, _text(value)) for name, value in (attributes or {}).items() if name not in _RELAXATION and value is not None
+        (name, _text(value))
+        for name, value in (attributes or {}).items()
+        if name not in _RELAXATION and value is not None
     )
     index = _INDEX_INPUTS.get(operation, ())
     origins = [UNDEFINED if port in index else origin for port in range(len(inputs))] + [origin] * siblings
@@ -122,5 +124,7 @@ def is_relaxed(node: Node) -> bool:
 
 
 def can_be_relaxed(node: Node) -> bool:
-    """Whether the installed OpenVINO can make the type-relaxed form: 2024.6 can only of the first opset's operations."""
+    """Whether the installed OpenVINO can make the type-relaxed form: 2024.6 can only of the first opset's
+    operations.
+    """
     return RELEASE >= (2025, 0) or node.get_type_info().version_id == "opset1"

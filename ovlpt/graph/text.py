@@ -1,8 +1,8 @@
 """A model as text, one line a node: the form in which tests, errors and people read graphs.
 
-    x: f32[1,3,8,8] = Parameter
-    q: u8[1,3,8,8] = FakeQuantize(x, 0, 2.55, 0, 255) {levels=256}
-    c: f32[1,4,6,6] = Convolution(q, i8[4,3,3,3]) {strides=[1, 1], …}
+x: f32[1,3,8,8] = Parameter
+q: u8[1,3,8,8] = FakeQuantize(x, 0, 2.55, 0, 255) {levels=256}
+c: f32[1,4,6,6] = Convolution(q, i8[4,3,3,3]) {strides=[1, 1], …}
 """
 
 from __future__ import annotations

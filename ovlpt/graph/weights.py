@@ -83,14 +83,18 @@ def _fake_quantized(quantize: Node, shape: tuple[int, ...], axes: Sequence[int],
     return Weights(source, quantize, parts.scale, parts.zero_point, precision, shape)
 
 
-def _dequantized(value: Output, shape: tuple[int, ...], axes: Sequence[int], default_precisions: Sequence[str]) -> Weights:
+def _dequantized(
+    value: Output, shape: tuple[int, ...], axes: Sequence[int], default_precisions: Sequence[str]
+) -> Weights:
     found = read_dequantization(value, default_precisions)
     reject_unless(not found.empty and found.multiply, "weights_not_quantized", "the weights are not quantized")
     source = found.data
     if source.get_node().get_type_name() == "FakeQuantize" and (folded := folded_constant(source)) is not None:
         source = constant(np.rint(folded), precision_of(source)).output(0)
     reject_unless(isinstance(source.get_node(), Constant), "dynamic_weights", "the weights are not constant")
-    reject_unless(is_low(found.data_precision), "weights_precision", f"the weights are stored as {found.data_precision}")
+    reject_unless(
+        is_low(found.data_precision), "weights_precision", f"the weights are stored as {found.data_precision}"
+    )
     reject_unless(
         found.zero_point_precision in (None, "f32", "f16", found.data_precision),
         "zero_point_precision",

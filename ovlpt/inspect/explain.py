@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
-from ovlpt.graph.constants import precision_of
-from ovlpt.openvino_api import Constant, Core, Model, Node
+from ovlpt.device.hazards import Hazard, hazards
+from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import is_low
-from ovlpt.trace import Event, Outcome, Reason, Trace
+from ovlpt.precisions import INT4, INT8, INT16, REAL
+from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
 
 _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "ShapeOf", "Assign", "ReadValue"))
+_SOURCES = frozenset(("Parameter", "ReadValue"))
+_RECURRENT = frozenset(("LSTMSequence", "GRUSequence"))
+_LOW = frozenset((*INT8, *INT16, *INT4))
 # What a transformation says of a node that it met on its way, while another decides about it.
 _INCIDENTAL = frozenset(("decomposed", "no_elementwise", "weights", "transformed_before"))
+_OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 _HELP = {
-    "per_channel_activations": "quantize these activations per tensor",
-    "weights_not_quantized": "quantize the weights",
-    "weights_levels": "quantize the weights to 255 or 256 levels",
-    "weights_zero_point": "quantize the weights symmetrically",
-    "weights_granularity": "quantize the weights per output channel or per tensor",
-    "levels": "quantize to 256 levels",
-    "zero_point": "quantize symmetrically",
-    "not_quantized": "put a FakeQuantize on this input",
-    "restriction": "lift the restriction",
+    "activation_precision": "allow this type in the restrictions, or quantize to an interval that asks for another",
+    "alignment": "quantize the inputs of the Concat to intervals that are nearer to each other",
     "callback": "change the callback",
+    "consumer_forbids": "let every consumer of this tensor take low precision",
+    "contracted_scale": "quantize per tensor",
+    "disabled": "enable the pass",
+    "levels": "quantize to 256 levels",
+    "negative_scale": "quantize with positive scales",
+    "no_fake_quantize": "put a FakeQuantize on this input",
+    "not_per_channel": "quantize per tensor or per channel",
+    "per_channel": "quantize per tensor",
+    "per_channel_activations": "quantize these activations per tensor",
+    "reduced_scale": "quantize per tensor",
+    "restriction": "lift the restriction",
+    "weights_granularity": "quantize the weights per output channel or per tensor",
+    "weights_levels": "quantize the weights to 255 or 256 levels",
+    "weights_not_quantized": "quantize the weights",
+    "weights_zero_point": "quantize the weights symmetrically",
+    "weights_zero_point_range": "quantize the weights to an interval that holds zero",
+    "zero_point": "quantize symmetrically",
+    "zero_point_range": "quantize to an interval that holds zero",
 }
 
 
@@ -42,6 +59,7 @@ class Answer:
     reason: Reason
     upstream: tuple[str, ...]  # from the operation up to where the quantization was lost
     help: str | None  # what would change it
+    quantizable: bool  # a weighted operation with a quantization above its data
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -50,9 +68,13 @@ class Answer:
 class Explanation(Sequence[Answer]):
     """The answers for one model, weighted operations first."""
 
-    def __init__(self, answers: Sequence[Answer], low: Counter, total: Counter):
+    def __init__(
+        self, answers: Sequence[Answer], low: Mapping[str, str], total: Counter, hazards: Sequence[Hazard] = ()
+    ):
         self._answers = sorted(answers, key=lambda answer: not is_weighted(answer.operation))
-        self.low, self.total = low, total  # per operation: nodes in low precision, and all
+        self.hazards = list(hazards)  # layers whose numbers the plugin changes
+        self.low_names = low  # name to operation, of nodes in low precision
+        self.low, self.total = Counter(low.values()), total  # per operation: nodes in low precision, and all
 
     def __getitem__(self, index):
         return self._answers[index]
@@ -66,7 +88,20 @@ class Explanation(Sequence[Answer]):
     @property
     def quantizable(self) -> list[Answer]:
         """Weighted operations that stay in float although something above them is quantized."""
-        return [answer for answer in self if is_weighted(answer.operation) and answer.reason.code != "no_fake_quantize"]
+        return [answer for answer in self if answer.quantizable]
+
+    def of(self, name: str) -> Answer | None:
+        """The answer for one operation; None when it is in low precision. Raises `InputError` for an unknown name."""
+        found = next((answer for answer in self if answer.name == name), None)
+        if found is None and name not in self.low_names:
+            near = difflib.get_close_matches(name, [*self.low_names, *(answer.name for answer in self)], 1)
+            hint = (
+                f'; did you mean "{near[0]}"?'
+                if near
+                else "; without --layer all that are not in low precision are listed"
+            )
+            raise InputError(f'no operation "{name}" in the transformed model{hint}')
+        return found
 
 
 def is_weighted(operation: str) -> bool:
@@ -87,84 +122,250 @@ def explain(
     """
     trace = Trace()
     result = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
-    events: dict[str, list[Event]] = {}
-    for event in trace:
-        if event.reason is not None and event.reason.code not in _INCIDENTAL:
-            events.setdefault(event.node, []).append(event)
-    low, total, answers = Counter(), Counter(), []
-    for node in result.get_ordered_ops():
-        kind = node.get_type_name()
-        if kind in _NO_COMPUTATION or _is_dequantization(node) or _is_constant(node):
-            continue
-        total[kind] += 1
-        if _in_low_precision(node):
-            low[kind] += 1
-        else:
-            answers.append(_answer(node, events))
-    return Explanation(answers, low, total)
+    return _Answers(result, trace).all()
+
+
+def is_answerable(node: Node) -> bool:
+    """Whether an operation of a transformed model computes on data, so that it is in low precision or has an answer.
+
+    Dequantizations belong to the operations beside them; what only depends on constants is folded by the plugin.
+    """
+    if node.get_type_name() in _NO_COMPUTATION or _is_dequantization(node):
+        return False
+    return node.get_type_name() == "FakeQuantize" or not is_constant_path(node)
+
+
+def in_low_precision(node: Node) -> bool:
+    """Whether a FakeQuantize gives, and any other operation reads, integers of at most 16 bits."""
+    if node.get_type_name() == "FakeQuantize":
+        return precision_of(node.output(0)) in _LOW
+    if node.get_type_name() in _RECURRENT:  # the dequantizations stay before it, and a plugin fuses the whole
+        return _comes_low(node.input_value(0))
+    return any(
+        _precision_read(value) in _LOW for value in node.input_values() if not isinstance(value.get_node(), Constant)
+    )
+
+
+def _comes_low(value: Output) -> bool:
+    """Whether what stands before the dequantization of a value is in low precision."""
+    source = value.get_node()
+    while _is_dequantization(source) or source.get_type_name() == "Convert":
+        value = source.input_value(0)
+        source = value.get_node()
+    return in_low_precision(source) or precision_of(value) in _LOW
+
+
+def _behind(node: Node) -> tuple[str, str]:
+    """Names that stand before a dequantization which took over its producer's name."""
+    return f"{node.get_friendly_name()}_original", f"{node.get_friendly_name()}/Dequantization"
 
 
 def _is_dequantization(node: Node) -> bool:
     return "/Dequantization" in node.get_friendly_name() or (
         node.get_type_name() in ("Multiply", "Subtract")
         and isinstance(node.input_value(1).get_node(), Constant)
-        and node.input_value(0).get_node().get_friendly_name() == f"{node.get_friendly_name()}_original"
+        and (
+            node.input_value(0).get_node().get_friendly_name().startswith(_behind(node))
+            or _precision_read(node.input_value(0)) in _LOW
+            or precision_of(node.input_value(0)) in _LOW
+        )
     )
 
 
-def _is_constant(node: Node) -> bool:
-    return bool(node.input_values()) and all(isinstance(value.get_node(), Constant) for value in node.input_values())
-
-
-def _in_low_precision(node: Node) -> bool:
-    if node.get_type_name() == "FakeQuantize":
-        return is_low(precision_of(node.output(0)))
-    return any(is_low(_precision_read(value)) for value in node.input_values() if not isinstance(value.get_node(), Constant))
-
-
-def _precision_read(value) -> str:
-    """A zero point in front counts as part of the operation that reads it."""
+def _precision_read(value: Output) -> str:
+    """The type of the data; a zero point in front counts as part of the operation that reads it."""
     source = value.get_node()
-    if source.get_type_name() == "Subtract" and is_low(precision_of(source.input_value(0))):
+    if source.get_type_name() == "Subtract" and precision_of(source.input_value(0)) in _LOW:
         return precision_of(source.input_value(0))
     return precision_of(value)
 
 
-def _answer(node: Node, events: dict[str, list[Event]]) -> Answer:
-    kind, name = node.get_type_name(), node.get_friendly_name().removesuffix("_original")
-    row, said = OPERATIONS.get(kind), events.get(name, [])
-    if row is None or row.kind == "absent":
-        reason = row.why_absent if row is not None else Reason("no_rule", f"there is no rule for {kind}")
-    elif said:
+def _name(node: Node) -> str:
+    return node.get_friendly_name().removesuffix("_original")
+
+
+def _title(node: Node) -> str:
+    return f"{node.get_type_name()} {_name(node)}"
+
+
+class _Answers:
+    """Reads the result and the trace of one run."""
+
+    def __init__(self, model: Model, trace: Trace):
+        self.model, self.nodes = model, model.get_ordered_ops()
+        self.events: dict[str, list[Event]] = {}
+        for event in trace:
+            if event.reason is not None and event.reason.code not in _INCIDENTAL:
+                self.events.setdefault(event.node, []).append(event)
+        self.below_quantization: set[int] = set()  # instances with a quantization above their data
+        for node in self.nodes:
+            for value in self._data(node):
+                source = value.get_node()
+                is_quantized = source.get_type_name() == "FakeQuantize" or precision_of(value) in _LOW
+                if is_quantized or source.get_instance_id() in self.below_quantization:
+                    self.below_quantization.add(node.get_instance_id())
+
+    def all(self) -> Explanation:
+        answers, low, total = [], {}, Counter()
+        for node in self.nodes:
+            if not is_answerable(node):
+                continue
+            total[node.get_type_name()] += 1
+            if in_low_precision(node):
+                low[_name(node)] = node.get_type_name()
+            else:
+                answers.append(self._answer(node))
+        return Explanation(answers, low, total, hazards(self.model))
+
+    def _answer(self, node: Node) -> Answer:
+        chain = self._chain(node)
+        reason, help_ = self._reason(node, chain)
+        quantizable = is_weighted(node.get_type_name()) and node.get_instance_id() in self.below_quantization
+        upstream = tuple(_title(each) for each in chain)
+        return Answer(node.get_type_name(), _name(node), reason, upstream, help_ or _HELP.get(reason.code), quantizable)
+
+    def _reason(self, node: Node, chain: Sequence[Node]) -> tuple[Reason, str | None]:
+        own = self._own(node)
+        if own is not None:
+            return own, None
+        if node.get_type_name() == "FakeQuantize":
+            return self._of_fake_quantize(node)
+        end = chain[-1] if chain else None
+        if end is not None and end.get_type_name() == "FakeQuantize" and not in_low_precision(end):
+            why, help_ = (
+                (own, _HELP.get(own.code)) if (own := self._own(end)) else self._of_fake_quantize(end, besides=node)
+            )
+            return Reason(
+                "fake_quantize_stays", f"the FakeQuantize {_name(end)} above stays in float: {why.text}"
+            ), help_
+        if end is not None and in_low_precision(end):
+            text = f"it reads the float result of {_title(end)}, and nothing quantizes it in between"
+            return Reason("float_result", text), _HELP["no_fake_quantize"] if is_weighted(
+                node.get_type_name()
+            ) else None
+        if end is not None and end.get_instance_id() in self.below_quantization and (why := self._own(end)) is not None:
+            text = f"the quantization above is lost at {_title(end)}: {why.text}"
+            return Reason("lost_upstream", text), f"put a FakeQuantize behind {_title(end)}"
+        return Reason("no_fake_quantize", "there is no FakeQuantize between it and the model's input"), None
+
+    def _own(self, node: Node) -> Reason | None:
+        """What keeps the node itself in float, whatever stands above."""
+        kind, said = node.get_type_name(), self.events.get(_name(node), [])
+        row = OPERATIONS.get(kind)
+        if kind not in ("FakeQuantize", *_SOURCES) and not any(
+            precision_of(value) in REAL for value in self._data(node)
+        ):
+            types = {precision_of(value) for value in self._data(node)} or {precision_of(node.output(0))}
+            return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are no quantized numbers")
+        if kind in _SOURCES:
+            return None
+        no_rule = row.why_no_rule(node.get_type_info().version_id) if row is not None else None
+        if row is None or no_rule is not None:
+            return no_rule or Reason("no_rule", f"there is no rule for {kind}")
+        if kind == "FakeQuantize" and is_constant_path(node):
+            return Reason("weights", "it quantizes constants, and the operation that reads them stays in float")
+        said = [event for event in said if event.operation == kind and event.reason.code != "not_quantized"]
+        said = [event for event in said if not self._is_of_what_is_above(node, event)]
+        if not said:
+            return None
         decisive = [event for event in said if event.outcome is not Outcome.REJECTED] or said
         reason = decisive[-1].reason
-    else:
-        reason = Reason("not_quantized", "its inputs come in float")
-    chain = _lost(node)
-    if reason.code == "not_quantized":
-        end = chain[-1] if chain else None
-        if end is None or end.get_type_name() in ("Parameter", "ReadValue"):
-            reason = Reason("no_fake_quantize", "there is no FakeQuantize between it and the model's input")
-        elif end.get_type_name() == "FakeQuantize":
-            spoken = events.get(end.get_friendly_name(), [])
-            why = spoken[-1].reason.text if spoken else "no consumer takes low precision"
-            reason = Reason("fake_quantize_stays", f"the FakeQuantize above stays in float: {why}")
-        else:
-            reason = Reason("lost_upstream", f"the quantization above is lost at {end.get_type_name()} {end.get_friendly_name()}")
-    upstream = tuple(f"{each.get_type_name()} {each.get_friendly_name()}" for each in chain)
-    return Answer(kind, name, reason, upstream, _HELP.get(reason.code))
+        if reason.code == "callback" and (layer := _biased(node)) is not None:
+            return Reason("bias", f"it is the bias of {_title(layer)}, which plugins fuse")
+        return reason
+
+    @staticmethod
+    def _is_of_what_is_above(node: Node, event: Event) -> bool:
+        """Float results, and a product's second input without a quantization, are places to look above."""
+        if event.reason.code in _OF_ACTIVATIONS and is_weighted(node.get_type_name()):
+            source = node.input_value(0).get_node()
+            while _is_dequantization(source) or getattr(
+                OPERATIONS.get(source.get_type_name()), "precision_preserved", False
+            ):
+                source = source.input_value(0).get_node()
+            return source.get_type_name() != "FakeQuantize" and in_low_precision(source)
+        if event.reason.code == "activation_precision":
+            return not any(_comes_low(value) for value in node.input_values())
+        is_second = event.reason.code in ("weights_not_quantized", "not_decomposed")
+        return is_second and node.get_type_name() == "MatMul" and not is_constant_path(node.input_value(1).get_node())
+
+    def _of_fake_quantize(self, quantize: Node, besides: Node | None = None) -> tuple[Reason, str | None]:
+        """Why nothing below takes what it quantizes, and what would help."""
+        for consumer in self._consumers(quantize):
+            if besides is not None and consumer.get_instance_id() == besides.get_instance_id():
+                continue
+            if in_low_precision(consumer) and consumer.get_type_name() in ("Add", "Multiply"):
+                other = f"{_title(consumer)} reads its other input as integers"
+                text = f"{other}, and this one takes in the ratio of both scales"
+                return Reason("full_branch", text), None
+            if (why := self._own(consumer)) is not None:
+                text = f"{_title(consumer)} below takes no low precision: {why.text}"
+                return Reason("no_consumer", text), _HELP.get(why.code)
+        if any(target.get_node().get_type_name() == "Result" for target in quantize.output(0).get_target_inputs()):
+            return Reason("no_consumer", "its output is the model's, which stays in float"), None
+        return Reason(
+            "no_consumer", "no operation below takes low precision, so its dequantization went back into it"
+        ), None
+
+    @staticmethod
+    def _consumers(node: Node) -> Iterator[Node]:
+        """Below a node, through dequantizations and operations that move data, the nearest first."""
+        pending, seen = [node], set()
+        while pending:
+            for target in (each for output in pending.pop(0).outputs() for each in output.get_target_inputs()):
+                consumer = target.get_node()
+                if consumer.get_instance_id() in seen or consumer.get_type_name() == "Result":
+                    continue
+                seen.add(consumer.get_instance_id())
+                row = OPERATIONS.get(consumer.get_type_name())
+                if _is_dequantization(consumer) or consumer.get_type_name() == "Convert":
+                    pending.append(consumer)
+                    continue
+                yield consumer
+                if row is not None and row.precision_preserved:
+                    pending.append(consumer)
+
+    @staticmethod
+    def _data(node: Node) -> list[Output]:
+        """The inputs that depend on data, of those that a dequantization can stand before."""
+        row = OPERATIONS.get(node.get_type_name())
+        ports: Iterable[int] = range(node.get_input_size())
+        if row is not None and row.kind != "absent" and row.data_inputs is not None:
+            ports = row.data_inputs
+        inputs = [node.input_value(port) for port in ports if port < node.get_input_size()]
+        return [
+            value
+            for value in inputs
+            if not is_constant_path(value.get_node()) or value.get_node().get_type_name() in _SOURCES
+        ]
+
+    def _chain(self, node: Node) -> list[Node]:
+        """The operations above, along the data, up to where low precision ends or never began."""
+        chain: list[Node] = []
+        while len(chain) < 50:
+            values = self._data(node)
+            if not values:
+                break
+            real = [value for value in values if _precision_read(value) in REAL]
+            node = next((value for value in real if not _comes_low(value)), values[0]).get_node()
+            if _is_dequantization(node) or node.get_type_name() == "Convert":
+                continue
+            chain.append(node)
+            if node.get_type_name() in ("FakeQuantize", *_SOURCES) or in_low_precision(node) or self._loses(node):
+                break
+        return chain
+
+    def _loses(self, node: Node) -> bool:
+        own = self._own(node)
+        return own is not None and own.code != "bias"
 
 
-def _lost(node: Node) -> list[Node]:
-    """The operations above, along the data input, up to where low precision ends or never began."""
-    chain: list[Node] = []
-    while node.input_values() and len(chain) < 20:
-        node = node.input_value(0).get_node()
-        if isinstance(node, Constant):
-            break
-        if _is_dequantization(node):
-            continue
-        chain.append(node)
-        if node.get_type_name() in ("FakeQuantize", "Parameter", "ReadValue") or _in_low_precision(node):
-            break
-    return chain
+def _biased(node: Node) -> Node | None:
+    """The weighted operation that an Add of a constant stands behind."""
+    for value in node.input_values():
+        source = value.get_node()
+        while _is_dequantization(source):
+            source = source.input_value(0).get_node()
+        if is_weighted(source.get_type_name()):
+            return source
+    return None

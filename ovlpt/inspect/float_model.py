@@ -6,7 +6,9 @@ from ovlpt.openvino_api import Model
 
 
 def without_fake_quantize(model: Model) -> Model:
-    """A clone whose activations are not quantized: each FakeQuantize is bypassed. Weights keep their quantized values."""
+    """A clone whose activations are not quantized: each FakeQuantize is bypassed. Weights keep their quantized
+    values.
+    """
     clone = model.clone()
     for node in clone.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":

@@ -13,7 +13,9 @@ from ovlpt.trace import InputError
 
 
 def random_inputs(model: Model, seed: int = 0) -> list[np.ndarray]:
-    """One array per input: standard normal, or small non-negative integers. Dynamic dimensions get their minimum, at least 1."""
+    """One array per input: standard normal, or small non-negative integers. Dynamic dimensions get their
+    minimum, at least 1.
+    """
     generator = np.random.default_rng(seed)
     arrays = []
     for port in model.inputs:
@@ -48,16 +50,22 @@ def load_inputs(path: str | Path, model: Model) -> list[np.ndarray]:
             names = {*port.get_names(), port.get_node().get_friendly_name()}
             match = next((arrays[name] for name in names if name in arrays), None)
             if match is None:
-                raise InputError(f'"{path}" has no array for input "{_name(port)}"; it has {", ".join(arrays) or "none"}')
+                raise InputError(
+                    f'"{path}" has no array for input "{_name(port)}"; it has {", ".join(arrays) or "none"}'
+                )
             found.append(match)
     for port, array in zip(model.inputs, found, strict=True):
         shape = port.get_partial_shape()
         fits = shape.rank.is_dynamic or (
             len(shape) == array.ndim
-            and all(size.is_dynamic or size.get_length() == actual for size, actual in zip(shape, array.shape, strict=True))
+            and all(
+                size.is_dynamic or size.get_length() == actual for size, actual in zip(shape, array.shape, strict=True)
+            )
         )
         if not fits:
-            raise InputError(f'input "{_name(port)}" takes the shape {shape}, the array in "{path}" has {list(array.shape)}')
+            raise InputError(
+                f'input "{_name(port)}" takes the shape {shape}, the array in "{path}" has {list(array.shape)}'
+            )
     return [
         array.astype(NUMPY[precision_of(port)], copy=False) if precision_of(port) in NUMPY else array
         for port, array in zip(model.inputs, found, strict=True)

@@ -10,6 +10,7 @@ from statistics import median
 import numpy as np
 
 from ovlpt import data
+from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.inspect.float_model import without_fake_quantize
@@ -41,7 +42,10 @@ class Run:
             "model": self.model,
             "device": self.device,
             "layers": [{**asdict(layer), "is_int8": layer.is_int8} for layer in self.layers],
-            "summary": {kind: {"total": total, "int8": low, "float": total - low} for kind, (total, low) in self.layers.summary().items()},
+            "summary": {
+                kind: {"total": total, "int8": low, "float": total - low}
+                for kind, (total, low) in self.layers.summary().items()
+            },
             "int8_time_share": self.layers.int8_time_share,
             "latency_ms": self.latencies,
             "latency_ratio": self.ratios,
@@ -56,11 +60,13 @@ def run(
     inputs: str | Path | None = None,
     float_model: str | Path | Model | None = None,
     core: Core | None = None,
+    config: PluginConfig | None = None,
 ) -> Run:
     """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
 
     Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; random without.
     ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
+    ``config``: settings other than the device's own.
     Raises `InputError` for anything unusable.
     """
     core = core or Core()
@@ -69,13 +75,15 @@ def run(
         model, float_model = data.digits(), data.digits_float()
     source = read_model(model, core)
     if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
-        raise InputError(f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}')
+        raise InputError(
+            f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}'
+        )
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
-    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, core=core), arrays)
+    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, config, core=core), arrays)
     compiled = {
-        OVLPT: compile_model(model, device, HINTS, core=core),
+        OVLPT: compile_model(model, device, HINTS, config, core=core),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
         SIMULATION: core.compile_model(source, device, off),
@@ -83,7 +91,9 @@ def run(
     requests = {name: each.create_infer_request() for name, each in compiled.items()}
     latencies = interleaved_latencies({name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()})
     return Run(
-        model="bundled digits network" if bundled else str(model if not isinstance(model, Model) else source.get_friendly_name()),
+        model="bundled digits network"
+        if bundled
+        else str(model if not isinstance(model, Model) else source.get_friendly_name()),
         device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
         layers=layers,
         latencies={name: median(times) for name, times in latencies.items()},
@@ -107,5 +117,3 @@ def _accuracy(compiled: CompiledModel) -> float:
     images, labels = data.heldout()
     answers = [int(compiled([image[None]])[0].argmax()) for image in images]
     return float(np.mean(np.array(answers) == labels))
-
-

@@ -17,7 +17,8 @@ from ovlpt.trace import reject_unless
 class AddTransformation(ElementwiseTransformation):
     """``s1 * (x1 - z1) + s2 * (x2 - z2) == s2 * (s1' * (x1 - z1') + x2)``
 
-    with ``s1' = s1 / s2`` and ``z1' = z1 + s2 * z2 / s1``. Branch 1 is the full branch, branch 2 the empty one. Adding a
+    with ``s1' = s1 / s2`` and ``z1' = z1 + s2 * z2 / s1``. Branch 1 is the full branch, branch 2 the empty one.
+    Adding a
     constant ``b`` moves it into the zero point: ``s * (x - z) + b == s * (x - (z - b / s))``.
     """
 
@@ -27,7 +28,9 @@ class AddTransformation(ElementwiseTransformation):
         super().can_be_transformed(node)
         branches = self.branches(node)
         reject_unless(
-            not any(branch.has_zero_or_denormal_scale for branch in branches), "zero_scale", "a scale is zero or denormal"
+            not any(branch.has_zero_or_denormal_scale for branch in branches),
+            "zero_scale",
+            "a scale is zero or denormal",
         )
         full = self.full_branch(node)
         if full is None:
@@ -38,9 +41,13 @@ class AddTransformation(ElementwiseTransformation):
             return
         empty = branches[1 - full]
         if self.params.update_precisions and not empty.empty:
-            reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}")
+            reject_unless(
+                empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}"
+            )
         reject_unless(
-            all(np.isfinite(values).all() for values in self._combined(node, full)), "overflow", "the divided scales overflow"
+            all(np.isfinite(values).all() for values in self._combined(node, full)),
+            "overflow",
+            "the divided scales overflow",
         )
 
     def transform(self, node: Node) -> None:
@@ -85,7 +92,7 @@ class AddTransformation(ElementwiseTransformation):
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:
             inputs.reverse()
-        add = relaxed("Add", inputs, deq, {"auto_broadcast": "numpy"}, origin=deq)
+        add = relaxed("Add", inputs, "f32", {"auto_broadcast": "numpy"}, origin="f32")
         add.set_friendly_name(name)
         self.attributes.move(node, add)
         replace_output(node.output(0), add.output(0))
@@ -101,7 +108,9 @@ class AddTransformation(ElementwiseTransformation):
         deq, name = self.params.deq_precision, node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:
-            add = relaxed("Add", [found.data, constant(moved, deq).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq)
+            add = relaxed(
+                "Add", [found.data, constant(moved, deq).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq
+            )
             add.set_friendly_name(name)
             self.attributes.move(node, add)
             data, shift = add.output(0), None
@@ -110,5 +119,3 @@ class AddTransformation(ElementwiseTransformation):
             data, shift = found.data, zero_point - moved
         output, nodes = write_dequantization(data, name, scale, shift, deq, original)
         insert_after(node.output(0) if data is found.data else data, output, targets, nodes)
-
-

@@ -21,8 +21,8 @@ class ClampTransformation(LayerTransformation):
         scale = float(found.scale.flat[0]) if found.scale is not None else 1.0
         shift = float(found.zero_point.flat[0]) if found.zero_point is not None else 0.0
         low, high = sorted(attributes[end] / scale + shift for end in ("min", "max"))
-        deq = self.params.deq_precision
-        clamp = relaxed("Clamp", [found.data], deq, {"min": low, "max": high}, origin=deq)
+        bounds = {"min": low, "max": high}
+        clamp = relaxed("Clamp", [found.data], found.precision, bounds, origin=self.params.deq_precision)
         clamp.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, clamp)
         replace_output(node.output(0), clamp.output(0))

@@ -18,9 +18,7 @@ class ConcatTransformation(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         branches = self._branches(node)
-        reject_unless(
-            node.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known"
-        )
+        reject_unless(node.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known")
         for port, branch in enumerate(branches):
             reject_unless(
                 not branch.empty,
@@ -35,9 +33,7 @@ class ConcatTransformation(LayerTransformation):
                 )
         first, axis = branches[0], self._axis(node)
         types = {branch.data_precision for branch in branches}
-        reject_unless(
-            len(types) == 1, "mixed_precisions", f"the inputs come in {' and '.join(sorted(types))}"
-        )
+        reject_unless(len(types) == 1, "mixed_precisions", f"the inputs come in {' and '.join(sorted(types))}")
         if node.get_output_partial_shape(0)[axis].is_dynamic:
             reject_unless(
                 all(branch.is_per_tensor and _equal(branch, first) for branch in branches),
@@ -70,16 +66,12 @@ class ConcatTransformation(LayerTransformation):
         scale = _joined([branch.scale for branch in branches], 1.0, rank, axis, lengths)
         present = [branch for branch in branches if branch.zero_point is not None]
         is_stored_low = bool(present) and all(branch.zero_point_precision not in REAL for branch in present)
-        zero_point = _joined(
-            [branch.zero_point for branch in branches], 0.0, rank, axis, lengths, spread=is_stored_low
-        )
+        zero_point = _joined([branch.zero_point for branch in branches], 0.0, rank, axis, lengths, spread=is_stored_low)
         for port, branch in enumerate(branches):
             node.input(port).replace_source_output(branch.data)
         node.validate_and_infer_types()
         stored = {branch.zero_point_precision for branch in branches if branch.zero_point is not None}
-        found = (
-            branches[0] if len(stored) != 1 else next(b for b in branches if b.zero_point_precision in stored)
-        )
+        found = branches[0] if len(stored) != 1 else next(b for b in branches if b.zero_point_precision in stored)
         self.dequantize(node.output(0), node.get_friendly_name(), targets, found, scale, zero_point, original)
 
     def _branches(self, node: Node) -> list[Dequantization]:
@@ -110,11 +102,7 @@ def _joined(
         return None
     parts = [np.full((), absent, np.float32) if part is None else part for part in parts]
     can_collapse = not spread or None in lengths
-    if (
-        can_collapse
-        and all(part.size == 1 for part in parts)
-        and len({float(part.flat[0]) for part in parts}) == 1
-    ):
+    if can_collapse and all(part.size == 1 for part in parts) and len({float(part.flat[0]) for part in parts}) == 1:
         return parts[0].reshape(-1)[0].reshape(())
     pieces = []
     for part, length in zip(parts, lengths, strict=True):

@@ -34,7 +34,8 @@ class ElementwiseTransformation(LayerTransformation):
         """The index of the full branch; None where one input is constant.
 
         The criteria in their order of priority: a branch that alone is in low precision is empty; a branch that alone
-        has a FakeQuantize before its dequantization is full, since that FakeQuantize takes the new scale in; of two, the
+        has a FakeQuantize before its dequantization is full, since that FakeQuantize takes the new scale in; of two,
+        the
         one with a single consumer is full; a broadcast branch is full where both or neither come from a weighted
         operation; a branch with several consumers on its way is empty; the branch behind a weighted operation is full;
         else the first.
@@ -130,5 +131,3 @@ def values_or(found: Dequantization) -> tuple[np.ndarray, np.ndarray]:
     zero_point = found.zero_point if found.zero_point is not None else np.zeros((), np.float32)
     scale = found.scale if found.scale is not None else np.ones((), np.float32)
     return zero_point, scale
-
-

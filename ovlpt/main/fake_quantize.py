@@ -30,7 +30,9 @@ class FakeQuantizeTransformation(LayerTransformation):
         details = QuantizationDetails.of(node)
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
         fused = self._fused(parent, details)
-        reject_unless(fused is not None, "no_elementwise", f"the {parent.get_type_name()} above cannot be fused into it")
+        reject_unless(
+            fused is not None, "no_elementwise", f"the {parent.get_type_name()} above cannot be fused into it"
+        )
 
     def transform(self, node: Node) -> None:
         details = QuantizationDetails.of(node)

@@ -18,7 +18,8 @@ from ovlpt.trace import reject_unless
 class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """``FQ(x) == (Q(x) - z) * s``: Q has the same input intervals and the range of a low precision as output.
 
-    A quantization in Q/DQ form first takes in the Convert to the low precision behind it; where its consumers take another
+    A quantization in Q/DQ form first takes in the Convert to the low precision behind it; where its consumers take
+    another
     precision, the dequantization behind it is composed into it, so that it can be decomposed anew.
 
     With ``[lo, hi]`` the output interval and ``[min, max]`` the integers of the precision:
@@ -35,21 +36,15 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
-        reject_unless(
-            details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256"
-        )
-        reject_unless(
-            not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it"
-        )
+        reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
+        reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
         reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
         reject_unless(allowed.value, "consumer_forbids", "a consumer must not be quantized")
         if is_low(stored):
             below = dequantization_below(node)
             reject_unless(not below.empty, "decomposed", "it is in low precision already")
             expected = _expected(details, allowed.value)
-            reject_unless(
-                expected != stored, "decomposed", f"it is in {stored} already, as its consumers take it"
-            )
+            reject_unless(expected != stored, "decomposed", f"it is in {stored} already, as its consumers take it")
             reject_unless(
                 below.multiply is not None,
                 "no_scale",
@@ -66,7 +61,9 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             reject_unless(
                 alignment.value.min_levels > 2,
                 "alignment",
-                f"aligned with its neighbours it would keep {alignment.value.min_levels} levels",
+                f"aligned with its neighbours it would keep {alignment.value.min_levels} levels"
+                if alignment.value.min_levels
+                else "the tensors that meet behind it have different numbers of levels and cannot share one scale",
             )
 
     def transform(self, node: Node) -> None:
@@ -105,9 +102,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
                 np.float32(np.rint(part.output_high)),
             )
             scale = np.full(details.output_low.shape, part.scale, np.float32)
-            zero_point = (
-                np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
-            )
+            zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
         reject_unless(
             self.params.update_precisions or (scale != 1).any() or zero_point is not None,
             "decomposed",
@@ -203,9 +198,7 @@ def _low_convert(quantize: Node) -> Node | None:
     targets = list(quantize.output(0).get_target_inputs())
     convert = targets[0].get_node() if len(targets) == 1 else None
     is_low_convert = (
-        convert is not None
-        and convert.get_type_name() == "Convert"
-        and precision_of(convert.output(0)) in INT8
+        convert is not None and convert.get_type_name() == "Convert" and precision_of(convert.output(0)) in INT8
     )
     return convert if is_low_convert and not is_low(precision_of(quantize.output(0))) else None
 

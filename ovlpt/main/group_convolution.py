@@ -25,7 +25,9 @@ class GroupConvolutionTransformation(WeightableLayerTransformation):
         if groups == 1:
             super().check_activations(node, found)
         reject_unless(
-            found.scale.size % groups == 0, "scale_shape", f"{found.scale.size} scales do not divide into {groups} groups"
+            found.scale.size % groups == 0,
+            "scale_shape",
+            f"{found.scale.size} scales do not divide into {groups} groups",
         )
         per_group = found.scale.reshape(groups, -1)
         reject_unless(

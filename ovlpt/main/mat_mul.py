@@ -66,7 +66,11 @@ class MatMulTransformation(LayerTransformation):
             if self.params.update_precisions:
                 reject_unless(right.is_low_precision, "weights_precision", f"input 1 comes in {right.data_precision}")
             if right.zero_point is not None:
-                rounded = rounded_zero_point(right.zero_point, right.data_precision) if right.is_low_precision else right.zero_point
+                rounded = (
+                    rounded_zero_point(right.zero_point, right.data_precision)
+                    if right.is_low_precision
+                    else right.zero_point
+                )
                 reject_unless(rounded is None, "weights_zero_point", "input 1 has a zero point")
             self._check_contracted(right.scale, b_rank, contracted, "input 1")
         if left.zero_point is not None:
@@ -108,9 +112,14 @@ class MatMulTransformation(LayerTransformation):
         rank = len(shape_of(left.data))
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
         scale = _product(
-            _transposed(left_scale, attributes["transpose_a"]), _transposed(right_scale, attributes["transpose_b"]), rank
+            _transposed(left_scale, attributes["transpose_a"]),
+            _transposed(right_scale, attributes["transpose_b"]),
+            rank,
         )
-        output, nodes = write_dequantization(layer.output(0), layer.get_friendly_name(), scale, zero_point, deq, original)
+        name = layer.get_friendly_name()
+        output, nodes = write_dequantization(
+            layer.output(0), name, scale, zero_point, deq, original, scale_precision="f32"
+        )
         insert_after(layer.output(0), output, targets, nodes)
 
     def _integers(self, node: Node) -> tuple[Output, np.ndarray]:
@@ -140,7 +149,9 @@ class MatMulTransformation(LayerTransformation):
             return row.reshape((1,) * (rank - row.ndim) + row.shape)
         zero_point = left.zero_point.reshape((1,) * (rank - left.zero_point.ndim) + left.zero_point.shape)
         zero_point = _transposed(zero_point, attributes["transpose_a"])
-        return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights.astype(np.float32)).astype(np.float32)
+        return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights.astype(np.float32)).astype(
+            np.float32
+        )
 
 
 def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:
@@ -148,7 +159,9 @@ def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:
 
 
 def _product(left: np.ndarray, right: np.ndarray, rank: int) -> np.ndarray:
-    right = right.reshape(-1)[0].reshape(()) if is_scalar_like(right) else right.reshape((1,) * (rank - right.ndim) + right.shape)
+    right = (
+        right.reshape(-1)[0].reshape(())
+        if is_scalar_like(right)
+        else right.reshape((1,) * (rank - right.ndim) + right.shape)
+    )
     return to_scalar_if_possible((left * right).astype(np.float32))
-
-

@@ -24,7 +24,9 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
     def can_be_transformed(self, node: Node) -> None:
         full, branches = self.full_branch(node), self.branches(node)
         reject_unless(
-            full is None or not (branches[0].empty or branches[1].empty), "not_quantized", "one input has no dequantization"
+            full is None or not (branches[0].empty or branches[1].empty),
+            "not_quantized",
+            "one input has no dequantization",
         )
         super().can_be_transformed(node)
         if full is None:
@@ -32,14 +34,17 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
             other = node.input_value(1 - port).get_node()
             reject_unless(
-                other.get_type_name() == "Multiply" and folded_constant(other.input_value(self._scale_port(other))) is not None,
+                other.get_type_name() == "Multiply"
+                and folded_constant(other.input_value(self._scale_port(other))) is not None,
                 "no_scale",
                 "the data has no scale that the constant could join",
             )
             return
         empty = branches[1 - full]
         if self.params.update_precisions:
-            reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}")
+            reject_unless(
+                empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}"
+            )
         reject_unless(empty.zero_point is None, "zero_point", f"input {1 - full}, read raw, has a zero point")
 
     @staticmethod
@@ -59,7 +64,12 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         zero_point, scale = values_or(branches[full])
         joined = scale * values_or(branches[1 - full])[1]
         dequantized, _ = write_dequantization(
-            branches[full].data, f"{name}/FullBranch", joined, zero_point if zero_point.any() else None, deq
+            branches[full].data,
+            f"{name}/FullBranch",
+            joined,
+            zero_point if zero_point.any() else None,
+            deq,
+            precision_of(branches[full].output),
         )
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:

@@ -24,7 +24,9 @@ class MVNTransformation(LayerTransformation):
         self.check_row(node, found)
         if node.get_attributes()["normalize_variance"] and not self.params.native_only:
             reject_unless(
-                is_scalar_like(np.abs(found.scale)), "per_channel", "eps cannot follow a scale that differs between channels"
+                is_scalar_like(np.abs(found.scale)),
+                "per_channel",
+                "eps cannot follow a scale that differs between channels",
             )
 
     def transform(self, node: Node) -> None:

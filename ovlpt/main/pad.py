@@ -9,17 +9,15 @@ from ovlpt.trace import reject_unless
 
 
 class PadTransformation(MoveDequantizationAfter):
-    """Padded cells hold the value itself, with zero point 0 and scale 1; other modes pad the constants like the data."""
+    """Padded cells hold the value itself, with zero point 0 and scale 1; other modes pad the constants like the
+    data.
+    """
 
     operation = OPERATIONS["Pad"]
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        if (
-            self.params.native_only
-            or node.get_input_size() < 4
-            or node.get_attributes()["pad_mode"] != "constant"
-        ):
+        if self.params.native_only or node.get_input_size() < 4 or node.get_attributes()["pad_mode"] != "constant":
             return
         value, precision = node.input_value(3).get_node().data, self.dequantization(node).data_precision
         reject_unless(

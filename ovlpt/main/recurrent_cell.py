@@ -63,9 +63,7 @@ class RecurrentCellTransformation(LayerTransformation):
         """The inputs with a FakeQuantize over a constant."""
 
         def is_quantized(source: Node) -> bool:
-            return source.get_type_name() == "FakeQuantize" and isinstance(
-                source.input_value(0).get_node(), Constant
-            )
+            return source.get_type_name() == "FakeQuantize" and isinstance(source.input_value(0).get_node(), Constant)
 
         return [port for port, value in enumerate(node.input_values()) if is_quantized(value.get_node())]
 
@@ -79,9 +77,7 @@ class RecurrentCellTransformation(LayerTransformation):
             "weights_levels",
             f"{details.levels} levels of the weights do not fit {precision or 'any type'}",
         )
-        return DataPrecision.of(
-            precision, details.levels, asked.precision != precision or asked.has_zero_point
-        )
+        return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
 
     def _decompose(self, node: Node, port: int) -> None:
         quantize = node.input_value(port).get_node()
@@ -90,9 +86,7 @@ class RecurrentCellTransformation(LayerTransformation):
         parts = decompose(details, precision, self.params.update_precisions)
         original = precision_of(quantize.output(0))
         stored = precision.precision if self.params.update_precisions else original
-        integers = quantized_values(
-            values_of(quantize.input_value(0).get_node()), details, parts, precision.precision
-        )
+        integers = quantized_values(values_of(quantize.input_value(0).get_node()), details, parts, precision.precision)
         output, _ = write_dequantization(
             constant(integers, stored).output(0),
             quantize.get_friendly_name(),

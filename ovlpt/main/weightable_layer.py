@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovlpt.attributes import DisableCleanup, Precisions
-from ovlpt.graph.constants import constant, is_scalar_like, precision_of, values_of
+from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
@@ -46,7 +46,9 @@ class WeightableLayerTransformation(LayerTransformation):
         reject_unless(found.multiply is not None, "no_scale", "the activations have a zero point but no scale")
         self.check_activations(node, found)
         if self.params.update_precisions:
-            reject_unless(found.is_low_precision, "activation_precision", f"the activations come in {found.data_precision}")
+            reject_unless(
+                found.is_low_precision, "activation_precision", f"the activations come in {found.data_precision}"
+            )
             reject_unless(
                 zero_point_fits(found.zero_point, found.data_precision),
                 "zero_point_range",
@@ -93,11 +95,14 @@ class WeightableLayerTransformation(LayerTransformation):
         if found.zero_point is None:
             return found.data
         if found.convert is None:  # the data is real
-            return self._minus(found.data, self._per_channel(found.zero_point, found), found.precision, name)
+            spread = self._per_channel(found.zero_point, found)
+            return self._minus(found.data, spread, found.precision, name, found.precision)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
-        return self._minus(found.data, self._per_channel(zero_point, found), found.data_precision, name)
+        return self._minus(
+            found.data, self._per_channel(zero_point, found), found.data_precision, name, found.precision
+        )
 
     @staticmethod
     def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
@@ -115,9 +120,13 @@ class WeightableLayerTransformation(LayerTransformation):
         if zero_point is None:
             return integers
         axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
-        if self.params.native_only and len(weights.shape) == 5 and axes[0] == 0:  # the native library takes rank 5 for groups
+        if (
+            self.params.native_only and len(weights.shape) == 5 and axes[0] == 0
+        ):  # the native library takes rank 5 for groups
             spread = np.broadcast_to(spread, (*weights.shape[:2], 1, 1, 1))
-        return self._minus(integers, spread, weights.precision, f"{node.get_friendly_name()}/WeightsZeroPoint")
+        name = f"{node.get_friendly_name()}/WeightsZeroPoint"
+        output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))
+        return self._minus(integers, spread, weights.precision, name, output_precision)
 
     def _per_output(self, values: np.ndarray, weights: Weights) -> np.ndarray:
         """One value for each output channel, in the layout of the weights."""
@@ -127,10 +136,10 @@ class WeightableLayerTransformation(LayerTransformation):
             return values.reshape(shape)
         return np.broadcast_to(values.reshape(()) if values.size == 1 else values, shape)
 
-    def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str) -> Output:
-        deq = self.params.deq_precision
+    def _minus(self, data: Output, zero_point: np.ndarray, precision: str, name: str, output_precision: str) -> Output:
         stored = constant(zero_point, precision).output(0)
-        subtract = relaxed("Subtract", [data, stored], deq, {"auto_broadcast": "numpy"}, origin=deq)
+        origin = self.params.deq_precision
+        subtract = relaxed("Subtract", [data, stored], output_precision, {"auto_broadcast": "numpy"}, origin=origin)
         subtract.set_friendly_name(name)
         self.attributes.set(subtract, DisableCleanup(True))  # plugins recognize it
         return subtract.output(0)
@@ -138,8 +147,9 @@ class WeightableLayerTransformation(LayerTransformation):
     def _output_scale(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray:
         """``sx * sw`` in the layout of the output: one value, or [1, C_out, 1, …]."""
         rank = len(shape_of(node.output(0)))
-        scale = weights.scale.reshape(-1) if weights.scale.size == 1 else self._per_output(weights.scale, weights).reshape(-1)
-        product = self._activation_scale(node, found) * scale
+        scale = weights.scale if weights.scale.size == 1 else self._per_output(weights.scale, weights)
+        scales = self._activation_scale(node, found), scale.reshape(-1)
+        product = np.multiply(*(rounded_to(each, self.params.deq_precision) for each in scales))
         if is_scalar_like(product):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))

@@ -1,27 +1,31 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ovlpt.attributes import Interval, IntervalsAlignment
 from ovlpt.graph.constants import is_scalar_like
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.layer_transformation import ModelTransformation
-from ovlpt.markup.propagation import CreateAttribute, PropagateThroughPrecisionPreserved
+from ovlpt.markup.propagation import (
+    CreateAttribute,
+    PropagateThroughPrecisionPreserved,
+    Propagation,
+    Propagations,
+)
 from ovlpt.openvino_api import Model, Node
 
 
-class AlignQuantizationIntervals(ModelTransformation):
+class AlignQuantizationIntervals(Propagations):
     """Collects the union of the intervals that meet downstream of precision-preserved operations."""
 
-    def run_on_model(self, model: Model) -> bool:
+    def steps(self, model: Model) -> Iterable[Propagation]:
         settings = self.settings()
-        for step in (
+        return (
             CreateAttribute({"FakeQuantize"}, _interval, **settings),
             PropagateThroughPrecisionPreserved(IntervalsAlignment, **settings),
-        ):
-            step.run_on_model(model)
-        return False
+        )
 
 
 def _interval(node: Node) -> IntervalsAlignment | None:

@@ -1,29 +1,30 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ovlpt.attributes import QuantizationAlignment, QuantizationGranularity
-from ovlpt.layer_transformation import ModelTransformation
 from ovlpt.markup.propagation import (
     CreateAttribute,
     PropagateThroughPrecisionPreserved,
+    Propagation,
+    Propagations,
     UpdateSharedPrecisionPreserved,
     is_precision_preserved,
 )
 from ovlpt.openvino_api import Model, Node
 
 
-class AlignQuantizationParameters(ModelTransformation):
+class AlignQuantizationParameters(Propagations):
     """Tensors that meet before an operation that wants per-tensor quantization share one scale and zero point."""
 
-    def run_on_model(self, model: Model) -> bool:
+    def steps(self, model: Model) -> Iterable[Propagation]:
         settings = self.settings()
 
         def unaligned(node: Node) -> QuantizationAlignment | None:
             return QuantizationAlignment(False) if is_precision_preserved(self.attributes, node) else None
 
-        for step in (
+        return (
             CreateAttribute(None, unaligned, **settings),
             PropagateThroughPrecisionPreserved(QuantizationAlignment, **settings),
             UpdateSharedPrecisionPreserved(QuantizationAlignment, QuantizationGranularity, **settings),
-        ):
-            step.run_on_model(model)
-        return False
+        )

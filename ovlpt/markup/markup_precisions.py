@@ -68,5 +68,3 @@ class MarkupPrecisions(Propagation):
                 own = self.attributes.get(node.input(port), Precisions)
                 if own is None or own.value:
                     self.attributes.set(node.input(port), shared)
-
-

@@ -1,17 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ovlpt.attributes import Precisions
-from ovlpt.layer_transformation import ModelTransformation
-from ovlpt.markup.propagation import CreateAttribute, PropagateThroughPrecisionPreserved, PropagateToInput
+from ovlpt.markup.propagation import (
+    CreateAttribute,
+    PropagateThroughPrecisionPreserved,
+    PropagateToInput,
+    Propagation,
+    Propagations,
+)
 from ovlpt.openvino_api import Model
 
 
-class PropagatePrecisions(ModelTransformation):
+class PropagatePrecisions(Propagations):
     """Every FakeQuantize learns which element types all its consumers take, through any precision-preserved chain."""
 
-    def run_on_model(self, model: Model) -> bool:
+    def steps(self, model: Model) -> Iterable[Propagation]:
         settings = self.settings()
-        for step in (
+        return (
             CreateAttribute(
                 {"FakeQuantize"},
                 lambda _: Precisions(self.params.default_precisions),
@@ -20,6 +27,4 @@ class PropagatePrecisions(ModelTransformation):
             ),
             PropagateThroughPrecisionPreserved(Precisions, **settings),
             PropagateToInput(Precisions, **settings),
-        ):
-            step.run_on_model(model)
-        return False
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ovlpt.attributes import Attribute, AttributeTable, PrecisionPreserved, Precisions
 from ovlpt.graph.dequantization import dequantization_above
@@ -35,15 +35,32 @@ def is_precision_preserved(attributes: AttributeTable, node: Node) -> bool:
 class Propagation(ModelTransformation):
     """Visits every node in topological order."""
 
+    part_of: type | None = None  # the pass whose step this is: its callback counts too
+
     def run_on_model(self, model: Model) -> bool:
         if not self.pass_config.is_disabled(type(self)):
             for node in model.get_ordered_ops():
-                if not self._leave_alone(node):
+                if not self._leave_alone(node) and not (self.part_of and self._leave_alone(node, self.part_of)):
                     self.visit(node)
         return False
 
     def visit(self, node: Node) -> None:
         raise NotImplementedError
+
+
+class Propagations(ModelTransformation):
+    """A markup pass of several steps. Its callback leaves a node alone in each of them."""
+
+    def steps(self, model: Model) -> Iterable[Propagation]:
+        """In order."""
+        raise NotImplementedError
+
+    def run_on_model(self, model: Model) -> bool:
+        if not self.pass_config.is_disabled(type(self)):
+            for step in self.steps(model):
+                step.part_of = type(self)
+                step.run_on_model(model)
+        return False
 
 
 class CreateAttribute(Propagation):
@@ -129,8 +146,8 @@ class UpdateSharedPrecisionPreserved(Propagation):
         kind = node.get_type_name()
         if kind == "FakeQuantize" or (self.expected is None and kind == "Result"):
             return
-        if is_precision_preserved(self.attributes, node):
-            return
+        if is_precision_preserved(self.attributes, node) or self.attributes.get(node, self.kind) is not None:
+            return  # a node that waits for its own value decides about no other
         for port in range(node.get_input_size()):
             precisions = self.attributes.get(node.input(port), Precisions)
             if precisions is not None and not precisions.value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
@@ -45,13 +45,30 @@ def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:
         if not isinstance(node, Constant) or precision_of(node.output(0)) not in (*INT8, *INT4):
             continue
         targets = list(node.output(0).get_target_inputs())
-        if targets and all(target.get_node().get_type_name() == "Convert" for target in targets):
+        if targets and all(_starts_dequantization(target.get_node()) for target in targets):
             parameter = opset1.parameter(node.get_output_shape(0), node.get_output_element_type(0))
             for target in targets:
                 target.replace_source_output(parameter.output(0))
             pinned.append((parameter, node))
     model.add_parameters([parameter for parameter, _ in pinned])
     return pinned
+
+
+def _starts_dequantization(convert: Node) -> bool:
+    """A Convert of quantized data; that of a zero point is read by port 1 of a Subtract of data that is not
+    constant.
+    """
+    if convert.get_type_name() != "Convert":
+        return False
+    for target in convert.output(0).get_target_inputs():
+        reader = target.get_node()
+        if (
+            reader.get_type_name() == "Subtract"
+            and target.get_index() == 1
+            and not is_constant_path(reader.input_value(0).get_node())
+        ):
+            return False
+    return True
 
 
 def _window(attributes: dict) -> dict:
@@ -110,7 +127,11 @@ def _scaled_dot_product_attention(node: Node) -> Node | None:
     shape = shape_of(key)
     if shape is None or shape[-1] is None or precision_of(query) == "boolean":
         return None
-    scale = node.input_value(4) if node.get_input_size() > 4 else constant(np.float32(1 / np.sqrt(shape[-1])), precision_of(query)).output(0)
+    scale = (
+        node.input_value(4)
+        if node.get_input_size() > 4
+        else constant(np.float32(1 / np.sqrt(shape[-1])), precision_of(query)).output(0)
+    )
     mask = node.input_value(3) if node.get_input_size() > 3 else None
     if mask is not None and precision_of(mask) != precision_of(query):
         return None

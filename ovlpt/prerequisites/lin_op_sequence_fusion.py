@@ -28,9 +28,7 @@ class _SequenceFusion(LayerTransformation):
         reject_unless(port is not None, "not_constant", "no input is a constant")
         inner = node.input_value(1 - port).get_node()
         reject_unless(inner.get_type_name() == self.inner, "no_sequence", f"no {self.inner} before it")
-        reject_unless(
-            _constant_port(inner) is not None, "not_constant", f"the {self.inner} before it has no constant"
-        )
+        reject_unless(_constant_port(inner) is not None, "not_constant", f"the {self.inner} before it has no constant")
         reject_unless(
             len(inner.output(0).get_target_inputs()) == 1,
             "several_consumers",

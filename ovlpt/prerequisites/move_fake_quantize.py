@@ -25,10 +25,7 @@ class _Parts:
 
     @property
     def axis(self) -> int:
-        return (
-            int(self.concat.get_attributes()["axis"])
-            % self.concat.get_output_partial_shape(0).rank.get_length()
-        )
+        return int(self.concat.get_attributes()["axis"]) % self.concat.get_output_partial_shape(0).rank.get_length()
 
 
 class MoveFakeQuantize(LayerTransformation):
@@ -44,9 +41,7 @@ class MoveFakeQuantize(LayerTransformation):
             "dynamic_intervals",
             "an end of its intervals is not a constant",
         )
-        reject_unless(
-            parts.concat.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known"
-        )
+        reject_unless(parts.concat.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known")
         reject_unless(node.output(0).get_target_inputs(), "unused", "nothing reads it")
         sources = [value.get_node() for value in parts.concat.input_values()]
         one_split = all(
@@ -86,9 +81,7 @@ class MoveFakeQuantize(LayerTransformation):
                 branch = self._dequantized(branch, parts, [values[index] for values in chain], index)
             branches.append(branch)
         last = node.output(0) if parts.below is None else parts.below.output
-        reaches_result = any(
-            target.get_node().get_type_name() == "Result" for target in last.get_target_inputs()
-        )
+        reaches_result = any(target.get_node().get_type_name() == "Result" for target in last.get_target_inputs())
         concat = opset1.concat(branches, parts.axis)
         concat.set_friendly_name((last.get_node() if reaches_result else parts.concat).get_friendly_name())
         replace_output(last, concat.output(0))

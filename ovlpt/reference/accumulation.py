@@ -55,9 +55,7 @@ def convolution_accumulator(
     """
     rank = x.ndim - 2
     if w.ndim != x.ndim or rank < 1:
-        raise InputError(
-            f"A weight of rank {w.ndim} meets an input of rank {x.ndim}: both need N or O, C and space."
-        )
+        raise InputError(f"A weight of rank {w.ndim} meets an input of rank {x.ndim}: both need N or O, C and space.")
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
         raise InputError(
             f"{groups} groups do not fit input channels {x.shape[1]} and weights {w.shape[:2]}: check groups."
@@ -102,9 +100,7 @@ def transposed_accumulator(
     ones, zeros = (1,) * rank, (0,) * rank
     strides, dilations, begin = tuple(strides) or ones, tuple(dilations) or ones, tuple(pads_begin) or zeros
     end, extra = tuple(pads_end) or begin, tuple(output_padding) or zeros
-    spread = np.zeros(
-        (*x.shape[:2], *((n - 1) * s + 1 for n, s in zip(x.shape[2:], strides, strict=True))), x.dtype
-    )
+    spread = np.zeros((*x.shape[:2], *((n - 1) * s + 1 for n, s in zip(x.shape[2:], strides, strict=True))), x.dtype)
     spread[(..., *(slice(None, None, s) for s in strides))] = x
     mirrored = np.flip(w, tuple(range(2, w.ndim))).reshape(groups, -1, *w.shape[1:])
     mirrored = mirrored.swapaxes(1, 2).reshape(-1, w.shape[0] // groups, *w.shape[2:])
@@ -149,20 +145,16 @@ def sliding_windows(
         x = np.pad(x, widths, constant_values=fill)
     extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
     if any(e > n for e, n in zip(extent, x.shape[2:], strict=True)):
-        raise InputError(
-            f"A kernel that spans {extent} does not fit the padded input {x.shape[2:]}: check pads."
-        )
+        raise InputError(f"A kernel that spans {extent} does not fit the padded input {x.shape[2:]}: check pads.")
     windows = sliding_window_view(x, extent, axis=tuple(range(2, x.ndim)))
-    return windows[
-        (..., *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))
-    ]
+    return windows[(..., *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
 
 
 def _depthwise(windows: np.ndarray, w: np.ndarray) -> np.ndarray:
     column = (-1, *(1,) * (w.ndim - 1))
-    return sum(
-        windows[(..., *tap)] * w[(..., *tap)].reshape(column) for tap in np.ndindex(w.shape[1:])
-    ).astype(np.int64)
+    return sum(windows[(..., *tap)] * w[(..., *tap)].reshape(column) for tap in np.ndindex(w.shape[1:])).astype(
+        np.int64
+    )
 
 
 def _pieces(weights: np.ndarray, largest: int) -> list[slice]:

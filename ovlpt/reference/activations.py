@@ -85,9 +85,7 @@ def softmax(
     return np.moveaxis(kernel(x, input, output), -1, axis)
 
 
-def _leaky_two_steps(
-    x: np.ndarray, input: Quantization, output: Quantization, alpha: np.float32
-) -> np.ndarray:
+def _leaky_two_steps(x: np.ndarray, input: Quantization, output: Quantization, alpha: np.float32) -> np.ndarray:
     """D2 by input / output, or by input * alpha / output below zero"""
     ratio = rq.double_multiplier(input.scale, np.where(input.centered(x) >= 0, F32(1), alpha), output.scale)
     return output.store(rq.two_steps(input.centered(x), *rq.quantize_multiplier(ratio)) + output.zero_point)
@@ -118,14 +116,10 @@ def _leaky_ratio(x: np.ndarray, input: Quantization, output: Quantization, alpha
     return output.store(np.rint(value) + output.zero_point)
 
 
-def _relu_two_steps(
-    x: np.ndarray, input: Quantization, output: Quantization, upper: float | None
-) -> np.ndarray:
+def _relu_two_steps(x: np.ndarray, input: Quantization, output: Quantization, upper: float | None) -> np.ndarray:
     """D2 (the same as ~ rounded away), clamped to [zero_point, zero_point + round(upper / scale)]"""
     scaled = rq.d2(input.centered(x), input.scale, F32(1), output)
-    bound = (
-        output.high if upper is None else output.zero_point + int(round_half_away(F32(upper) / output.scale))
-    )
+    bound = output.high if upper is None else output.zero_point + int(round_half_away(F32(upper) / output.scale))
     return np.clip(scaled, output.zero_point, min(bound, output.high)).astype(output.dtype)
 
 
@@ -162,9 +156,7 @@ def _softmax_float(sum_type: type, store: Callable[[np.ndarray, Quantization], n
         return store(terms * (F32(1) / total) if store is _store_away else terms / total, output)
 
     where = "in order" if sum_type is F32 else "exact"
-    kernel.__doc__ = (
-        f"float table of exp(-scale * i), {where} sum, {(store.__doc__ or '').removeprefix('~, ')}"
-    )
+    kernel.__doc__ = f"float table of exp(-scale * i), {where} sum, {(store.__doc__ or '').removeprefix('~, ')}"
     return kernel
 
 

@@ -117,8 +117,7 @@ def _check_precision(operator: str, method: str, quantization: Quantization) -> 
     allowed = PRECISIONS.get(method.partition("-")[0], ("u8", "i8"))
     if quantization.precision not in allowed:
         raise InputError(
-            f"{operator} with the method {method} has no {quantization.precision}: "
-            f"use {' or '.join(allowed)}."
+            f"{operator} with the method {method} has no {quantization.precision}: use {' or '.join(allowed)}."
         )
     if quantization.per_channel and method in ("caffe2", "tflite-2.5"):
         raise InputError(f"{operator} with the method {method} has no scale per channel: use one per tensor.")

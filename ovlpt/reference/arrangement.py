@@ -42,9 +42,7 @@ def concat(
         if quantization.same_as(output):
             parts.append(np.asarray(x))
         elif name == "caffe2" or (name in TFLITE and output.precision == "i8"):
-            raise InputError(
-                f"Concat with the method {method} keeps the quantization: requantize its inputs first."
-            )
+            raise InputError(f"Concat with the method {method} keeps the quantization: requantize its inputs first.")
         else:
             parts.append(store(np.asarray(x), quantization, output))
     return np.concatenate(parts, axis=axis)
@@ -106,16 +104,12 @@ def _resize_optimized(x: np.ndarray, size: tuple[int, int], align: bool, half: b
 
 
 def _float_corners(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> tuple:
-    (y, y0, y1), (z, z0, z1) = (
-        _float_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True)
-    )
+    (y, y0, y1), (z, z0, z1) = (_float_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
     return _corners(x.astype(F32), y0, y1, z0, z1), (y - y0.astype(F32))[:, None], z - z0.astype(F32)
 
 
 def _resize_10_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
-    (y, y0, y1), (z, z0, z1) = (
-        _integer_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True)
-    )
+    (y, y0, y1), (z, z0, z1) = (_integer_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
     dy, dz = (y - (y0 << 10))[:, None], z - (z0 << 10)
     corner = _corners(x.astype(np.int64), y0, y1, z0, z1)
     value = corner[0][0] * (1024 - dy) * (1024 - dz) + corner[1][0] * dy * (1024 - dz)
@@ -125,9 +119,7 @@ def _resize_10_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: boo
 
 def _resize_11_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: bool) -> np.ndarray:
     """11-bit weights, >> 22, ties up"""
-    (y, y0, y1), (z, z0, z1) = (
-        _clamped_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True)
-    )
+    (y, y0, y1), (z, z0, z1) = (_clamped_axis(o, i, align, half) for o, i in zip(size, x.shape[2:], strict=True))
     wy = np.rint((y - y0.astype(F32)) * F32(2048)).astype(np.int64)[:, None]
     wz = np.rint((z - z0.astype(F32)) * F32(2048)).astype(np.int64)
     corner = _corners(x.astype(np.int64), y0, y1, z0, z1)
@@ -136,15 +128,11 @@ def _resize_11_bits(x: np.ndarray, size: tuple[int, int], align: bool, half: boo
     return rounding_shift_up((top << 11) + (bottom - top) * wy, 22)
 
 
-def _corners(
-    x: np.ndarray, y0: np.ndarray, y1: np.ndarray, z0: np.ndarray, z1: np.ndarray
-) -> list[list[np.ndarray]]:
+def _corners(x: np.ndarray, y0: np.ndarray, y1: np.ndarray, z0: np.ndarray, z1: np.ndarray) -> list[list[np.ndarray]]:
     return [[x[:, :, y[:, None], z] for z in (z0, z1)] for y in (y0, y1)]
 
 
-def _float_axis(
-    outputs: int, inputs: int, align: bool, half: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _float_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     step = F32(inputs - 1) / F32(outputs - 1) if align and outputs > 1 else F32(inputs) / F32(outputs)
     position = np.arange(outputs, dtype=F32)
     position = (position + F32(0.5)) * step - F32(0.5) if half else position * step
@@ -152,9 +140,7 @@ def _float_axis(
     return position, np.clip(below, 0, inputs - 1), np.clip(below + 1, 0, inputs - 1)
 
 
-def _integer_axis(
-    outputs: int, inputs: int, align: bool, half: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _integer_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     span, count = (inputs - 1, outputs - 1) if align and outputs > 1 else (inputs, outputs)
     step = ((span << 10) + count // 2) // count
     position = np.arange(outputs, dtype=np.int64) * step
@@ -163,9 +149,7 @@ def _integer_axis(
     return position, np.clip(position >> 10, 0, inputs - 1), np.clip((position + 1023) >> 10, 0, inputs - 1)
 
 
-def _clamped_axis(
-    outputs: int, inputs: int, align: bool, half: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _clamped_axis(outputs: int, inputs: int, align: bool, half: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     step = F32(inputs - 1) / F32(max(outputs - 1, 1)) if align else F32(inputs) / F32(outputs)
     position = np.arange(outputs, dtype=F32)
     position = (position + F32(0.5)) * step - F32(0.5) if half and not align else position * step

@@ -61,9 +61,7 @@ def bias_add(
 
 
 def _sum_three_multipliers(shift: Shift) -> Sum:
-    def kernel(
-        a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
-    ) -> np.ndarray:
+    def kernel(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
         double, total = 2 * max(float(aq.scale), float(bq.scale)), 0
         for x, q in ((a, aq), (b, bq)):
             quantized, exponent = rq.quantize_multiplier(float(q.scale) / double)
@@ -73,16 +71,12 @@ def _sum_three_multipliers(shift: Shift) -> Sum:
         return output.store(rq.two_steps(total, *last) + output.zero_point)
 
     rounding = "" if shift is rq.rounding_divide_by_pot else ", the second step of the inputs cut off"
-    kernel.__doc__ = (
-        f"three D2: both inputs << 20 to the scale 2 max, then 2 max / 2^20 to the output's{rounding}"
-    )
+    kernel.__doc__ = f"three D2: both inputs << 20 to the scale 2 max, then 2 max / 2^20 to the output's{rounding}"
     return kernel
 
 
 def _sum_in_bits(bits: int, divide: Shift) -> Sum:
-    def kernel(
-        a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
-    ) -> np.ndarray:
+    def kernel(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
         ratios = aq.scale / output.scale, bq.scale / output.scale
         if bits == 20 and not all(2**-10 <= ratio < 2**8 for ratio in ratios):
             return ELTWISE_SUM["tflite-optimized"](a, aq, b, bq, output)
@@ -97,9 +91,7 @@ def _sum_in_bits(bits: int, divide: Shift) -> Sum:
     return kernel
 
 
-def _sum_fused(
-    a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization
-) -> np.ndarray:
+def _sum_fused(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
     """rint(fma(a, ra, fma(b, rb, zero_point - fma(ra, za, rb * zb)))), ra = f32(a_scale / output_scale)"""
     ra, rb = aq.scale / output.scale, bq.scale / output.scale
     f32 = np.float32

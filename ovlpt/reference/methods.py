@@ -40,7 +40,6 @@ def cell(operator: str, cells: Mapping[str, T], method: str) -> T:
     name = resolve(method)
     if name not in cells:
         raise InputError(
-            f"{METHODS[name]} has no such quantized operator: {operator}; "
-            f"use one of the methods {', '.join(cells)}."
+            f"{METHODS[name]} has no such quantized operator: {operator}; use one of the methods {', '.join(cells)}."
         )
     return cells[name]

@@ -101,26 +101,20 @@ def max_pool(
     return windows.max(axis=tuple(range(x.ndim, x.ndim + len(kernel))))
 
 
-def _pool_truncated(
-    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
-) -> np.ndarray:
+def _pool_truncated(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """(sum ± count / 2) / count of the stored integers, truncated"""
     total = total + input.zero_point * count
     nearest = np.where(total > 0, total + count // 2, total - count // 2)
     return output.store(np.sign(nearest) * (np.abs(nearest) // count))
 
 
-def _pool_ordered(
-    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
-) -> np.ndarray:
+def _pool_ordered(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """rint(f32 sum in order / count / output_scale + zero_point)"""
     real = total / count.astype(np.float32)
     return output.store(np.rint(real / output.scale + output.zero_point.astype(np.float32)))
 
 
-def _pool_24_bits(
-    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
-) -> np.ndarray:
+def _pool_24_bits(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """sum * f32(input_scale / (output_scale * count)), exact, rounded half away"""
     scale = input.scale / (output.scale * np.asarray(count, np.float32))
     # a 24-bit significand times the sum (below 2^24) is exact in float64
@@ -130,30 +124,21 @@ def _pool_24_bits(
 def _pool_real(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """rint(f32(sum) * f32(1 / count)) + zero_point"""
     return output.store(
-        np.rint(total.astype(np.float32) * (np.float32(1) / np.asarray(count, np.float32)))
-        + output.zero_point
+        np.rint(total.astype(np.float32) * (np.float32(1) / np.asarray(count, np.float32))) + output.zero_point
     )
 
 
-def _pool_inside(
-    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
-) -> np.ndarray:
+def _pool_inside(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """rint(fma(f32(sum), f32(1 / count), zero_point))"""
-    return output.store(
-        np.rint(multiply_add(total, np.float32(1) / np.asarray(count, np.float32), output.zero_point))
-    )
+    return output.store(np.rint(multiply_add(total, np.float32(1) / np.asarray(count, np.float32), output.zero_point)))
 
 
-def _pool_fake_quantized(
-    total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization
-) -> np.ndarray:
+def _pool_fake_quantized(total: np.ndarray, count: np.ndarray, input: Quantization, output: Quantization) -> np.ndarray:
     """f32(sum) / count, stored as FQ"""
     return fake_quantized(total.astype(np.float32) / np.asarray(count, np.float32), input.scale, output)
 
 
-def _mean_divided_multiplier(
-    total: np.ndarray, count: int, input: Quantization, output: Quantization
-) -> np.ndarray:
+def _mean_divided_multiplier(total: np.ndarray, count: int, input: Quantization, output: Quantization) -> np.ndarray:
     """D2 of sum, its multiplier (input / output, shifted left by the bits of count) divided by count"""
     quantized, shift = rq.quantize_multiplier(rq.double_multiplier(input.scale, 1, output.scale))
     spare = min(count.bit_length() - 1, 32, 31 + int(shift))

@@ -37,13 +37,9 @@ class Quantization:
         if not (np.isfinite(scale) & (scale > 0)).all():
             raise InputError("A scale is not positive and finite: give float32 scales above zero.")
         if scale.ndim > 1 or zero_point.ndim > 1:
-            raise InputError(
-                "A scale or zero point has several dimensions: give a number or one value per channel."
-            )
+            raise InputError("A scale or zero point has several dimensions: give a number or one value per channel.")
         if ((zero_point < self.low) | (zero_point > self.high)).any():
-            raise InputError(
-                f"A zero point is outside {self.precision}: give integers in [{self.low}, {self.high}]."
-            )
+            raise InputError(f"A zero point is outside {self.precision}: give integers in [{self.low}, {self.high}].")
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "zero_point", zero_point)
 
@@ -89,9 +85,7 @@ class Quantization:
         """``q - zero_point`` in int64."""
         q = np.asarray(q)
         if q.dtype != self.dtype:
-            raise InputError(
-                f"A tensor of {q.dtype} is described as {self.precision}: give an array of {self.dtype}."
-            )
+            raise InputError(f"A tensor of {q.dtype} is described as {self.precision}: give an array of {self.dtype}.")
         return q.astype(np.int64) - self.aligned(q.ndim)[1]
 
 

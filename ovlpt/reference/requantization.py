@@ -46,9 +46,7 @@ def double_multiplier(input_scale: ArrayLike, weight_scale: ArrayLike, output_sc
     return _f32(input_scale).astype(np.float64) * _f32(weight_scale) / _f32(output_scale).astype(np.float64)
 
 
-def float_product_multiplier(
-    input_scale: ArrayLike, weight_scale: ArrayLike, output_scale: ArrayLike
-) -> np.ndarray:
+def float_product_multiplier(input_scale: ArrayLike, weight_scale: ArrayLike, output_scale: ArrayLike) -> np.ndarray:
     """F: ``f64(f32(input * weight)) / f64(output)``, in float64. Source: TFLite's per-tensor u8 helper."""
     return (_f32(input_scale) * _f32(weight_scale)).astype(np.float64) / _f32(output_scale)
 
@@ -129,14 +127,10 @@ def one_step(x: ArrayLike, quantized: ArrayLike, shift: ArrayLike) -> np.ndarray
     ``(scaled_acc + (1 << (31 + shift - 1))) >> (31 + shift)``; it prints the last shift as ``31 + shift -
     1``, which is twice the value, and loses a parenthesis.
     """
-    return rounding_shift_up(
-        np.asarray(x, np.int64) * np.asarray(quantized, np.int64), 31 - np.asarray(shift)
-    )
+    return rounding_shift_up(np.asarray(x, np.int64) * np.asarray(quantized, np.int64), 31 - np.asarray(shift))
 
 
-def d2(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def d2(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """D2: ``two_steps`` of the double multiplier, ``+ zero_point``.
 
     Source: TFLite's reference kernels for i8.
@@ -144,9 +138,7 @@ def d2(
     return _fixed_point(two_steps, double_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def f2(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def f2(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """F2: ``two_steps`` of the float-product multiplier, ``+ zero_point``. Source: TFLite's u8 kernels.
 
     SNPS-Caffe's document found "pointwise, per tensor = F2" by brute force: it is the u8 path, pointwise or
@@ -155,16 +147,12 @@ def f2(
     return _fixed_point(two_steps, float_product_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def ff2(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def ff2(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """FF2: ``two_steps`` of the float multiplier, ``+ zero_point``. Source: Caffe2 (QNNPACK), where m < 1."""
     return _fixed_point(two_steps, float_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def d2_up(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def d2_up(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """D2u: ``two_steps_up`` of the double multiplier, ``+ zero_point``.
 
     Source: TFLite's optimized kernels for i8.
@@ -172,21 +160,15 @@ def d2_up(
     return _fixed_point(two_steps_up, double_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def f2_up(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def f2_up(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """F2u: ``two_steps_up`` of the float-product multiplier, ``+ zero_point``.
 
     Source: TFLite's optimized u8 kernels.
     """
-    return _fixed_point(
-        two_steps_up, float_product_multiplier, accumulator, input_scale, weight_scale, output
-    )
+    return _fixed_point(two_steps_up, float_product_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def d1(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def d1(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """D1: ``one_step`` of the double multiplier, ``+ zero_point``.
 
     Source: TensorFlow 2.5's i8 convolutions.
@@ -194,9 +176,7 @@ def d1(
     return _fixed_point(one_step, double_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def f1(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def f1(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """F1: ``one_step`` of the float-product multiplier, ``+ zero_point``.
 
     Source: TensorFlow 2.5's i8 FullyConnected.
@@ -204,9 +184,7 @@ def f1(
     return _fixed_point(one_step, float_product_multiplier, accumulator, input_scale, weight_scale, output)
 
 
-def r(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def r(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """R: ``round_half_away(f64(accumulator) * D) + zero_point``.
 
     Source: TFLite's reference FullyConnected since 2.20.
@@ -215,18 +193,14 @@ def r(
     return output.store(round_half_away(real) + output.zero_point)
 
 
-def ff(
-    accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization
-) -> np.ndarray:
+def ff(accumulator: ArrayLike, input_scale: ArrayLike, weight_scale: ArrayLike, output: Quantization) -> np.ndarray:
     """FF: ``rint(clip(f32(f32(accumulator) * m), low - zero_point, high - zero_point)) + zero_point``, ``m``
     = FF.
 
     Above 2^24 the conversion of the accumulator to float rounds too (to even), and so does this function.
     Source: ONNX Runtime ``MlasRequantizeOutput``; XNNPACK's fp32 requantization is the same.
     """
-    real = np.asarray(accumulator).astype(np.float32) * float_multiplier(
-        input_scale, weight_scale, output.scale
-    )
+    real = np.asarray(accumulator).astype(np.float32) * float_multiplier(input_scale, weight_scale, output.scale)
     return output.store(np.rint(_clipped(real, output)) + output.zero_point)
 
 
@@ -238,9 +212,7 @@ def ff_zero_point_inside(
     Differs from FF only on ties, where the zero point is odd. Source: oneDNN, as PyTorch's engines onednn and
     x86 use it.
     """
-    real = np.asarray(accumulator).astype(np.float32) * float_multiplier(
-        input_scale, weight_scale, output.scale
-    )
+    real = np.asarray(accumulator).astype(np.float32) * float_multiplier(input_scale, weight_scale, output.scale)
     return output.store(np.rint(real + output.zero_point.astype(np.float32)))
 
 
@@ -256,9 +228,7 @@ def _f32(value: ArrayLike) -> np.ndarray:
 
 
 def _clipped(real: np.ndarray, output: Quantization) -> np.ndarray:
-    return np.clip(
-        real, np.float32(output.low - output.zero_point), np.float32(output.high - output.zero_point)
-    )
+    return np.clip(real, np.float32(output.low - output.zero_point), np.float32(output.high - output.zero_point))
 
 
 def _shifted_left(x: ArrayLike, shift: ArrayLike) -> np.ndarray:

@@ -199,9 +199,7 @@ def inner_product(
     return _requantized(method, rule, accumulator, x_quantization, w_quantization, bias, output)
 
 
-def fake_quantized(
-    real: ArrayLike, scale: ArrayLike, output: Quantization, *, method: str = "openvino"
-) -> np.ndarray:
+def fake_quantized(real: ArrayLike, scale: ArrayLike, output: Quantization, *, method: str = "openvino") -> np.ndarray:
     """FQ: ``real * scale`` through the FakeQuantize of ``output``, as OpenVINO's CPU plugin computes it.
 
     ``real``: float32, ``scale``: float32 that broadcasts against it (the dequantization that LPT moves into
@@ -221,9 +219,7 @@ def fake_quantized(
     shift = np.ravel(-low * steps / (high - low))[0] + np.float32(output.low)
     if abs(shift) < np.float32(1e-5) * steps:
         shift = np.float32(0)
-    return output.store(
-        np.rint(multiply_add(real, factor, shift) if scale.size == 1 else real * factor + shift)
-    )
+    return output.store(np.rint(multiply_add(real, factor, shift) if scale.size == 1 else real * factor + shift))
 
 
 def _requantized(
@@ -237,9 +233,7 @@ def _requantized(
 ) -> np.ndarray:
     require_activations("Convolution, deconvolution or inner product", method, x, output)
     if w.precision != x.precision and method.startswith(("tflite", "caffe2")):
-        raise InputError(
-            f"{x.precision} tensors meet {w.precision} weights: the method {method} wants the same."
-        )
+        raise InputError(f"{x.precision} tensors meet {w.precision} weights: the method {method} wants the same.")
     if method == "caffe2" and (float_multiplier(x.scale, w.scale, output.scale) >= 1).any():
         raise InputError(
             "Caffe2 wants input scale * weight scale below the output scale: choose a larger output scale."

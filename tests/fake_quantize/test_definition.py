@@ -52,9 +52,7 @@ BOUNDS = {
     "any order": lambda rng, levels, draw: [draw(), draw(), draw(), draw()],
     "same output": lambda rng, levels, draw: [low := draw() - 9, high := draw(), low, high],
     "integers": lambda rng, levels, draw: [np.float32(v) for v in (0, levels - 1, 0, levels - 1)],
-    "exact ties": lambda rng, levels, draw: [
-        np.float32(v) for v in (-(2**-4), (levels - 1) / 8 - 2**-4, -1, 3)
-    ],
+    "exact ties": lambda rng, levels, draw: [np.float32(v) for v in (-(2**-4), (levels - 1) / 8 - 2**-4, -1, 3)],
     "one point": lambda rng, levels, draw: [low := draw(), low, draw(), draw()],
     "constant output": lambda rng, levels, draw: [draw() - 9, draw(), low := draw(), low],
     "negative zeros": lambda rng, levels, draw: [np.float32(-0.0), draw() + 9, np.float32(-0.0), -draw() - 9],
@@ -82,9 +80,7 @@ def test_equals_the_reference_kernel_bit_for_bit(kind, levels):
 def test_f16_is_the_float32_result_rounded(levels):
     rng = np.random.default_rng(0)
     x, bounds = rng.uniform(-3, 3, 20000).astype(np.float16), np.array([-2.1, 2.3, -2.1, 2.3], np.float16)
-    assert_same_bits(
-        fake_quantize(x, *bounds, levels).astype(np.float16), reference(x, bounds, levels, np.float16)
-    )
+    assert_same_bits(fake_quantize(x, *bounds, levels).astype(np.float16), reference(x, bounds, levels, np.float16))
 
 
 @pytest.mark.parametrize("bounds_shape", [(), (700, 1), (1, 500), (700, 500)])

@@ -147,9 +147,7 @@ def test_no_other_zero_point_covers_with_less():
     step = (adjusted.high - adjusted.low).astype(np.float64) / 15
     for zero in range(16):
         with np.errstate(divide="ignore"):
-            assert np.all(
-                np.maximum(-low / np.float64(zero), high / np.float64(15 - zero)) >= step * (1 - 1e-6)
-            )
+            assert np.all(np.maximum(-low / np.float64(zero), high / np.float64(15 - zero)) >= step * (1 - 1e-6))
 
 
 def test_adjust_extends_a_range_without_zero():

@@ -106,9 +106,7 @@ def test_quantize_to_u8_becomes_a_scale_and_a_shift():
 
 
 def test_symmetric_i8_becomes_one_scale():
-    chain = Chain(
-        [Relu(), Multiply([0.5, 0.25]), *decompose(FakeQuantize(-12.8, 12.7, -128, 127, 256))], "i8"
-    )
+    chain = Chain([Relu(), Multiply([0.5, 0.25]), *decompose(FakeQuantize(-12.8, 12.7, -128, 127, 256))], "i8")
     assert str(simplify(chain).chain) == "multiply([5 … 2.5]) · relu · store i8"
 
 

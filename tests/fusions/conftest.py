@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ovlpt.fusions import fuse
 from ovlpt.openvino_api import Model
@@ -17,16 +19,19 @@ TOLERANCE = 1e-5
 
 def inputs_of(model: Model, seed: int = 7) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    return {
-        p.get_friendly_name(): rng.normal(size=list(p.shape)).astype(np.float32)
-        for p in model.get_parameters()
-    }
+    return {p.get_friendly_name(): rng.normal(size=list(p.shape)).astype(np.float32) for p in model.get_parameters()}
 
 
 def difference(expected: np.ndarray, actual: np.ndarray) -> float:
     """Relative to the largest expected value."""
     assert expected.shape == actual.shape
     return float(np.abs(expected - actual).max() / np.abs(expected).max())
+
+
+def any_sizes(test):
+    """Draws the seed of a generator of channel counts, groups, strides, kernels and paddings."""
+    drawn = given(seed=st.integers(0, 2**20))(test)
+    return settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])(drawn)
 
 
 @pytest.fixture

@@ -32,11 +32,7 @@ def model_of(result: Output | Node, *parameters: Node, sinks: list | None = None
     value.get_tensor().set_names({"y:0"})
     value.get_node().set_friendly_name("y")
     results = [opset1.result(value)]
-    return (
-        Model(results, sinks, list(parameters), "network")
-        if sinks
-        else Model(results, list(parameters), "network")
-    )
+    return Model(results, sinks, list(parameters), "network") if sinks else Model(results, list(parameters), "network")
 
 
 def parameter(shape: list[int], name: str = "x") -> Node:
@@ -84,17 +80,13 @@ def to_nchw(value: Output | Node, rank: int = 4) -> Node:
     return opset1.transpose(value, index([0, rank - 1, *range(1, rank - 1)]))
 
 
-def normalized(
-    value: Output | Node, numbers: dict[str, Array], epsilon: float = 1e-3, operations=opset8
-) -> Node:
+def normalized(value: Output | Node, numbers: dict[str, Array], epsilon: float = 1e-3, operations=opset8) -> Node:
     return operations.batch_norm_inference(
         value, *(c(numbers[n]) for n in ("gamma", "beta", "mean", "variance")), epsilon
     )
 
 
-def convolution(
-    data: Output | Node, weights: Output | Node, dims: int = 2, stride: int = 1, pad: int = 0
-) -> Node:
+def convolution(data: Output | Node, weights: Output | Node, dims: int = 2, stride: int = 1, pad: int = 0) -> Node:
     return opset1.convolution(data, weights, [stride] * dims, [pad] * dims, [pad] * dims, [1] * dims)
 
 
@@ -180,9 +172,7 @@ def small_batch_norm(
     }
     if spelling == "simplified":
         k = numbers["gamma"] / np.sqrt(numbers["variance"] + 1e-3)
-        y = opset1.multiply(
-            value, source("k", (k if channel_last else on_axis(k, rank, axis)).astype(np.float32))
-        )
+        y = opset1.multiply(value, source("k", (k if channel_last else on_axis(k, rank, axis)).astype(np.float32)))
         return (opset1.add(y, p["beta"]) if offset else y), []
     shifted = opset1.add(p["variance"], c(1e-3))
     if spelling == "subtract_divide_sqrt":

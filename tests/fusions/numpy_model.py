@@ -39,8 +39,7 @@ def run(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         for index, output in enumerate(outputs):
             values[node.get_instance_id(), index] = output
     return [
-        values[r.input_value(0).get_node().get_instance_id(), r.input_value(0).get_index()]
-        for r in model.get_results()
+        values[r.input_value(0).get_node().get_instance_id(), r.input_value(0).get_index()] for r in model.get_results()
     ]
 
 
@@ -85,9 +84,7 @@ def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:
                 gamma, beta, x, mean, variance = arguments
             else:
                 x, gamma, beta, mean, variance = arguments
-            gamma, beta, mean, variance = (
-                v.reshape(-1, *[1] * (x.ndim - 2)) for v in (gamma, beta, mean, variance)
-            )
+            gamma, beta, mean, variance = (v.reshape(-1, *[1] * (x.ndim - 2)) for v in (gamma, beta, mean, variance))
             return [gamma * (x - mean) / np.sqrt(variance + attributes["epsilon"]) + beta]
         case "MVN":
             x, axes = arguments[0], tuple(np.ravel(arguments[1]))
@@ -148,9 +145,7 @@ def _if(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:
 def _fake_quantize(x, il, ih, ol, oh, levels):
     steps = np.float32(levels - 1)
     inside = np.rint((x - il) / (ih - il) * steps) / steps * (oh - ol) + ol
-    return np.where(x <= np.minimum(il, ih), ol, np.where(x > np.maximum(il, ih), oh, inside)).astype(
-        np.float64
-    )
+    return np.where(x <= np.minimum(il, ih), ol, np.where(x > np.maximum(il, ih), oh, inside)).astype(np.float64)
 
 
 def _pads(node: Node, spatial, kernel, strides, dilations) -> list[tuple[int, int]]:
@@ -175,19 +170,15 @@ def _convolution(x: np.ndarray, weights: np.ndarray, node: Node) -> np.ndarray:
     x = np.pad(x, [(0, 0), (0, 0), *pads])
     groups, outputs = weights.shape[:2]
     sizes = [
-        (size - (k - 1) * d - 1) // s + 1
-        for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True)
+        (size - (k - 1) * d - 1) // s + 1 for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True)
     ]
     x = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
     y = np.zeros((x.shape[0], groups, outputs, *sizes))
     for at in np.ndindex(*kernel):
         cut = tuple(
-            slice(p * d, p * d + (n - 1) * s + 1, s)
-            for p, d, s, n in zip(at, dilations, strides, sizes, strict=True)
+            slice(p * d, p * d + (n - 1) * s + 1, s) for p, d, s, n in zip(at, dilations, strides, sizes, strict=True)
         )
-        y += np.einsum(
-            "ngc...,goc->ngo...", x[(slice(None), slice(None), slice(None), *cut)], weights[(..., *at)]
-        )
+        y += np.einsum("ngc...,goc->ngo...", x[(slice(None), slice(None), slice(None), *cut)], weights[(..., *at)])
     return y.reshape(y.shape[0], groups * outputs, *sizes)
 
 
@@ -196,10 +187,7 @@ def _transposed(x: np.ndarray, weights: np.ndarray, node: Node) -> np.ndarray:
     attributes, kernel = node.get_attributes(), weights.shape[3:]
     strides, dilations = attributes["strides"], attributes["dilations"]
     groups, outputs = weights.shape[0], weights.shape[2]
-    full = [
-        (n - 1) * s + (k - 1) * d + 1
-        for n, s, k, d in zip(x.shape[2:], strides, kernel, dilations, strict=True)
-    ]
+    full = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(x.shape[2:], strides, kernel, dilations, strict=True)]
     y = np.zeros((x.shape[0], groups, outputs, *full))
     grouped = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
     for at in np.ndindex(*kernel):
@@ -211,8 +199,5 @@ def _transposed(x: np.ndarray, weights: np.ndarray, node: Node) -> np.ndarray:
             "ngc...,gco->ngo...", grouped, weights[(..., *at)]
         )
     y = y.reshape(y.shape[0], groups * outputs, *full)
-    cut = tuple(
-        slice(b, n - e)
-        for b, e, n in zip(attributes["pads_begin"], attributes["pads_end"], full, strict=True)
-    )
+    cut = tuple(slice(b, n - e) for b, e, n in zip(attributes["pads_begin"], attributes["pads_end"], full, strict=True))
     return y[(slice(None), slice(None), *cut)]

@@ -61,9 +61,7 @@ def of_shape(sizes) -> bytes:
 
 
 def of_tensor(values: np.ndarray) -> bytes:
-    tensor = (
-        _number(1, _TYPES[values.dtype.name]) + _bytes(2, _shape(values.shape)) + _bytes(4, values.tobytes())
-    )
+    tensor = _number(1, _TYPES[values.dtype.name]) + _bytes(2, _shape(values.shape)) + _bytes(4, values.tobytes())
     return _bytes(8, tensor)
 
 

@@ -15,7 +15,7 @@ from ovlpt.fusions import (
 from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.trace import Outcome, Trace
 from tests.fusions import networks as net
-from tests.fusions.conftest import difference, inputs_of
+from tests.fusions.conftest import any_sizes, difference, inputs_of
 from tests.fusions.networks import Numbers, c, index, kinds, model_of, normalized, to_nchw, to_nhwc, weighted
 from tests.fusions.numpy_model import run
 
@@ -38,9 +38,7 @@ def dequantized(values, axes):
 def dequantized_with_zero_point(values, axes):
     scale = largest(values, axes) / 127
     stored = opset1.constant((np.rint(values / scale) + 128).astype(np.uint8))
-    return opset1.multiply(
-        opset1.subtract(opset1.convert(stored, "f32"), c(np.full(scale.shape, 128))), c(scale)
-    )
+    return opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), c(np.full(scale.shape, 128))), c(scale))
 
 
 def without_scale(values, axes):
@@ -52,9 +50,7 @@ def compressed(values, axes):
 
 
 def reshaped(values, axes):
-    return opset1.reshape(
-        fake_quantized(values[None], tuple(axis + 1 for axis in axes)), index(values.shape), False
-    )
+    return opset1.reshape(fake_quantized(values[None], tuple(axis + 1 for axis in axes)), index(values.shape), False)
 
 
 def transposed(values, axes):
@@ -75,12 +71,12 @@ WEIGHTS = (
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("kind", net.WEIGHTED)
-def test_any_weighted_operation(kind: str, dims: int, fused) -> None:
-    for seed in range(6):
-        numbers = Numbers(100 * dims + seed)
-        x, y, channels = weighted(kind, numbers, dims)
-        model, _ = fused(model_of(normalized(y, numbers.batch_norm(channels)), x), plugin=seed == 0)
-        assert kinds(model) == {y.get_type_name(): 1, "Add": 1}
+@any_sizes
+def test_any_weighted_operation(kind: str, dims: int, fused, seed: int) -> None:
+    numbers = Numbers(seed)
+    x, y, channels = weighted(kind, numbers, dims)
+    model, _ = fused(model_of(normalized(y, numbers.batch_norm(channels)), x), plugin=seed % 6 == 0)
+    assert kinds(model) == {y.get_type_name(): 1, "Add": 1}
 
 
 @pytest.mark.parametrize("wrap", WEIGHTS)
@@ -176,9 +172,7 @@ def _refused(model: Model, transformation: str) -> set[str]:
     inputs = inputs_of(model)
     for one, two in zip(run(model, inputs), run(result, inputs), strict=True):
         assert difference(one, two) == 0
-    return {
-        e.reason.code for e in trace if e.transformation == transformation and e.outcome is Outcome.REJECTED
-    }
+    return {e.reason.code for e in trace if e.transformation == transformation and e.outcome is Outcome.REJECTED}
 
 
 def test_refusals_of_the_convolution() -> None:
@@ -228,9 +222,7 @@ def test_channel_shuffle_between_is_refused() -> None:
     numbers = Numbers(1)
     x = net.parameter([1, 4, 4, 4])
     y = opset1.transpose(net.convolution(x, c(numbers.normal(4, 4, 1, 1))), index([0, 2, 1, 3]))
-    assert _refused(model_of(normalized(y, numbers.batch_norm(4)), x), "ConvolutionBatchNormFusion") == {
-        "other_axis"
-    }
+    assert _refused(model_of(normalized(y, numbers.batch_norm(4)), x), "ConvolutionBatchNormFusion") == {"other_axis"}
 
 
 @pytest.mark.parametrize("kind", [ConvolutionBatchNormFusion, BatchNormMultiplyFusion, BatchNormAddFusion])
@@ -256,9 +248,9 @@ def test_model_pass_in_a_manager_and_old_operation_version() -> None:
     numbers = Numbers(2)
     x, y, channels = weighted("conv", numbers)
     model = model_of(normalized(y, numbers.batch_norm(channels), operations=opset1), x)
-    assert {
-        n.get_type_info().version_id for n in model.get_ops() if n.get_type_name() == "BatchNormInference"
-    } == {"opset1"}
+    assert {n.get_type_info().version_id for n in model.get_ops() if n.get_type_name() == "BatchNormInference"} == {
+        "opset1"
+    }
     inputs = inputs_of(model)
     expected = run(model, inputs)[0]
     manager = Manager()
@@ -277,8 +269,7 @@ def test_callers_model_stays_and_names_of_changed_values_go() -> None:
     result = fuse(model)
     assert kinds(model) == before
     names = [
-        {n for node in m.get_ops() for value in node.outputs() for n in value.get_names()}
-        for m in (model, result)
+        {n for node in m.get_ops() for value in node.outputs() for n in value.get_names()} for m in (model, result)
     ]
     assert names[0] - names[1] == {"conv:0"}
     assert "y:0" in names[1]

@@ -133,8 +133,6 @@ def test_switch_and_merge_of_a_tensorflow_graph(tmp_path) -> None:
     assert all(event.outcome is Outcome.TRANSFORMED for event in trace)
     x = np.random.default_rng(0).normal(size=(1, 8, 8, 3)).astype(np.float32)
     compiled = Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    expected = compiled([x, np.array(False)] if "x" in str(model.inputs[0].names) else [np.array(False), x])[
-        0
-    ]
+    expected = compiled([x, np.array(False)] if "x" in str(model.inputs[0].names) else [np.array(False), x])[0]
     name = result.get_parameters()[0].get_friendly_name()
     assert difference(expected, run(result, {name: x})[0]) <= 1e-5

@@ -13,12 +13,8 @@ README = Path(ovlpt.fusions.__file__).with_name("README.md")
 
 def test_table_is_true() -> None:
     """OpenVINO's own column holds for the release that the text names, ovlpt's for every one."""
-    rows = [
-        line.strip("| ").split(" | ") for line in README.read_text().splitlines() if line.startswith("| ")
-    ][2:]
+    rows = [line.strip("| ").split(" | ") for line in README.read_text().splitlines() if line.startswith("| ")][2:]
     if RELEASE == (2026, 4):
         assert [list(line) for line in lines()] == rows
     else:
-        assert {(name, layout, own) for name, layout, _, _, own in lines()} == {
-            (r[0], r[1], r[4]) for r in rows
-        }
+        assert {(name, layout, own) for name, layout, _, _, own in lines()} == {(r[0], r[1], r[4]) for r in rows}

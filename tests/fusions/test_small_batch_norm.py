@@ -52,9 +52,7 @@ def structure(spelling, scale, offset, layout="NCHW", source=None, seed=0, kind=
     if layout == "NHWC":
         y = to_nhwc(y)
     rank = len(y.shape)
-    y, _ = small_batch_norm(
-        y, parameters, rank - 1 if layout == "NHWC" else 1, rank, spelling, scale, offset, source
-    )
+    y, _ = small_batch_norm(y, parameters, rank - 1 if layout == "NHWC" else 1, rank, spelling, scale, offset, source)
     return model_of(y, x, *source.parameters, sinks=source.sinks), source, parameters
 
 

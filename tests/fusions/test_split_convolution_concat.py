@@ -12,7 +12,7 @@ from ovlpt.fusions import SplitConvolutionConcatFusion, fuse
 from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.trace import Outcome, Trace
 from tests.fusions import networks as net
-from tests.fusions.conftest import difference, inputs_of
+from tests.fusions.conftest import any_sizes, difference, inputs_of
 from tests.fusions.networks import Numbers, c, index, kinds, model_of, normalized, to_nchw, to_nhwc
 from tests.fusions.numpy_model import run, run_on_plugin
 
@@ -30,9 +30,7 @@ def pieces(x, cut: str, count: int, axis: int):
         return [net.opset8.slice(x, *(index([v]) for v in (*end, 1, axis))).output(0) for end in ends]
     lead, mask = [0] * axis, [1] * axis + [0]
     return [
-        opset1.strided_slice(
-            x, index([*lead, b]), index([*lead, e]), index([1] * (axis + 1)), mask, mask
-        ).output(0)
+        opset1.strided_slice(x, index([*lead, b]), index([*lead, e]), index([1] * (axis + 1)), mask, mask).output(0)
         for b, e in ends
     ]
 
@@ -119,18 +117,16 @@ def test_channels_last(order, concat_axis: int) -> None:
     assert kinds(result) == expected | ({} if concat_axis == 3 else {"Split": 1, "Concat": 1})
 
 
-def test_random_sizes(fused) -> None:
-    for seed in range(20):
-        numbers = Numbers(seed)
-        count, made = int(numbers.rng.integers(2, 6)), int(numbers.rng.integers(1, 5))
-        order = numbers.rng.permutation(count) if seed % 2 else np.arange(count)
-        groups = 2 if seed % 3 == 0 else 0
-        model = network(
-            order, count, CUTS[seed % 4], outputs=lambda branch, n=made: n, groups=groups, seed=seed
-        )
-        result, _ = fused(model)
-        assert kinds(result)["GroupConvolution"] == 1
-        assert kinds(result)["Concat"] == 0
+@any_sizes
+def test_random_sizes(fused, seed: int) -> None:
+    numbers = Numbers(seed)
+    count, made = int(numbers.rng.integers(2, 6)), int(numbers.rng.integers(1, 5))
+    order = numbers.rng.permutation(count) if seed % 2 else np.arange(count)
+    groups = 2 if seed % 3 == 0 else 0
+    model = network(order, count, CUTS[seed % 4], outputs=lambda branch, n=made: n, groups=groups, seed=seed)
+    result, _ = fused(model)
+    assert kinds(result)["GroupConvolution"] == 1
+    assert kinds(result)["Concat"] == 0
 
 
 def _ends(high, shape=()):
@@ -142,9 +138,7 @@ def test_quantized_data_and_weights() -> None:
         return opset1.fake_quantize(value, *_ends(1.0), 256)
 
     def per_channel(value, branch):
-        return opset1.fake_quantize(
-            value, *_ends(np.array([1.0, 2.0]).reshape(1, 2, 1, 1), (1, 2, 1, 1)), 256
-        )
+        return opset1.fake_quantize(value, *_ends(np.array([1.0, 2.0]).reshape(1, 2, 1, 1), (1, 2, 1, 1)), 256)
 
     def fake_quantized(values, branch):
         return opset1.fake_quantize(c(values), *_ends(2.0 + branch), 255)
@@ -222,15 +216,11 @@ def test_unequal_and_foreign_pieces() -> None:
     numbers = Numbers(0)
     x = net.parameter([1, 6, 5, 5])
     parts = opset1.variadic_split(x, index(1), index([2, 4])).outputs()
-    model = model_of(
-        opset1.concat([net.convolution(p, c(numbers.normal(3, p.shape[1], 1, 1))) for p in parts], 1), x
-    )
+    model = model_of(opset1.concat([net.convolution(p, c(numbers.normal(3, p.shape[1], 1, 1))) for p in parts], 1), x)
     assert [event.reason.code for event in check(model)[1]] == ["unequal_pieces"]
     z = net.parameter([1, 6, 5, 5], "z")
     parts = opset1.split(x, index(1), 2).output(0), opset1.split(z, index(1), 2).output(1)
-    model = model_of(
-        opset1.concat([net.convolution(p, c(numbers.normal(3, 3, 1, 1))) for p in parts], 1), x, z
-    )
+    model = model_of(opset1.concat([net.convolution(p, c(numbers.normal(3, 3, 1, 1))) for p in parts], 1), x, z)
     assert [event.reason.code for event in check(model)[1]] == ["sources"]
 
 
@@ -238,9 +228,7 @@ def test_other_concats_are_not_its_business() -> None:
     """An inception block: convolutions of the whole value."""
     numbers = Numbers(0)
     x = net.parameter([1, 4, 5, 5])
-    model = model_of(
-        opset1.concat([net.convolution(x, c(numbers.normal(3, 4, 1, 1))) for _ in range(2)], 1), x
-    )
+    model = model_of(opset1.concat([net.convolution(x, c(numbers.normal(3, 4, 1, 1))) for _ in range(2)], 1), x)
     trace = Trace()
     assert kinds(fuse(model, trace)) == {"Convolution": 2, "Concat": 1}
     assert not trace.events

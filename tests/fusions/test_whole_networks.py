@@ -19,7 +19,7 @@ EXPECTED = {
 def test_network(name: str, fused) -> None:
     model, trace = fused(NETWORKS[name](size=16), plugin=True)
     counts = kinds(model)
-    assert {
-        kind: counts[kind] for kind in counts if kind not in ("Transpose", "ReduceMean", "MatMul")
-    } == EXPECTED[name]
+    assert {kind: counts[kind] for kind in counts if kind not in ("Transpose", "ReduceMean", "MatMul")} == EXPECTED[
+        name
+    ]
     assert not [event for event in trace if event.outcome is not Outcome.TRANSFORMED]

@@ -22,7 +22,9 @@ def chain(convert=True, zero_point=None, scale=None, shape=(1, 4, 2, 2)):
 @pytest.mark.parametrize("zero_point", [None, 3.0])
 @pytest.mark.parametrize("scale", [None, 0.5])
 def test_what_is_there_is_read(convert, zero_point, scale):
-    data, node = chain(convert, None if zero_point is None else const(zero_point), None if scale is None else const(scale))
+    data, node = chain(
+        convert, None if zero_point is None else const(zero_point), None if scale is None else const(scale)
+    )
     found = read_dequantization(node.output(0))
     assert found.data.get_node().get_friendly_name() == data.get_friendly_name()
     assert found.empty is (zero_point is None and scale is None)

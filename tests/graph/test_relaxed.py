@@ -33,7 +33,10 @@ def test_it_survives_clone_and_reshape():
 
 def test_nodes_of_one_template_are_independent():
     first, second = parameter([1, 4], "u8"), parameter([3, 4], "i8")
-    nodes = [relaxed("Multiply", [data.output(0), const(2.0).output(0)], "f32", {"auto_broadcast": "numpy"}) for data in (first, second)]
+    nodes = [
+        relaxed("Multiply", [data.output(0), const(2.0).output(0)], "f32", {"auto_broadcast": "numpy"})
+        for data in (first, second)
+    ]
     assert [str(node.get_output_partial_shape(0)) for node in nodes] == ["[1,4]", "[3,4]"]
     assert len({node.get_friendly_name() for node in nodes}) == 2
 

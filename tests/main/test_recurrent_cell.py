@@ -14,9 +14,7 @@ def sequence(precision: type = np.uint8, quantized_weights: bool = True):
         kernel = fake_quantize(f32(values), -1.28, 1.27, name="kernel")
     else:
         kernel = dequantization(integers((1, 9, 4)), 0.01)
-    recurrent = fake_quantize(
-        f32(np.random.default_rng(1).uniform(-1, 1, (1, 9, 3))), -1.28, 1.27, name="recurrent"
-    )
+    recurrent = fake_quantize(f32(np.random.default_rng(1).uniform(-1, 1, (1, 9, 3))), -1.28, 1.27, name="recurrent")
     hidden = f32(np.zeros((1, 1, 3)))
     node = opset5.gru_sequence(data, hidden, i64(2), kernel, recurrent, f32(np.zeros((1, 9))), 3, "forward")
     return model(node.output(0))

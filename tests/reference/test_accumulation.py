@@ -17,8 +17,7 @@ def naive(x, w, strides, pads_begin, pads_end, dilations, groups):
     inputs, outputs = w.shape[1], len(w) // groups
     for position in np.ndindex(*space):
         window = tuple(
-            slice(p * s, p * s + e, d)
-            for p, s, e, d in zip(position, strides, extent, dilations, strict=True)
+            slice(p * s, p * s + e, d) for p, s, e, d in zip(position, strides, extent, dilations, strict=True)
         )
         for channel in range(len(w)):
             group = channel // outputs
@@ -60,9 +59,7 @@ def test_other_numbers_of_spatial_dimensions(rank):
     assert (convolution_accumulator(x, w, pads_begin=pad) == naive(x, w, one, pad, pad, one, 1)).all()
 
 
-@pytest.mark.parametrize(
-    "strides, pad, dilation, extra, groups", [(1, 0, 1, 0, 1), (2, 1, 1, 1, 1), (3, 2, 2, 0, 2)]
-)
+@pytest.mark.parametrize("strides, pad, dilation, extra, groups", [(1, 0, 1, 0, 1), (2, 1, 1, 1, 1), (3, 2, 2, 0, 2)])
 def test_transposed_convolution_is_the_transpose(strides, pad, dilation, extra, groups):
     """<conv(u), v> == <u, transposed(v)> for every u and v is what transposed means."""
     rng = np.random.default_rng(strides)

@@ -13,9 +13,7 @@ PROBABILITY = Quantization(1 / 256, 0, "u8")
 
 def weighted(function, x, x_quantization, w_quantization, method, output=None, **options):
     w = WEIGHTS.astype(w_quantization.dtype)
-    return function(
-        x, x_quantization, w, w_quantization, BIAS, output or x_quantization, method=method, **options
-    )
+    return function(x, x_quantization, w, w_quantization, BIAS, output or x_quantization, method=method, **options)
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,7 @@ def other_rules(method):
     return kinds
 
 
-@pytest.mark.parametrize(
-    "method", ["tflite-reference", "tflite-optimized", "tflite-xnnpack", "onnx", "caffe2"]
-)
+@pytest.mark.parametrize("method", ["tflite-reference", "tflite-optimized", "tflite-xnnpack", "onnx", "caffe2"])
 def test_the_recordings_tell_the_rules_apart(method):
     """Exactly one rule explains each kind of weights; F and FF multipliers may coincide in so small a set."""
     for kind, wrong in other_rules(method).items():

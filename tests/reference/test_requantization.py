@@ -15,9 +15,7 @@ def truncated(numerator: int, denominator: int) -> int:
 def test_high_multiplication_follows_its_definition():
     rng = np.random.default_rng(0)
     a = np.concatenate([rng.integers(INT_MIN, INT_MAX + 1, 3000), [INT_MIN, INT_MIN, 1, -1, 0, INT_MAX]])
-    b = np.concatenate(
-        [rng.integers(INT_MIN, INT_MAX + 1, 3000), [INT_MIN, INT_MAX, 1 << 30, 1 << 30, 5, INT_MAX]]
-    )
+    b = np.concatenate([rng.integers(INT_MIN, INT_MAX + 1, 3000), [INT_MIN, INT_MAX, 1 << 30, 1 << 30, 5, INT_MAX]])
     expected = []
     for x, y in zip(a.tolist(), b.tolist(), strict=True):
         product = x * y
@@ -30,9 +28,7 @@ def test_high_multiplication_follows_its_definition():
 def test_division_by_a_power_of_two(exponent):
     rng = np.random.default_rng(exponent)
     ties = (rng.integers(-50, 50, 200) * 2 + 1) << max(exponent - 1, 0)
-    x = np.concatenate(
-        [rng.integers(INT_MIN, INT_MAX, 500), np.clip(ties, INT_MIN, INT_MAX), [INT_MIN, INT_MAX]]
-    )
+    x = np.concatenate([rng.integers(INT_MIN, INT_MAX, 500), np.clip(ties, INT_MIN, INT_MAX), [INT_MIN, INT_MAX]])
     mask = (1 << exponent) - 1
     away = [(v >> exponent) + ((v & mask) > (mask >> 1) + (v < 0)) for v in x.tolist()]
     assert rq.rounding_divide_by_pot(x, exponent).tolist() == away
@@ -80,9 +76,7 @@ def test_exact_ties(rule, power):
 
 
 @pytest.mark.parametrize("rule", rq.RULES)
-@pytest.mark.parametrize(
-    "precision, zero_point", [("u8", 0), ("u8", 255), ("i8", -128), ("i8", 127), ("i8", 3)]
-)
+@pytest.mark.parametrize("precision, zero_point", [("u8", 0), ("u8", 255), ("i8", -128), ("i8", 127), ("i8", 3)])
 @pytest.mark.parametrize("scale", [2.0**-20, 2.0**-3, 0.9, 1.0, 3.7])
 def test_every_rule_is_close_to_the_exact_value_and_saturates(rule, precision, zero_point, scale):
     rng = np.random.default_rng(2)

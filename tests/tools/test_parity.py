@@ -96,9 +96,7 @@ QDQ = {
     "product of activations": lambda: opset1.matmul(
         qdq(parameter((2, 4))), qdq(parameter((4, 4), "x2"), "i8", 0), False, False
     ),
-    "quantized Concat": lambda: convolution(
-        qdq(opset1.concat([parameter(SHAPE), parameter(SHAPE, "x2")], 1)), 6
-    ),
+    "quantized Concat": lambda: convolution(qdq(opset1.concat([parameter(SHAPE), parameter(SHAPE, "x2")], 1)), 6),
     "Concat of quantized": lambda: convolution(
         opset1.concat([qdq(parameter(SHAPE)), qdq(parameter(SHAPE, "x2"))], 1), 6
     ),

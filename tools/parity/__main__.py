@@ -1,6 +1,7 @@
 """``python -m tools.parity DIR|MODEL...``: our pass against the native one, network by network.
 
-A MODEL is an IR of a quantized network, a DIR a folder of such files or one with ``pre.xml`` and ``post.xml``, the model
+A MODEL is an IR of a quantized network, a DIR a folder of such files or one with ``pre.xml`` and ``post.xml``, the
+model
 before and after the native pass.
 """
 
@@ -23,9 +24,7 @@ from tools.parity.stock import before_and_after
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.parity", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", type=Path, metavar="DIR|MODEL")
-    parser.add_argument(
-        "--differences", type=int, default=20, help="how many to print for each network (default 20)"
-    )
+    parser.add_argument("--differences", type=int, default=20, help="how many to print for each network (default 20)")
     options = parser.parse_args(arguments)
     unequal = 0
     for path in networks(options.models):

@@ -41,7 +41,8 @@ class Comparison:
 def compare(reference: Model, candidate: Model) -> Comparison:
     """Pair the nodes of both models and count the equal ones.
 
-    Nodes are equal in operation, attributes, element types and the outputs that they read; constants also in values (real
+    Nodes are equal in operation, attributes, element types and the outputs that they read; constants also in values
+    (real
     ones to a relative 1e-4, shapes up to ones). Below a difference the walk goes on where the inputs still correspond.
     """
     result = Comparison(total=len(reference.get_ops()))
@@ -57,9 +58,7 @@ def compare(reference: Model, candidate: Model) -> Comparison:
         reasons = list(_differences(one, other))
         partners[key] = None if reasons else other.get_instance_id()
         result.matched += not reasons
-        result.differences += [
-            f"{one.get_type_name()} {one.get_friendly_name()}: {reason}" for reason in reasons
-        ]
+        result.differences += [f"{one.get_type_name()} {one.get_friendly_name()}: {reason}" for reason in reasons]
         if one.get_type_name() != other.get_type_name() or one.get_input_size() != other.get_input_size():
             continue
         for mine, its in _paired_inputs(one, other):
@@ -126,11 +125,7 @@ def _other_values(one: np.ndarray, other: np.ndarray) -> str | None:
 
 def _paired_inputs(one: Node, other: Node) -> Iterator[tuple[Output, Output]]:
     mine, its = list(one.input_values()), list(other.input_values())
-    if (
-        one.get_type_name() in _SYMMETRIC
-        and _kinds(mine) != _kinds(its)
-        and _kinds(mine) == _kinds(its[::-1])
-    ):
+    if one.get_type_name() in _SYMMETRIC and _kinds(mine) != _kinds(its) and _kinds(mine) == _kinds(its[::-1]):
         its.reverse()
     return zip(mine, its, strict=True)
 

@@ -3,7 +3,7 @@
 //   driver IN.xml OUT.xml    directives on standard input, one a line:
 //
 //     precision CONVOLUTION 0:u8 1:i8        element types by ports ("0,1:u8": two ports share a list)
-//     granularity Convolution 0              per tensor on these ports; none: on all
+//     granularity Convolution 0 1:           per tensor on port 0, per channel on port 1; none: per tensor on all
 //     update 0 | deq f16 | default u8,i8     parameters
 //     disable AddTransformation              a pass that does not run
 //
@@ -35,7 +35,7 @@ struct PrecisionsRestriction {
 
 struct PortGranularity {
     size_t port;
-    int granularity;  // 0: per tensor
+    int granularity;  // 0: per channel, 1: per tensor
 };
 
 struct QuantizationGranularityRestriction {
@@ -118,8 +118,8 @@ int main(int argc, char** argv) {
             precisions.push_back(restriction);
         } else if (directive == "granularity") {
             lpt::QuantizationGranularityRestriction restriction{type_of(subject)};
-            for (size_t port; words >> port;)
-                restriction.ports.push_back({port, 0});
+            for (std::string word; words >> word;)
+                restriction.ports.push_back({std::stoul(word), word.find(':') == std::string::npos});
             granularities.push_back(restriction);
         } else if (directive == "update") {
             params.update_precisions = subject == "1";

@@ -52,9 +52,7 @@ def program() -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             built = Path(folder) / "driver"
-            new_strings = (
-                b"__cxx11" in library.read_bytes()
-            )  # which of the two string layouts the wheel was built with
+            new_strings = b"__cxx11" in library.read_bytes()  # which of the two string layouts the wheel was built with
             command = [
                 compiler, "-std=c++17", "-O1", f"-D_GLIBCXX_USE_CXX11_ABI={int(new_strings)}", "-I", str(root / "include"),
                 str(_SOURCE), "-o", str(built), str(library),
@@ -62,9 +60,7 @@ def program() -> Path:
             ]  # fmt: skip
             result = subprocess.run(command, capture_output=True, text=True)
             if result.returncode:
-                raise InputError(
-                    f"g++ cannot build the driver of the native pass: {result.stderr.strip()[-400:]}"
-                )
+                raise InputError(f"g++ cannot build the driver of the native pass: {result.stderr.strip()[-400:]}")
             built.replace(target)
     return target
 
@@ -112,7 +108,8 @@ def _precision(restriction: PrecisionsRestriction) -> str:
 
 
 def _granularity(restriction: QuantizationGranularityRestriction) -> str:
-    return " ".join(["granularity", restriction.operation, *(str(port) for port, _ in restriction.by_port)])
+    ports = (f"{port}" if granularity == "per_tensor" else f"{port}:" for port, granularity in restriction.by_port)
+    return " ".join(["granularity", restriction.operation, *ports])
 
 
 def _params(params: Params) -> list[str]:

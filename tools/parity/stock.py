@@ -23,7 +23,8 @@ openvino.Core().compile_model(sys.argv[1], "CPU", {"INFERENCE_PRECISION_HINT": "
 def trace(path: Path, folder: Path) -> tuple[Path, Path]:
     """Compile the model at ``path`` in a process of its own and return the IR files before and after the native pass.
 
-    The files lie in ``folder``. Raises `InputError` where the compilation fails or the pass does not run, which means that
+    The files lie in ``folder``. Raises `InputError` where the compilation fails or the pass does not run, which means
+    that
     the model is not quantized.
     """
     environment = os.environ | {"OV_ENABLE_SERIALIZE_TRACING": f"{_BEFORE},{_AFTER}"}

@@ -34,9 +34,7 @@ class Count:
     source: str = ""
 
 
-def compare(
-    method: str, pairs: Iterable[tuple[Case, np.ndarray | str | None]], source: str
-) -> dict[str, Count]:
+def compare(method: str, pairs: Iterable[tuple[Case, np.ndarray | str | None]], source: str) -> dict[str, Count]:
     """Per operator, how many outputs differ. A runtime that refuses is to meet a kernel that refuses."""
     counts: dict[str, Count] = defaultdict(lambda: Count(source=source))
     for case, answer in pairs:
@@ -57,9 +55,7 @@ def compare(
     return dict(counts)
 
 
-def measure(
-    recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)
-) -> dict[str, dict[str, Count]]:
+def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)) -> dict[str, dict[str, Count]]:
     """method → operator → count."""
     runtimes = {} if recorded_only else available()
     counts = {}
@@ -77,9 +73,7 @@ def measure(
 
 def document_table(counts: dict[str, dict[str, Count]]) -> str:
     """The document's own table, each cell with its mismatches; + marks one that it leaves empty."""
-    lines = [
-        f"{'operator':16}" + "".join(f"{f'{name} ({method})':30}" for name, method in FRAMEWORKS.items())
-    ]
+    lines = [f"{'operator':16}" + "".join(f"{f'{name} ({method})':30}" for name, method in FRAMEWORKS.items())]
     for operator, letters in DOCUMENT.items():
         cells = []
         for letter, method in zip(letters, FRAMEWORKS.values(), strict=True):
@@ -116,9 +110,7 @@ def details(counts: dict[str, dict[str, Count]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.quantized_operators", description=__doc__)
     parser.add_argument("--recorded", action="store_true", help="compare with the recorded answers only")
-    parser.add_argument(
-        "--method", action="append", choices=METHODS, help="only this method (may be repeated)"
-    )
+    parser.add_argument("--method", action="append", choices=METHODS, help="only this method (may be repeated)")
     arguments = parser.parse_args()
     counts = measure(arguments.recorded, arguments.method or tuple(METHODS))
     print("Outputs that differ from the runtime's, of all compared\n")

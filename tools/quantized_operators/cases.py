@@ -46,9 +46,7 @@ class Generator:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
         self.large = self.size == "large"
-        self.precisions = {"caffe2": ("u8",), "torch": ("u8",), "openvino": ("u8", "i8")}.get(
-            self.family, ("u8", "i8")
-        )
+        self.precisions = {"caffe2": ("u8",), "torch": ("u8",), "openvino": ("u8", "i8")}.get(self.family, ("u8", "i8"))
         self.repeats = 3 if self.large else 1
         # parameter sets of the operators that know only 256 inputs
         self.sets = (64 if self.family == "caffe2" else 32) if self.large else 1
@@ -89,9 +87,7 @@ class Generator:
             for exponent in (*EXPONENTS, "ties") if self.large else (2, -6, -18, "ties"):
                 for repeat in range(self.repeats):
                     for positions in (49, 1):
-                        if positions == 1 and (
-                            kind in ("depthwise", "deconvolution") or self.family != "tflite"
-                        ):
+                        if positions == 1 and (kind in ("depthwise", "deconvolution") or self.family != "tflite"):
                             continue
                         if exponent in SKIPPED.get(self.family, ()):
                             continue
@@ -117,9 +113,7 @@ class Generator:
             x = Quantization(2.0 ** -rng.integers(2, 8), x.zero_point, xp)
             # PyTorch multiplies the bias by a reciprocal: there only powers of two leave it as it is
             bits = 7 if self.family == "openvino" else 0
-            weight_scale = (
-                short(weight_scale * output.scale / x.scale, bits) if exponent != "ties" else weight_scale
-            )
+            weight_scale = short(weight_scale * output.scale / x.scale, bits) if exponent != "ties" else weight_scale
         weight_scale = weight_scale.astype(F32)
         zero = int(rng.integers(90, 160)) if wp == "u8" else 0
         w = Quantization(weight_scale if scales > 1 else weight_scale[0], zero, wp, 0)
@@ -206,18 +200,14 @@ class Generator:
                 ties = (self.rng.integers(-2 * span, 2 * span, count) + 0.5) * output.scale
                 ties = np.concatenate([ties, self.rng.normal(size=count) * span / 2 * output.scale])
                 x = np.concatenate([ties, np.array([0.0, -0.0, 1e6, -1e6])]).astype(F32)
-                yield self.case(
-                    "Quantize", f"{precision} {repeat}", {"x": x.reshape(1, 1, 1, -1)}, {"output": output}
-                )
+                yield self.case("Quantize", f"{precision} {repeat}", {"x": x.reshape(1, 1, 1, -1)}, {"output": output})
             for repeat in range((400 if precision != "i16" else 4) if self.large else 2):
                 output = self.quantization(precision if precision != "i16" else "i8", repeat)
                 if precision == "i16":
                     output = Quantization(output.scale, 0, "i16")
                 q = np.arange(output.low, output.high + 1).astype(output.dtype)
                 q = q if precision != "i16" else q[:: 1 if self.large else 601]
-                yield self.case(
-                    "Dequantize", f"{precision} {repeat}", {"x": q.reshape(1, 1, 1, -1)}, {"input": output}
-                )
+                yield self.case("Dequantize", f"{precision} {repeat}", {"x": q.reshape(1, 1, 1, -1)}, {"input": output})
         if self.family in ("tflite", "onnx"):
             for repeat in range(4 if self.large else 1):
                 output = Quantization(self.rng.uniform(0.005, 0.2, 8), 0, "i8")
@@ -236,13 +226,9 @@ class Generator:
 
     def eltwise_sum(self, precision: str, repeat: int) -> Iterator[Case]:
         a, b = self.quantization(precision, repeat), self.quantization(precision, (repeat + 1) % 3)
-        output = self.quantization(
-            precision, (repeat + 2) % 3, max(a.scale, b.scale) * F32(self.rng.uniform(0.6, 3))
-        )
+        output = self.quantization(precision, (repeat + 2) % 3, max(a.scale, b.scale) * F32(self.rng.uniform(0.6, 3)))
         if repeat % 4 == 3:
-            a, b, output = (
-                Quantization(s, q.zero_point, precision) for s, q in ((0.5, a), (0.25, b), (1, output))
-            )
+            a, b, output = (Quantization(s, q.zero_point, precision) for s, q in ((0.5, a), (0.25, b), (1, output)))
         values = np.arange(a.low, a.high + 1).astype(a.dtype)
         pairs = np.stack(np.meshgrid(values, values, indexing="ij")).reshape(2, -1)
         if not self.large:
@@ -266,9 +252,7 @@ class Generator:
         x = self.quantization(precision, repeat)
         output = x
         if self.family in ("onnx", "caffe2", "openvino"):
-            output = self.quantization(
-                precision, 2, x.scale * F32(self.rng.uniform(0.7, 1.4) if repeat % 3 else 1)
-            )
+            output = self.quantization(precision, 2, x.scale * F32(self.rng.uniform(0.7, 1.4) if repeat % 3 else 1))
         side, kernel = (24, 8) if self.large else (8, 3)
         kernel = (2, 3, 5, 7, kernel)[repeat % 5]
         pads = kernel // 2 if repeat % 2 and self.family in ("tflite", "onnx") else 0
@@ -294,9 +278,7 @@ class Generator:
     def leaky_relu(self, precision: str, repeat: int) -> Iterator[Case]:
         for index in range(self.sets):
             x = self.quantization(precision, (repeat + index) % 4)
-            output = self.quantization(
-                precision, (repeat + index + 1) % 4, x.scale * F32(self.rng.uniform(0.5, 2))
-            )
+            output = self.quantization(precision, (repeat + index + 1) % 4, x.scale * F32(self.rng.uniform(0.5, 2)))
             alpha = F32(self.rng.uniform(0.01, 0.5))
             if index == 3:
                 x, output = (
@@ -311,9 +293,7 @@ class Generator:
     def relu(self, precision: str, repeat: int) -> Iterator[Case]:
         for index in range(max(self.sets, 2)):
             x = self.quantization(precision, (repeat + index) % 4)
-            output = self.quantization(
-                precision, (repeat + index + 1) % 4, x.scale * F32(self.rng.uniform(0.5, 2))
-            )
+            output = self.quantization(precision, (repeat + index + 1) % 4, x.scale * F32(self.rng.uniform(0.5, 2)))
             if index == 3:
                 x, output = (
                     Quantization(0.5, x.zero_point, precision),
@@ -323,9 +303,7 @@ class Generator:
                 output = x
             arrays = {"x": np.arange(x.low, x.high + 1).astype(x.dtype).reshape(1, 1, 1, 256)}
             options = {"upper": 6.0} if index % 2 and self.family == "tflite" else {}
-            yield self.case(
-                "ReLU", f"{precision} {repeat} {index}", arrays, {"x": x, "output": output}, **options
-            )
+            yield self.case("ReLU", f"{precision} {repeat} {index}", arrays, {"x": x, "output": output}, **options)
 
     def sigmoid(self, precision: str, repeat: int) -> Iterator[Case]:
         for index in range(self.sets):
@@ -338,9 +316,7 @@ class Generator:
         x = self.quantization(precision, repeat, self.scale(0.01, 0.2))
         output = Quantization(F32(1 / 256), x.low, precision)
         arrays = {
-            "x": self.integers(
-                x, 300 if self.large else 6, (10, 100, 37, 1000 if self.large else 64)[repeat % 4]
-            )
+            "x": self.integers(x, 300 if self.large else 6, (10, 100, 37, 1000 if self.large else 64)[repeat % 4])
         }
         yield self.case("Softmax", f"{precision} {repeat}", arrays, {"x": x, "output": output})
 
@@ -354,9 +330,7 @@ class Generator:
                 b = output
             values = np.arange(a.low, a.high + 1).astype(a.dtype).reshape(1, 256, 1, 1)
             arrays = {"a": values, "b": values}
-            yield self.case(
-                "Concat", f"{precision} {repeat} {index}", arrays, {"a": a, "b": b, "output": output}
-            )
+            yield self.case("Concat", f"{precision} {repeat} {index}", arrays, {"a": a, "b": b, "output": output})
 
     def resize_bilinear(self, precision: str, repeat: int) -> Iterator[Case]:
         for index in range(4 if self.large else 1):
@@ -448,9 +422,7 @@ def _dense(
     weights = generator.weights(w, outputs, depth, kernel, kernel)
     weights[:, 0] = w.zero_point
     weights[:, 0, kernel // 2, kernel // 2] = w.zero_point + 1
-    centered = (constant.astype(np.int64) - x.zero_point).reshape(groups, depth)[
-        np.arange(outputs) * groups // outputs
-    ]
+    centered = (constant.astype(np.int64) - x.zero_point).reshape(groups, depth)[np.arange(outputs) * groups // outputs]
     total = ((weights.astype(np.int64) - w.zero_point).sum((2, 3))[:, 1:] * centered[:, 1:]).sum(1)
     return {"x": image[None], "w": weights}, {"sum": total, **({"groups": groups} if groups > 1 else {})}
 

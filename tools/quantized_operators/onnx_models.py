@@ -42,9 +42,7 @@ def _model(case: Case) -> bytes:
     out = parameters("y", q["output"]) if "output" in q else []
     match case.operator:
         case "Convolution":
-            window = {name: o[name] for name in ("strides", "dilations") if name in o} | {
-                "group": o.get("groups", 1)
-            }
+            window = {name: o[name] for name in ("strides", "dilations") if name in o} | {"group": o.get("groups", 1)}
             if "pads_begin" in o:
                 window["pads"] = [*o["pads_begin"], *o["pads_end"]]
             constants |= {name: case.arrays[name] for name in ("w", "bias") if name in case.arrays}
@@ -95,17 +93,13 @@ def _model(case: Case) -> bytes:
             nodes = [node("MaxPool", "x", kernel_shape=o["kernel"], strides=o["strides"])]
         case "ArgMax":
             nodes = [node("ArgMax", "x", axis=1, keepdims=0)]
-    result = {"Dequantize": "float32", "ArgMax": "int64"}.get(case.operator) or str(
-        (q.get("output") or q["x"]).dtype
-    )
+    result = {"Dequantize": "float32", "ArgMax": "int64"}.get(case.operator) or str((q.get("output") or q["x"]).dtype)
     inputs = [
         helper.make_tensor_value_info(name, TYPES[str(array.dtype)], array.shape)
         for name, array in case.arrays.items()
         if name not in constants
     ]
-    initializers = [
-        numpy_helper.from_array(np.asarray(array, order="C"), name) for name, array in constants.items()
-    ]
+    initializers = [numpy_helper.from_array(np.asarray(array, order="C"), name) for name, array in constants.items()]
     output = [helper.make_tensor_value_info("y", TYPES[result], None)]
     graph = helper.make_graph(nodes, case.operator, inputs, output, initializers)
     opsets = [helper.make_opsetid("", 13), helper.make_opsetid(CONTRIB, 1)]

@@ -36,9 +36,7 @@ def run(case: Case) -> np.ndarray:
     compiled = CORE.compile_model(openvino.Model([y], inputs, case.operator), "CPU", CONFIG)
     feed = [(q[name].centered(case.arrays[name]) * q[name].scale).astype(np.float32) for name in names]
     real = compiled(feed)[0].reshape(shape)
-    return (np.rint(real / q["output"].scale.astype(np.float64)) + q["output"].zero_point).astype(
-        q["output"].dtype
-    )
+    return (np.rint(real / q["output"].scale.astype(np.float64)) + q["output"].zero_point).astype(q["output"].dtype)
 
 
 def _fake_quantize(node, quantization: Quantization):
@@ -59,9 +57,7 @@ def _weighted(case: Case, x):
         o.get("dilations", [1, 1]),
     ]
     spatial = (1,) * (w.ndim - 2)
-    scale = (
-        np.broadcast_to(q["w"].scale, len(w)).reshape(-1, 1, *spatial) if q["w"].per_channel else q["w"].scale
-    )
+    scale = np.broadcast_to(q["w"].scale, len(w)).reshape(-1, 1, *spatial) if q["w"].per_channel else q["w"].scale
     real = ops.multiply(ops.convert(ops.constant(w), "f32"), ops.constant(scale.astype(np.float32)))
     if case.operator == "InnerProduct":
         return _biased(case, ops.matmul(x, real, False, True))

@@ -18,9 +18,7 @@ def run(operator, options, z):
         scale, zero_point = z[name + ".scale"], z[name + ".zero_point"]
         if scale.ndim:
             zeros = torch.zeros(scale.size, dtype=torch.int64)
-            return torch._make_per_channel_quantized_tensor(
-                array, torch.from_numpy(scale.astype(np.float64)), zeros, 0
-            )
+            return torch._make_per_channel_quantized_tensor(array, torch.from_numpy(scale.astype(np.float64)), zeros, 0)
         return torch._make_per_tensor_quantized_tensor(array, float(scale), int(zero_point))
 
     out = (float(z["output.scale"]), int(z["output.zero_point"])) if "output.scale" in z else ()

@@ -49,9 +49,7 @@ def available() -> dict[str, Callable[[list[Case]], Answers]]:
         runtimes["caffe2"] = lambda cases: _run_files(cases, [python, HERE / "run_caffe2.py"])
     if torch := os.environ.get(OTHER_PYTHONS["torch"]):
         for engine in ("qnnpack", "fbgemm", "x86", "onednn"):
-            runtimes[f"torch-{engine}"] = lambda cases, e=engine: _run_files(
-                cases, [torch, HERE / "run_torch.py", e]
-            )
+            runtimes[f"torch-{engine}"] = lambda cases, e=engine: _run_files(cases, [torch, HERE / "run_torch.py", e])
     if find_spec("openvino"):
         runtimes["openvino"] = _run_openvino
     return runtimes
@@ -72,9 +70,7 @@ def _run_tflite(cases: list[Case], python: str, resolver: str) -> Answers:
             model, inputs = model_of(case, shape)
             Path(f"{stem}.tflite").write_bytes(model)
             np.savez(f"{stem}.npz", **{f"i{index}": array for index, array in enumerate(inputs)})
-        subprocess.run(
-            [python, HERE / "run_tflite.py", directory, resolver], check=True, stderr=subprocess.DEVNULL
-        )
+        subprocess.run([python, HERE / "run_tflite.py", directory, resolver], check=True, stderr=subprocess.DEVNULL)
         answers = _collect(stems)
     return [np.moveaxis(y, -1, 1) if isinstance(y, np.ndarray) and y.ndim == 4 else y for y in answers]
 

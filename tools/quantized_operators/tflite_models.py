@@ -98,9 +98,9 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
         return model.tensor(shape, dtype or out.dtype, quantization, axis=len(shape) - 1)
 
     def finish(code, options=None, version=2 if signed else 1, extra=(), result=None):
-        return model.serialize(
-            code, [*inputs, *extra], output() if result is None else result, options, version
-        ), [*arrays.values()]
+        return model.serialize(code, [*inputs, *extra], output() if result is None else result, options, version), [
+            *arrays.values()
+        ]
 
     strides = dict(zip(("strideH", "strideW"), o.get("strides", (1, 1)), strict=True))
     match case.operator:
@@ -123,12 +123,8 @@ def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[n
                 size = model.tensor([4], np.int32, data=shape)
                 operands = [size, weights, inputs[0], bias]
                 options = options_of("TransposeConv", padding=VALID, **strides)
-                return model.serialize(CODE.TRANSPOSE_CONV, operands, output(), options, 3), [
-                    *arrays.values()
-                ]
-            dilation = dict(
-                zip(("dilationHFactor", "dilationWFactor"), o.get("dilations", (1, 1)), strict=True)
-            )
+                return model.serialize(CODE.TRANSPOSE_CONV, operands, output(), options, 3), [*arrays.values()]
+            dilation = dict(zip(("dilationHFactor", "dilationWFactor"), o.get("dilations", (1, 1)), strict=True))
             padding = SAME if "pads_begin" in o else VALID
             if depthwise:
                 options = options_of(

@@ -121,9 +121,7 @@ def build(name: str, make: Callable[[], Network], folder: Path) -> str:
         raise Unusable(f"the converted model is off by {error:.1e} of the output's length")
     moved = movement(before), movement(after)
     if not min(moved) > ALIVE:
-        raise Unusable(
-            f"its output moves by {moved[0]:.1e} (float) and {moved[1]:.1e} (quantized) of its length only"
-        )
+        raise Unusable(f"its output moves by {moved[0]:.1e} (float) and {moved[1]:.1e} (quantized) of its length only")
 
     save_ir(model, folder / f"{name}_float.xml")
     save_ir(quantized, folder / f"{name}.xml")

@@ -71,9 +71,7 @@ class ShuffleUnit(nn.Module):
         )
         self.side = nn.Identity()
         if stride > 1:
-            self.side = nn.Sequential(
-                conv(inputs, inputs, 3, stride, groups=inputs, act=None), conv(inputs, half)
-            )
+            self.side = nn.Sequential(conv(inputs, inputs, 3, stride, groups=inputs, act=None), conv(inputs, half))
         self.splits = stride == 1
         self.shuffle = nn.ChannelShuffle(2)
 
@@ -98,9 +96,7 @@ class Bottleneck(nn.Module):
 
     def __init__(self, channels: int):
         super().__init__()
-        self.body = nn.Sequential(
-            conv(channels, channels, act=nn.SiLU), conv(channels, channels, 3, act=nn.SiLU)
-        )
+        self.body = nn.Sequential(conv(channels, channels, act=nn.SiLU), conv(channels, channels, 3, act=nn.SiLU))
 
     def forward(self, x: Tensor) -> Tensor:
         return x + self.body(x)
@@ -142,9 +138,7 @@ class Yolo(nn.Module):
     def __init__(self, width: int = 32, outputs: int = 85):
         super().__init__()
         w2, w4, w8, w16 = (width * factor for factor in (2, 4, 8, 16))
-        self.fine = nn.Sequential(
-            conv(3, width, 3, 2, act=nn.SiLU), self.down(width, w2, 1), self.down(w2, w4, 2)
-        )
+        self.fine = nn.Sequential(conv(3, width, 3, 2, act=nn.SiLU), self.down(width, w2, 1), self.down(w2, w4, 2))
         self.middle = self.down(w4, w8, 2)
         self.coarse = nn.Sequential(self.down(w8, w16, 1), PyramidPooling(w16))
         self.narrow_coarse, self.narrow_middle = conv(w16, w8, act=nn.SiLU), conv(w8, w4, act=nn.SiLU)
@@ -160,9 +154,7 @@ class Yolo(nn.Module):
         middle = self.middle(fine)
         coarse = self.narrow_coarse(self.coarse(middle))
         middle = self.merge_middle(torch.cat([interpolate(coarse, scale_factor=2.0), middle], 1))
-        fine = self.merge_fine(
-            torch.cat([interpolate(self.narrow_middle(middle), scale_factor=2.0), fine], 1)
-        )
+        fine = self.merge_fine(torch.cat([interpolate(self.narrow_middle(middle), scale_factor=2.0), fine], 1))
         scales = (fine, middle, coarse)
         return tuple(head(scale) for head, scale in zip(self.heads, scales, strict=True))
 

@@ -159,9 +159,7 @@ def regnet() -> Network:
     """RegNetY-800MF: grouped convolutions, squeeze and excitation."""
     from transformers import RegNetConfig, RegNetForImageClassification
 
-    config = RegNetConfig(
-        hidden_sizes=[64, 128, 320, 768], depths=[1, 3, 8, 2], groups_width=16, num_labels=1000
-    )
+    config = RegNetConfig(hidden_sizes=[64, 128, 320, 768], depths=[1, 3, 8, 2], groups_width=16, num_labels=1000)
     return on_images(RegNetForImageClassification(config), 224)
 
 

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.settings import add_settings, settings
+from ovlpt.device.compile import read_model
+from ovlpt.inspect.inputs import load_inputs
+from ovlpt.inspect.verify import EQUAL, WRONG, verify
+from ovlpt.openvino_api import Core
+from ovlpt.reference import METHODS
+from ovlpt.trace import InputError
+
+
+def add(commands) -> None:
+    parser = commands.add_parser(
+        "verify",
+        help="compare each compiled int8 layer with exact integers",
+        description="Run the model in exact integers, compile each int8 layer alone, and compare the two.",
+        epilog="example: ovlpt verify resnet50.xml -i images.npz --layers 10",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
+    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_settings(parser)
+    parser.add_argument("-i", "--input", metavar="DATA.npz", help="one array per input; default: random")
+    parser.add_argument(
+        "--method",
+        default="openvino",
+        metavar="METHOD",
+        help=f"whose arithmetic: {', '.join(METHODS)}; default: openvino",
+    )
+    parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
+    parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")
+    parser.add_argument("--json", metavar="FILE", help="write the records to a file")
+    parser.set_defaults(call=_call)
+
+
+def _call(options: argparse.Namespace) -> int:
+    if options.layers is not None and options.layers < 1:
+        raise InputError(f"--layers {options.layers} leaves nothing to verify; give a number of at least 1")
+    out, config, core = console(), settings(options), Core()
+    arrays = load_inputs(options.input, read_model(options.model, core)) if options.input else None
+    records = verify(
+        options.model, arrays, options.method, options.device, core, options.layers, options.against, config
+    )
+    rows = table("*layer", "type", "status", ">mismatches", ">total")
+    for record in records:
+        style = {EQUAL: None, WRONG: "red"}.get(record.status, "yellow")
+        rows.add_row(record.name, record.type, record.status, str(record.mismatches), str(record.total), style=style)
+    out.print(rows)
+    out.print(", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items()))
+    write_json(options.json, [record.to_json() for record in records])
+    wrong = next((record.name for record in records if record.status == WRONG), None)
+    if wrong is not None:
+        out.print(f"the first wrong layer: {wrong}", markup=False)
+    return 0 if wrong is None else 1

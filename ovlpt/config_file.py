@@ -1,0 +1,206 @@
+"""Settings of `LowPrecision` in a TOML file, and where in it something is wrong."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from ovlpt import predicates
+from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.low_precision import PASSES
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.trace import InputError
+
+_SECTIONS = ("name", "params", "precisions", "per_tensor", "disabled", "callbacks")
+_PARAMS = tuple(field.name for field in fields(Params) if field.name != "native_only")
+CALLBACKS: Mapping[str, Callable[[Node], bool]] = {
+    name: getattr(predicates, name)
+    for name in (
+        "are_quantize_and_dequantize_supported_for_multiply",
+        "are_quantize_and_dequantize_supported_for_subtract",
+        "can_be_transformed_to_group_convolution",
+        "is_asymmetric_on_weights",
+        "is_asymmetric_quantization",
+        "is_decompression_multiply",
+        "is_dynamic_or_scalar",
+        "marked_as_bias",
+    )
+}
+
+Key = tuple[str, ...]
+
+
+def load_config(path: str | Path) -> PluginConfig:
+    """The settings in the TOML file at ``path``.
+
+    Sections: ``[params]`` with the fields of `Params`; ``[precisions.OPERATION]`` with ports ("0", "0,1") and element
+    types, and ``opset`` for one version only (empty: the operation is not to be quantized); ``per_tensor`` with
+    operations and their ports (none: all); ``disabled``, a list of passes; ``callbacks`` with passes and the predicates
+    that leave a node alone ("not ..." turns one round).
+
+    Raises `InputError` with the file, the line, what is wrong there and what would be right.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text()
+        content = tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f'cannot read "{path}": {error.strerror}') from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f'"{path}" is no TOML file: {error}') from error
+    return _Reader(path, text).config(content)
+
+
+class _Reader:
+    """Turns parsed TOML into settings; what goes wrong is told with its line."""
+
+    def __init__(self, path: Path, text: str):
+        self.path, self.rows = path, text.splitlines()
+        self.lines = dict(_keys(self.rows))
+
+    def config(self, content: Mapping[str, object]) -> PluginConfig:
+        self._known((), content, _SECTIONS, "section")
+        name = self._typed(("name",), content.get("name", self.path.stem), str, "a text")
+        return PluginConfig(
+            name,
+            precision_restrictions=tuple(self._precisions(self._section(content, "precisions"))),
+            quantization_restrictions=tuple(self._per_tensor(self._section(content, "per_tensor"))),
+            params=self._params(self._section(content, "params")),
+            disabled=tuple(self._disabled(content.get("disabled", []))),
+            callbacks=dict(self._callbacks(self._section(content, "callbacks"))),
+        )
+
+    def _section(self, content: Mapping[str, object], name: str) -> Mapping[str, object]:
+        return self._typed((name,), content.get(name, {}), dict, "a table")
+
+    def _params(self, params: Mapping[str, object]) -> Params:
+        self._known(("params",), params, _PARAMS, "parameter")
+        for name, value in params.items():
+            key = ("params", name)
+            if name == "default_precisions":
+                self._types(key, value)
+            else:
+                self._typed(key, value, *((str, "a text") if name == "deq_precision" else (bool, "true or false")))
+            self._at(key, lambda: Params(**{name: value}))  # noqa: B023
+        return Params(**params)
+
+    def _precisions(self, operations: Mapping[str, object]) -> Iterator[PrecisionsRestriction]:
+        for operation, entries in operations.items():
+            key = ("precisions", operation)
+            entries = dict(self._typed(key, entries, dict, "a table of ports"))
+            opset, ports = entries.pop("opset", None), {}
+            self._at(key, lambda: PrecisionsRestriction.create(operation))  # noqa: B023
+            for port, types in entries.items():  # one at a time: an error then has its line
+                entry = {self._ports((*key, port), port): self._types((*key, port), types)}
+                self._at((*key, port), lambda: PrecisionsRestriction.create(operation, entry))  # noqa: B023
+                ports |= entry
+            if opset is not None and opset not in OPERATIONS[operation].opsets:
+                self._fail(
+                    (*key, "opset"),
+                    f'{operation} has no rule in "{opset}"{_hint(str(opset), OPERATIONS[operation].opsets)}',
+                )
+            yield PrecisionsRestriction.create(operation, ports, opset)
+
+    def _ports(self, key: Key, ports: str) -> tuple[int, ...]:
+        if not re.fullmatch(r"\d+(\s*,\s*\d+)*", ports):
+            self._fail(key, f'"{ports}" is no port; write a number, or several as "0,1"')
+        return tuple(int(port) for port in ports.split(","))
+
+    def _types(self, key: Key, types: object) -> list[str]:
+        if not isinstance(types, list) or not all(isinstance(each, str) for each in types):
+            self._fail(key, f'element types are a list as ["u8", "i8"], not {types!r}')
+        return types
+
+    def _per_tensor(self, operations: Mapping[str, object]) -> Iterator[QuantizationGranularityRestriction]:
+        for operation, ports in operations.items():
+            key = ("per_tensor", operation)
+            if not isinstance(ports, list) or not all(type(port) is int for port in ports):
+                self._fail(key, f"ports are a list as [0], not {ports!r}")
+            yield self._at(key, lambda: QuantizationGranularityRestriction.create(operation, ports))  # noqa: B023
+
+    def _disabled(self, names: object) -> Iterator[str]:
+        for name in self._typed(("disabled",), names, list, "a list of passes"):
+            yield self._pass(("disabled",), name)
+
+    def _callbacks(self, callbacks: Mapping[str, object]) -> Iterator[tuple[str, Callable[[Node], bool]]]:
+        for name, asked in callbacks.items():
+            key = ("callbacks", name)
+            self._pass(key, name)
+            asked = [asked] if isinstance(asked, str) else self._typed(key, asked, list, "a list of predicates")
+            yield name, _any_of([self._predicate(key, each) for each in asked])
+
+    def _predicate(self, key: Key, name: object) -> Callable[[Node], bool]:
+        plain = str(name).removeprefix("not ").strip()
+        if plain not in CALLBACKS:
+            self._fail(key, f'no predicate "{name}"{_hint(plain, CALLBACKS)}', culprit=str(name))
+        predicate = CALLBACKS[plain]
+        return (lambda node: not predicate(node)) if name != plain else predicate
+
+    def _pass(self, key: Key, name: object) -> str:
+        if name not in PASSES:
+            self._fail(key, f'no pass "{name}"{_hint(str(name), PASSES)}', culprit=str(name))
+        return name
+
+    # Errors
+
+    def _known(self, key: Key, found: Iterable[str], known: Iterable[str], what: str) -> None:
+        for name in found:
+            if name not in known:
+                self._fail((*key, name), f'no {what} "{name}"{_hint(name, known)}')
+
+    def _typed(self, key: Key, value, kind: type, words: str):
+        if type(value) is not kind:
+            self._fail(key, f'"{key[-1]}" is {value!r}; it must be {words}')
+        return value
+
+    def _at(self, key: Key, build: Callable):
+        try:
+            return build()
+        except InputError as error:
+            self._fail(key, str(error))
+
+    def _place(self, key: Key) -> int | None:
+        """The line of a key, or of the first key below it."""
+        return self.lines.get(key) or next(
+            (line for other, line in self.lines.items() if other[: len(key)] == key), None
+        )
+
+    def _fail(self, key: Key, text: str, culprit: str | None = None) -> None:
+        places = (self._place(key[:size]) for size in range(len(key), 0, -1))
+        line = next((place for place in places if place), 1)
+        if culprit is not None:  # in a list over several lines
+            line = next((at for at in range(line, len(self.rows) + 1) if f'"{culprit}"' in self.rows[at - 1]), line)
+        raise InputError(f"{self.path}, line {line}: {text}") from None
+
+
+def _any_of(predicates: list[Callable[[Node], bool]]) -> Callable[[Node], bool]:
+    return lambda node: any(predicate(node) for predicate in predicates)
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f' (did you mean "{near[0]}"?)' if near else f"; known are {', '.join(sorted(known))}"
+
+
+_KEY = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""
+_DOTTED = rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*"
+
+
+def _keys(rows: list[str]) -> Iterator[tuple[Key, int]]:
+    """Each key with the number of its line; those inside inline tables as far as they can be told apart."""
+    table: Key = ()
+    for number, row in enumerate(rows, 1):
+        if header := re.match(rf"\s*\[{_DOTTED}\]", row):
+            table = _parts(header[1])
+            yield table, number
+        elif entry := re.match(rf"{_DOTTED}=", row):
+            yield (*table, *_parts(entry[1])), number
+
+
+def _parts(dotted: str) -> Key:
+    return tuple(part.strip("\"'") for part in re.findall(_KEY, dotted))

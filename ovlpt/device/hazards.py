@@ -1,0 +1,204 @@
+"""What follows an int8 layer, read from the graph, and where the CPU plugin computes something else.
+
+    relu(x) * s, s < 0          the plugin moves s in front of the relu, into an int8 layer's scale
+    clip, then FakeQuantize     with ranges apart: the one clip that the plugin makes of them turns around
+    FakeQuantize to odd integers    behind a round the plugin moves the shift in front: ties come out one level off
+
+Source: `ovlpt.fake_quantize.hazards`; releases 2024.6 to 2026.4 compute so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import asdict, dataclass
+from itertools import takewhile
+
+import numpy as np
+
+from ovlpt.fake_quantize import hazards as chains
+from ovlpt.fake_quantize.chain import Add, Clip, Eltwise, Multiply, Relu, Sum
+from ovlpt.fake_quantize.composer import Step
+from ovlpt.fake_quantize.forms import FakeQuantize
+from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.openvino_api import RELEASE, Model, Node, Output
+from ovlpt.precisions import is_low
+from ovlpt.trace import OvlptError, Reason
+
+WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
+
+_FUNCTIONS = {
+    "Sigmoid": "sigmoid",
+    "Tanh": "tanh",
+    "Abs": "abs",
+    "Swish": "swish",
+    "HSwish": "hswish",
+    "HSigmoid": "hsigmoid",
+    "Mish": "mish",
+    "SoftPlus": "softplus",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """What stands behind a layer: its dequantization, whether it has a bias, and the steps after these.
+
+    ``names``: of the operations, dequantization and bias included. ``unread``: the name of the operation that ended the
+    reading although the plugin holds it in the layer, None otherwise.
+    """
+
+    dequantization: np.ndarray | None
+    bias: bool
+    steps: tuple[Step, ...]
+    names: tuple[str, ...]
+    unread: str | None = None
+
+    def attributes(self) -> dict[str, object]:
+        """Arguments of `ovlpt.fake_quantize.composer.Composer`."""
+        return {"bias": self.bias, "dequantization": self.dequantization}
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """One layer whose numbers the plugin changes, and why; ``avoided``: `ovlpt.compile_model` keeps them right."""
+
+    layer: str
+    reason: Reason
+    avoided: bool
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def behind(node: Node, held: Container[str] | None = None) -> Behind:
+    """The operations behind a layer, each the only consumer of the one before.
+
+    ``held``: names of those that the plugin made part of the layer; without, as far as they can be read.
+    """
+    read, unread, data = [], None, node
+    while len(targets := list(data.output(0).get_target_inputs())) == 1:
+        data = targets[0].get_node()
+        if (step := _step(data, targets[0].get_index(), _channels(node))) is None:
+            unread = data.get_friendly_name()
+            break
+        read.append((data.get_friendly_name(), data.get_type_name(), step))
+    if held is not None:
+        unread = unread if unread in held else None
+        # a dequantization of the plugin's own LPT has another name, a clip that a FakeQuantize swallows none
+        last = max((at for at, (name, *_) in enumerate(read) if name in held), default=-1)
+        own = node.get_friendly_name().removesuffix("_original")
+        dequantized = sum(1 for _ in takewhile(lambda each: "/Dequantization" in each[0] or each[0] == own, read))
+        read = read[: max(last + 1, dequantized)]
+    # the plugin's FullyConnected has no bias behind its scale since 2025
+    takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
+    # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
+    channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
+    dequantization, bias, steps = None, False, []
+    kept = True
+    for name, kind, step in read:
+        match step:
+            case Multiply(scale) if dequantization is None and not bias and not steps:
+                dequantization = scale
+            case Add(shift) if (
+                kind == "Add" and takes_bias and not bias and not steps and shift.size == _channels(node)
+            ):
+                bias = True
+            case _:
+                if isinstance(step, FakeQuantize) and channels_last and kept:
+                    steps.append(Add(0))  # nothing, but it keeps a scale per channel out of the FakeQuantize
+                steps.append(step)
+        kept = held is None or name in held  # else common optimizations have made it part of the FakeQuantize
+    return Behind(dequantization, bias, tuple(steps), tuple(name for name, *_ in read), unread)
+
+
+def _channels(node: Node) -> int | None:
+    shape = node.get_output_partial_shape(0)
+    axis = shape.rank.get_length() - 1 if node.get_type_name() == "MatMul" else 1
+    return None if shape[axis].is_dynamic else shape[axis].get_length()
+
+
+def _step(node: Node, port: int, channels: int | None) -> Step | None:
+    """The operation as a basic one; None for what no layer holds, or with values that are not per channel."""
+    constants = [constant_above(node.input_value(at)) for at in range(node.get_input_size()) if at != port]
+    if any(each is not None and each.size not in (1, channels) for each in constants):
+        return None
+    kind = node.get_type_name()
+    known = all(each is not None for each in constants)
+    match kind, constants:
+        case "Add", [None]:
+            return Sum()
+        case "Multiply", [scale] if known:
+            return Multiply(scale)
+        case "Add", [shift] if known:
+            return Add(shift)
+        case "Subtract", [shift] if known and port == 0:
+            return Add(-shift)
+        case "FakeQuantize", [_, _, _, _] if known:
+            try:
+                return FakeQuantize(*constants, node.get_attributes()["levels"])
+            except OvlptError:
+                return None
+        case "Clamp", []:
+            attributes = node.get_attributes()
+            return Clip(attributes["min"], attributes["max"])
+        case "Relu", []:
+            return Relu()
+        case "PRelu" | "PReLU", [slope] if known:
+            return Relu(slope)
+        case "Elu", []:
+            return Eltwise("elu", node.get_attributes()["alpha"])
+        case "Gelu", [] if str(node.get_attributes().get("approximation_mode", "ERF")).upper() == "ERF":
+            return Eltwise("gelu_erf")
+        case "Swish", [] | [_] if known:
+            return Eltwise("swish", float(constants[0].reshape(-1)[0]) if constants else 1.0)
+        case _, [] if kind in _FUNCTIONS:
+            return Eltwise(_FUNCTIONS[kind])
+    return None
+
+
+def hazards(model: Model) -> list[Hazard]:
+    """The hazards of a model that `LowPrecision` has transformed, in the order of its layers."""
+    found = []
+    for node in model.get_ordered_ops():
+        if is_int8_layer(node):
+            chain = behind(node)
+            for reason in chains.hazards(chain.steps, int8=True, **chain.attributes()):
+                found.append(Hazard(node.get_friendly_name(), reason, reason.code == "negative_scale_after_relu"))
+    return found
+
+
+def is_int8_layer(node: Node) -> bool:
+    """A weighted operation that reads two low precision tensors (or weights)."""
+    return (
+        node.get_type_name() in WEIGHTED
+        and is_relaxed(node)
+        and all(is_low(_precision_read(value)) for value in node.input_values()[:2])
+    )
+
+
+def _precision_read(value: Output) -> str:
+    """Of the integers, where a zero point stands between."""
+    while value.get_node().get_type_name() in ("Subtract", "Convert") and not is_low(precision_of(value)):
+        value = value.get_node().input_value(0)
+    return precision_of(value)
+
+
+def negative_scale_after_relu(node: Node) -> Node | None:
+    """The Relu or PRelu behind a layer, with at most a scale and a shift between, in front of a negative Multiply."""
+    while True:
+        targets = list(node.output(0).get_target_inputs())
+        if len(targets) != 1:
+            return None
+        follower = targets[0].get_node()
+        kind = follower.get_type_name()
+        others = [
+            constant_above(follower.input_value(at))
+            for at in range(follower.get_input_size())
+            if at != targets[0].get_index()
+        ]
+        if node.get_type_name() in ("Relu", "PRelu"):
+            negative = kind == "Multiply" and others[0] is not None and (others[0] < 0).any()
+            return node if negative else None
+        if kind not in ("Multiply", "Add", "Subtract", "Relu", "PRelu") or any(each is None for each in others):
+            return None
+        node = follower

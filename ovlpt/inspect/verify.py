@@ -1,0 +1,207 @@
+"""Does the compiled model compute what its integers say? Each int8 layer against the interpreter.
+
+Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the
+plugin's fusions there, and at outputs after many layers one tie that fell the other way has spread to
+everything. The integers that the layer reads are the interpreter's, so no layer inherits the differences of
+the ones above it.
+
+What a plugin does only where layers meet does not show here: two layers' zero points merged, or a residual
+Add fused into the layer before it, where the CPU plugin drops the rounding of the FakeQuantize in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from ovlpt.config import PluginConfig
+from ovlpt.device import PluginLowering, transform
+from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.inspect.inputs import random_inputs
+from ovlpt.interpreter import Interpreter, Layer, layers_of
+from ovlpt.interpreter.evaluation import evaluate
+from ovlpt.interpreter.layer import FUNCTIONS, integer_source
+from ovlpt.interpreter.post_operations import clamp_ends, slope_of
+from ovlpt.openvino_api import Core, Manager, Model, Node, opset1
+from ovlpt.precisions import INT8
+from ovlpt.trace import InputError
+
+EQUAL, TIES, WRONG = "equal", "off by one at ties", "wrong"
+
+_EPSILON = float(np.finfo(np.float32).eps)
+_LIPSCHITZ = 1.5  # the steepest of the functions that may follow a layer
+_FUNCTION_ERROR = 2.0**-16  # of a plugin's approximation of a function, relative to the largest number in the chain
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One int8 layer: how many of its ``total`` results differ."""
+
+    name: str
+    type: str
+    status: str
+    mismatches: int
+    total: int
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def verify(
+    model: Model | str | Path,
+    inputs: Sequence[np.ndarray] | None = None,
+    method: str = "openvino",
+    device: str = "CPU",
+    core: Core | None = None,
+    layers: int | None = None,
+    against: Model | str | Path | None = None,
+    config: PluginConfig | None = None,
+) -> list[Record]:
+    """Compare the int8 layers of ``model`` in the interpreter with the same layers compiled for ``device``.
+
+    ``inputs``: one array per input; random without. ``method``: see `ovlpt.interpreter.execute`. ``layers``:
+    only the first so many. ``against``: the compiled layers are this model's (the same network with other
+    constants). ``config``: settings other than the device's own.
+
+    A layer is "equal" when every level that its FakeQuantize stores is the same; "off by one at ties" when
+    levels differ by one where the exact result lies as near to the middle between both as float32 arithmetic
+    in any order cannot tell apart; else "wrong". A layer without a FakeQuantize at its end is equal within
+    that same bound. The compiled side runs with ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT
+    off.
+
+    Raises `InputError` as `transform` and `execute` do, where the model has no int8 layer, and where
+    ``against`` lacks one.
+    """
+    core = core or Core()
+    source = read_model(model, core)
+    work = transform(model, device, config, lowered=False, core=core)
+    other = work if against is None else transform(against, device, config, lowered=False, core=core)
+    interpreter = Interpreter(work, inputs if inputs is not None else random_inputs(source), method)
+    if not interpreter.layers:
+        raise InputError(
+            f'"{source.get_friendly_name()}" has no int8 layer: "ovlpt explain" says why and what would help'
+        )
+    records = []
+    for layer, integers in islice(interpreter.run(), layers):
+        arrays = {port: interpreter.value(integer_source(layer.node.input_value(port))) for port in (0, 1)}
+        compiled = _compiled(other, layer.name, arrays, device, core)
+        mine = interpreter.value(layer.end.output(0))
+        mismatches, status = compare(layer, integers, mine, compiled.reshape(mine.shape), method)
+        records.append(Record(layer.name, layer.type, status, mismatches, mine.size))
+    return records
+
+
+def _compiled(model: Model, name: str, arrays: dict[int, np.ndarray], device: str, core: Core) -> np.ndarray:
+    """What ``device`` makes of the layer of this name, cut out of a clone, for these integers."""
+    clone = model.clone()
+    layer = next((layer for layer in layers_of(clone) if layer.name == name), None)
+    if layer is None:
+        raise InputError(f'"{model.get_friendly_name()}" has no int8 layer "{name}"; give the same network')
+    parameters, values = [], []
+    for port, array in arrays.items():
+        integers = integer_source(layer.node.input_value(port))
+        if integers.get_node().get_type_name() == "Constant":
+            continue
+        parameter = opset1.parameter(list(array.shape), integers.get_element_type())
+        _path_to(layer.node, port).replace_source_output(parameter.output(0))
+        parameters.append(parameter)
+        values.append(array)
+    cut = Model([opset1.result(layer.end)], parameters, name)
+    cut.validate_nodes_and_infer_types()
+    manager = Manager()
+    manager.register_pass(PluginLowering(device, serializable=False))
+    manager.run_passes(cut)
+    properties = {"INFERENCE_PRECISION_HINT": "f32", **LPT_OFF[device.split(".")[0]]}
+    return core.compile_model(cut, device, properties)(values)[0]
+
+
+def _path_to(node: Node, port: int):
+    """The input that reads the integers: of the node, or of the Subtract or Convert between."""
+    while precision_of(node.input_value(port)) not in INT8:
+        node, port = node.input_value(port).get_node(), 0
+    return node.input(port)
+
+
+def compare(
+    layer: Layer, integers: np.ndarray, mine: np.ndarray, compiled: np.ndarray, method: str = "openvino"
+) -> tuple[int, str]:
+    """Number of results that differ, and the status. ``integers``: the layer's exact accumulator.
+
+    Both sides are held to the exact result, so that an error which the interpreter shares with a plugin's
+    fusion rules is found as well.
+    """
+    exact, error = exact_result(layer, integers, method)
+    if layer.quantizer is None:
+        wrong = _outside(mine, exact, error) | _outside(compiled, exact, error)
+        return int(wrong.sum()), WRONG if wrong.any() else EQUAL
+    (first, first_wrong), (second, second_wrong) = (
+        (level, ~on_grid | _outside(level, exact, 0.5 + error))
+        for level, on_grid in (_levels(layer.quantizer, values) for values in (mine, compiled))
+    )
+    differs, wrong = first != second, first_wrong | second_wrong
+    status = WRONG if wrong.any() else TIES if differs.any() else EQUAL
+    return int((differs | wrong).sum()), status
+
+
+def _outside(values: np.ndarray, exact: np.ndarray, error: np.ndarray) -> np.ndarray:
+    return ~(np.abs(values.astype(np.float64) - exact) <= error)  # also where a value is not a number
+
+
+def _levels(quantizer: Node, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each value's level, and where a value lies on one."""
+    low, high = (constant_above(quantizer.input_value(port)).astype(np.float64) for port in (3, 4))
+    step = (high - low) / (quantizer.get_attributes()["levels"] - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        position = np.where(step == 0, 0, (values - low) / step)
+    levels = np.rint(position)
+    return levels, np.abs(position - levels) <= 1e-3
+
+
+def exact_result(layer: Layer, integers: np.ndarray, method: str = "openvino") -> tuple[np.ndarray, np.ndarray]:
+    """The layer's result in float64 and a bound on what float32 can miss it by.
+
+    With a FakeQuantize at its end the result is the level before it is rounded, a fraction. The bound is a
+    few units in the last place of the largest number that occurs on the way, counted where it counts: at the
+    end of the chain; and a shift below 1e-5 of a FakeQuantize's range, which the CPU plugin drops. Methods
+    other than "openvino" round bias and accumulator to integers, which counts twice the accumulator's unit.
+    """
+    x = integers.astype(np.float64)
+    largest, unit, roundings, more = np.abs(x), np.float64(1), 4, 0.0
+    for node in layer.chain:
+        kind = node.get_type_name()
+        constants = [constant_above(value).astype(np.float64) for value in node.input_values()[1:]]
+        roundings += 1
+        if kind in ("Add", "Subtract"):
+            x = x + constants[0] if kind == "Add" else x - constants[0]
+            largest = largest + np.abs(constants[0])
+        elif kind == "Multiply":
+            scale = np.abs(constants[0])
+            x, largest, unit, more = x * constants[0], largest * scale, unit * scale, more * scale
+        elif kind == "Relu":
+            x = np.maximum(x, 0)
+        elif kind == "PRelu":
+            slope = slope_of(node, x.ndim).astype(np.float64)
+            x, largest = np.where(x > 0, x, x * slope), largest * np.maximum(1, np.abs(slope))
+        elif kind == "Clamp":
+            x = np.clip(x, *map(np.float64, clamp_ends(node)))
+        elif kind in FUNCTIONS:
+            x = evaluate(node, [array.astype(np.float32) for array in (x, *constants)])[0].astype(np.float64)
+            largest = np.maximum(_LIPSCHITZ * largest, np.abs(x))  # sigmoid(0) is 1/2
+            more = _LIPSCHITZ * more + _FUNCTION_ERROR * largest
+        else:
+            low, high, out_low, out_high = constants
+            steps = node.get_attributes()["levels"] - 1
+            slope = np.where(out_low == out_high, 0, steps / (high - low))
+            shift = np.abs(low * slope)
+            x = (np.clip(x, np.minimum(low, high), np.maximum(low, high)) - low) * slope
+            largest, unit = (largest + np.abs(low)) * np.abs(slope), unit * np.abs(slope)
+            more = more * np.abs(slope) + np.where(shift < 1e-5 * steps, shift, 0)
+            roundings += 3
+    if method != "openvino":
+        more = more + 2 * unit
+    return x, roundings * _EPSILON * largest + more

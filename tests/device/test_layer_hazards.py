@@ -1,0 +1,91 @@
+"""Where the CPU plugin computes something else than the model: named, and kept right where ovlpt can."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device.hazards import behind, hazards, is_int8_layer
+from ovlpt.fake_quantize.chain import Eltwise, Relu
+from ovlpt.openvino_api import opset1
+from tests.conftest import EXACT
+from tests.networks import const, convolution, model, parameter, quantized
+
+CHANNELS, STEP = 32, np.float32(2.55) / np.float32(255)
+rng = np.random.default_rng(0)
+MIXED = rng.choice([-1, 1], (1, CHANNELS, 1, 1)) * rng.uniform(0.5, 2, (1, CHANNELS, 1, 1))
+PER_TENSOR = np.float32(-0.5)
+SLOPES = rng.uniform(0.1, 0.5, CHANNELS)
+
+
+def network(scale, prelu: bool, followed: bool):
+    x = parameter([1, 16, 8, 8])
+    product = convolution(quantized(x, 0, 2.55), CHANNELS, kernel=1, name="conv")
+    active = opset1.prelu(product, const(SLOPES)) if prelu else opset1.relu(product)
+    scaled = opset1.multiply(active, const(scale))
+    return model(opset1.tanh(scaled) if followed else scaled, x)
+
+
+def in_numpy(net, levels: np.ndarray, scale, prelu: bool, followed: bool) -> np.ndarray:
+    """The network in float64, on weights read from its own convolution."""
+    node = next(each for each in net.get_ordered_ops() if each.get_type_name() == "Convolution")
+    result = ovlpt.openvino_api.opset1.result(node.input_value(1))
+    weights = ovlpt.openvino_api.Core().compile_model(ovlpt.openvino_api.Model([result], [], "weights"), "CPU", EXACT)(
+        []
+    )[0]
+    product = np.einsum("oi,nihw->nohw", weights[:, :, 0, 0].astype(np.float64), levels * np.float64(STEP))
+    slopes = SLOPES.reshape(1, -1, 1, 1) if prelu else 0
+    scaled = np.where(product > 0, product, product * slopes) * scale
+    return np.tanh(scaled) if followed else scaled
+
+
+@pytest.mark.parametrize("prelu", [False, True], ids=["relu", "prelu"])
+@pytest.mark.parametrize("scale", [MIXED, PER_TENSOR], ids=["per_channel", "per_tensor"])
+@pytest.mark.parametrize("followed", [False, True], ids=["last", "followed"])
+def test_a_negative_scale_stays_behind_a_relu(core, prelu, scale, followed):
+    net = network(scale, prelu, followed)
+    levels = np.random.default_rng(1).integers(0, 256, (1, 16, 8, 8))
+    inputs = [(levels * STEP).astype(np.float32)]
+    expected = in_numpy(net, levels, scale, prelu, followed)
+    tolerance = 1e-4 * np.abs(expected).max()
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    assert np.abs(compiled(inputs)[0] - expected).max() <= tolerance
+    layers = ovlpt.execution_types(compiled).executed
+    assert [layer.is_int8 for layer in layers if layer.layer_type == "Convolution"] == [True]
+    assert not [
+        layer for layer in layers if layer.layer_type in ("Eltwise", "Relu", "PRelu", "Multiply")
+    ]  # all in the layer
+    if followed or scale is MIXED:  # what is kept right here: the plugin's own LPT is wrong
+        assert np.abs(core.compile_model(net, "CPU", EXACT)(inputs)[0] - expected).max() > 100 * tolerance
+
+
+@pytest.mark.parametrize("prelu", [False, True], ids=["relu", "prelu"])
+def test_a_negative_scale_is_named(core, prelu):
+    transformed = ovlpt.transform(network(MIXED, prelu, True), core=core, lowered=False)
+    (hazard,) = hazards(transformed)
+    assert (hazard.layer, hazard.reason.code, hazard.avoided) == ("conv", "negative_scale_after_relu", True)
+
+
+def test_a_positive_scale_is_no_hazard(core):
+    assert hazards(ovlpt.transform(network(np.abs(MIXED), False, True), core=core, lowered=False)) == []
+
+
+def test_a_clip_apart_from_the_range_behind_it_is_named(core):
+    x = parameter([1, 16, 8, 8])
+    clipped = opset1.clamp(convolution(quantized(x, 0, 2.55), CHANNELS, bias=True, name="conv"), 5.0, 6.0)
+    net = model(convolution(quantized(clipped, -2.56, 2.54), 8), x)
+    found = hazards(ovlpt.transform(net, core=core, lowered=False))
+    assert "clip_apart_from_range" in [hazard.reason.code for hazard in found if not hazard.avoided]
+
+
+def test_the_operations_behind_a_layer_are_read(core):
+    net = network(np.abs(MIXED), False, True)
+    transformed = ovlpt.transform(net, core=core, lowered=False)
+    (node,) = [each for each in transformed.get_ordered_ops() if is_int8_layer(each)]
+    read = behind(node)
+    assert isinstance(read.steps[0], Relu)
+    assert isinstance(read.steps[-1], Eltwise)
+    assert not read.bias
+    assert len(read.names) == len(read.steps) + (read.dequantization is not None)
+    assert behind(node, held=frozenset(read.names[:1])).names == read.names[:1]
