@@ -18,8 +18,7 @@ are the rules, all found by running:
    takes it into its flags first.
 5. A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data; it gets a Convert.
 6. A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
-  wrong
-   numbers, no error. It does nothing there and is passed by.
+   wrong numbers, no error. It does nothing there and is passed by.
 7. Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
    rank 3 between two Reshapes, which cost nothing.
 8. A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
@@ -30,6 +29,8 @@ are the rules, all found by running:
    both are one FakeQuantize of floats.
 10. A negative scale behind a Relu or PRelu would be moved in front of it, into the layer's scale: wrong numbers, no
     error, with the plugin's own LPT too. The Clamp of rule 1 between the two keeps them apart.
+11. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
+    report its new input's type. The Clamp gets a Convert.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class PluginLowering(ModelPass):
         check_release()
         nodes = model.get_ordered_ops()
         guard = _guard_output if self.serializable else _guard_constants
-        kinds = WEIGHTED | {"FakeQuantize", "Multiply", "MVN", "Subtract"}
+        kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -102,6 +103,9 @@ class PluginLowering(ModelPass):
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
+            elif kind == "Clamp":
+                if precision_of(node.input_value(0)) not in REAL:
+                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
