@@ -157,11 +157,14 @@ def _mat_mul(node: Node) -> Node | None:
 
 
 def _reshape(node: Node) -> Node | None:
-    """Of a stored zero point, which could not be folded while it was an input."""
-    source = node.input_value(0).get_node()
-    if not isinstance(source, Constant) or node.get_output_partial_shape(0).is_dynamic:
+    """Of a stored zero point, before or behind its Convert: it could not be folded while it was an input."""
+    source, shape = node.input_value(0).get_node(), shape_of(node.output(0))
+    convert = source if source.get_type_name() == "Convert" else None
+    stored = convert.input_value(0).get_node() if convert is not None else source
+    if not isinstance(stored, Constant) or shape is None or None in shape:
         return None
-    return constant(values_of(source).reshape(shape_of(node.output(0))), precision_of(node.output(0)))
+    reshaped = constant(values_of(stored).reshape(shape), precision_of(stored.output(0)))
+    return reshaped if convert is None else opset1.convert(reshaped, precision_of(convert.output(0)))
 
 
 def _mvn(node: Node) -> Node | None:
