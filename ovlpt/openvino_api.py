@@ -27,7 +27,7 @@ MatcherPass = _passes.MatcherPass
 ModelPass = _passes.ModelPass
 WrapType = _passes.WrapType
 
-opset1, opset8 = _module("opset1"), _module("opset8")
+opset1, opset8, opset13 = (_module(name) for name in ("opset1", "opset8", "opset13"))
 NodeFactory = _module("utils.node_factory").NodeFactory
 
 Core = openvino.Core

@@ -10,7 +10,6 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering, has_quantized_recurrence
-from ovlpt.device.release import check_release
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
@@ -80,7 +79,6 @@ def _transform(
     trace: Trace | None,
 ) -> Model:
     """`transform` with settings for the lowering; None: not lowered."""
-    check_release()
     config = config or plugin_config.for_device(core, device)
     source = read_model(model, core)
     work = source.clone()

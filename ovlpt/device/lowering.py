@@ -83,9 +83,9 @@ class PluginLowering(ModelPass):
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "lowered"]):
             return False
-        check_release()
-        nodes = model.get_ordered_ops()
         guard = _guard_output if self.serializable else _guard_constants
+        check_release(guard)
+        nodes = model.get_ordered_ops()
         kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:

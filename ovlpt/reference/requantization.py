@@ -43,12 +43,12 @@ def double_multiplier(input_scale: ArrayLike, weight_scale: ArrayLike, output_sc
 
     Source: TFLite, per-channel and i8 convolutions.
     """
-    return _f32(input_scale).astype(np.float64) * _f32(weight_scale) / _f32(output_scale).astype(np.float64)
+    return _f64(input_scale) * _f64(weight_scale) / _f64(output_scale)
 
 
 def float_product_multiplier(input_scale: ArrayLike, weight_scale: ArrayLike, output_scale: ArrayLike) -> np.ndarray:
     """F: ``f64(f32(input * weight)) / f64(output)``, in float64. Source: TFLite's per-tensor u8 helper."""
-    return (_f32(input_scale) * _f32(weight_scale)).astype(np.float64) / _f32(output_scale)
+    return _f64(_f32(input_scale) * _f32(weight_scale)) / _f64(output_scale)
 
 
 def float_multiplier(input_scale: ArrayLike, weight_scale: ArrayLike, output_scale: ArrayLike) -> np.ndarray:
@@ -221,6 +221,11 @@ RULES: dict[str, Rule] = {
     "D2": d2, "F2": f2, "FF2": ff2, "D2u": d2_up, "F2u": f2_up, "D1": d1, "F1": f1, "R": r, "FF": ff,
     "FFz": ff_zero_point_inside,
 }  # fmt: skip
+
+
+def _f64(value: ArrayLike) -> np.ndarray:
+    """A float32 value in float64, arrays included: numpy 1 computes a float64 scalar and a float32 array in float32."""
+    return _f32(value).astype(np.float64)
 
 
 def _f32(value: ArrayLike) -> np.ndarray:

@@ -38,7 +38,7 @@ def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
     (2008).
     """
     a, b, c = (np.asarray(value, np.float32) for value in (a, b, c))
-    product, addend = a.astype(np.float64) * b, c.astype(np.float64)
+    product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     total = np.asarray(product + addend)
     result = total.astype(np.float32)
     doubtful = (total.view(np.int64) & 0x1FFFFFFF == 1 << 28) | (np.abs(total) < np.finfo(np.float32).tiny)

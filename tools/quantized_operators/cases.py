@@ -118,7 +118,8 @@ class Generator:
         zero = int(rng.integers(90, 160)) if wp == "u8" else 0
         w = Quantization(weight_scale if scales > 1 else weight_scale[0], zero, wp, 0)
         arrays, options = LAYOUTS[kind](self, x, w, outputs, positions)
-        multiplier = x.scale.astype(np.float64) * np.broadcast_to(w.scale, outputs) / output.scale
+        scales = np.broadcast_to(w.scale, outputs).astype(np.float64)  # numpy 1 keeps an array's float32
+        multiplier = x.scale.astype(np.float64) * scales / output.scale.astype(np.float64)
         level = rng.integers(output.low - output.zero_point - 2, output.high - output.zero_point + 2, outputs)
         tie = np.rint((level + 0.5) / multiplier).astype(np.int64)
         bias = np.clip(tie, -(2**31) + 2**20, 2**31 - 2**20) - options.pop("sum")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import openvino
-from openvino import opset13 as ops
 
+from ovlpt.openvino_api import opset13 as ops
 from ovlpt.reference import Quantization
 from tools.quantized_operators.cases import Case
 
