@@ -220,6 +220,19 @@ def test_a_clamp_that_the_next_quantization_makes_needless(core, infer, lpt):
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
 
 
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_relus_before_a_quantization(core, infer, count, lpt):
+    """ReluFakeQuantizeFusion would make a FakeQuantize that reports the type of its data."""
+    x = parameter([1, 2, 6, 8])
+    data = quantized(x, -4.0, 3.96875)
+    for _ in range(count):
+        data = opset1.relu(data)
+    net = model(quantized(data, 0, 2.75, levels=16), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
+
+
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match='no lowering for device "TPU"'):
         PluginLowering("TPU")
