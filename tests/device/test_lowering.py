@@ -179,7 +179,7 @@ def test_a_normalization_without_a_kernel(core, infer):
 def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
     """MultiplyConvolutionFusion would take the scale into the float weights and let the layer read integers."""
     x = parameter([1, 8, 6, 6])
-    shared = quantized(x, -1.0, 1.55)
+    shared = quantized(x, 0, 2.55)
     weights = const(np.random.default_rng(0).standard_normal((8, 8, 1, 1)))
     net = model([convolution(shared, 8), opset1.convolution(shared, weights, [1, 1], [0, 0], [0, 0], [1, 1])], x)
     inputs = inputs_of(net)
@@ -189,10 +189,9 @@ def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
     """The plugin's own LPT would subtract the constant in the integer type."""
-    x = parameter([2, 12])
-    shared = quantized(x, -1.4, 1.4, levels=255)
-    shifted = opset1.add(shared, const(np.random.default_rng(0).uniform(-1, 1, (1, 12))))
-    net = model([shifted, opset1.matmul(shared, int8_weights([12, 4], axis=1), False, False)], x)
+    x = parameter([1, 8])
+    joined = quantized(opset1.concat([x, x], 1), -1.4, 1.4, levels=255)
+    net = model(opset1.add(joined, const(np.random.default_rng(0).uniform(-1, 1, (1, 16)))), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
 
