@@ -152,8 +152,10 @@ def _absorb_transposes(node: Node) -> Node:
 
 
 def _pass_relu_by(node: Node) -> None:
-    relu, details = node.input_value(0).get_node(), QuantizationDetails.of(node)
-    if relu.get_type_name() == "Relu" and details is not None and (details.input_low >= 0).all():
+    details = QuantizationDetails.of(node)
+    if details is None or (details.input_low < 0).any():
+        return
+    while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
         node.input(0).replace_source_output(relu.input_value(0))
 
 

@@ -39,8 +39,9 @@ def drop_in(net, core):
     manager = Manager()
     manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
     manager.register_pass(PluginLowering("CPU"))
-    manager.run_passes(net)
-    return net
+    lowered = net.clone()  # the original is what it is compared with
+    manager.run_passes(lowered)
+    return lowered
 
 
 def test_zero_points_of_two_consumers_are_not_merged(core, infer):
@@ -178,7 +179,7 @@ def test_a_normalization_without_a_kernel(core, infer):
 def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
     """MultiplyConvolutionFusion would take the scale into the float weights and let the layer read integers."""
     x = parameter([1, 8, 6, 6])
-    shared = quantized(x, -1.0, 1.55)
+    shared = quantized(x, 0, 2.55)
     weights = const(np.random.default_rng(0).standard_normal((8, 8, 1, 1)))
     net = model([convolution(shared, 8), opset1.convolution(shared, weights, [1, 1], [0, 0], [0, 0], [1, 1])], x)
     inputs = inputs_of(net)
@@ -188,10 +189,9 @@ def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
     """The plugin's own LPT would subtract the constant in the integer type."""
-    x = parameter([2, 12])
-    shared = quantized(x, -1.4, 1.4, levels=255)
-    shifted = opset1.add(shared, const(np.random.default_rng(0).uniform(-1, 1, (1, 12))))
-    net = model([shifted, opset1.matmul(shared, int8_weights([12, 4], axis=1), False, False)], x)
+    x = parameter([1, 8])
+    joined = quantized(opset1.concat([x, x], 1), -1.4, 1.4, levels=255)
+    net = model(opset1.add(joined, const(np.random.default_rng(0).uniform(-1, 1, (1, 16)))), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
 
@@ -216,6 +216,19 @@ def test_a_clamp_that_the_next_quantization_makes_needless(core, infer, lpt):
     x = parameter([1, 3, 8, 8])
     first = quantized(x, -2.48, 2.26, levels=255)
     net = model(opset1.matmul(first, quantized(opset1.clamp(first, -1.0, 1.0), -0.733, 0.727), False, False), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_relus_before_a_quantization(core, infer, count, lpt):
+    """ReluFakeQuantizeFusion would make a FakeQuantize that reports the type of its data."""
+    x = parameter([1, 2, 6, 8])
+    data = quantized(x, -4.0, 3.96875)
+    for _ in range(count):
+        data = opset1.relu(data)
+    net = model(quantized(data, 0, 2.75, levels=16), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
 
