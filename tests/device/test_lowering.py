@@ -189,9 +189,10 @@ def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
     """The plugin's own LPT would subtract the constant in the integer type."""
-    x = parameter([1, 8])
-    joined = quantized(opset1.concat([x, x], 1), -1.4, 1.4, levels=255)
-    net = model(opset1.add(joined, const(np.random.default_rng(0).uniform(-1, 1, (1, 16)))), x)
+    x = parameter([1, 16, 1, 3])
+    shared = quantized(x, -1.28, 1.27)
+    shifted = opset1.subtract(shared, const(np.random.default_rng(0).uniform(-1, 1, (1, 16, 1, 1))))
+    net = model([shifted, opset1.matmul(shared, int8_weights([4, 3]), False, True)], x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
 
