@@ -31,6 +31,8 @@ are the rules, all found by running:
     error, with the plugin's own LPT too. The Clamp of rule 1 between the two keeps them apart.
 11. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
     report its new input's type. The Clamp gets a Convert.
+12. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+    numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 """
 
 from __future__ import annotations
@@ -117,10 +119,23 @@ class PluginLowering(ModelPass):
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
+        if self.serializable and not self.lpt_on:
+            for node in model.get_ops():
+                if node.get_type_name() == "FakeQuantize":
+                    _hide_from_lpt(node)
         model.validate_nodes_and_infer_types()
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _hide_from_lpt(node: Node) -> None:
+    """Put the highest output value behind a Reshape, which the plugin folds after it has looked for quantization."""
+    value = node.input_value(4)
+    if isinstance(value.get_node(), Constant):
+        shape = np.array(shape_of(value), np.int64)
+        hidden = opset1.reshape(value, constant(shape, "i64"), False)
+        node.input(4).replace_source_output(hidden.output(0))
 
 
 def _fold_recurrent_weights(node: Node) -> None:

@@ -29,8 +29,11 @@ class QuantizationDetails:
         """The numbers of the node; None when an interval end is not a Constant."""
         ends = []
         for port in range(1, 5):
-            source = fake_quantize.input_value(port).get_node()
-            if not isinstance(source, Constant):
+            value = fake_quantize.input_value(port)
+            source = value.get_node()
+            if source.get_type_name() == "Reshape":  # the lowering hides one end behind a Reshape to its own shape
+                source = source.input_value(0).get_node()
+            if not isinstance(source, Constant) or source.get_output_partial_shape(0) != value.get_partial_shape():
                 return None
             ends.append(values_of(source).astype(np.float32, copy=False))
         return cls(int(fake_quantize.get_attributes()["levels"]), *ends)

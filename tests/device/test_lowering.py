@@ -289,3 +289,10 @@ def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer, lpt):
     net, by_hand = recurrent()
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), [by_hand(*inputs)], level=1e-4, share=1)
+
+
+def test_the_plugins_own_lpt_finds_nothing_to_do(core):
+    """Transformed twice, a convolution would lose its zero point and run in float."""
+    lowered = drop_in(one_convolution(-1.0, 1.55), core)
+    layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "YES"}))
+    assert [(layer.precision, layer.is_int8) for layer in weighted(layers)] == [("u8", True)]
