@@ -54,6 +54,15 @@ def execute(
     return interpreter.outputs()
 
 
+def _show_hidden_ends(model: Model) -> None:
+    """The lowering hides an end of each FakeQuantize behind a Reshape to its own shape."""
+    for node in model.get_ops():
+        if node.get_type_name() == "FakeQuantize":
+            source = node.input_value(4).get_node()
+            if source.get_type_name() == "Reshape" and isinstance(source.input_value(0).get_node(), Constant):
+                node.input(4).replace_source_output(source.input_value(0))
+
+
 class Interpreter:
     """One run of a model, which can be followed layer by layer.
 
@@ -63,6 +72,7 @@ class Interpreter:
     def __init__(self, model: Model, inputs: Sequence[np.ndarray], method: str = "openvino"):
         self.method = resolve(method)
         self.model = model.clone()
+        _show_hidden_ends(self.model)
         if len(inputs) != len(model.inputs):
             raise InputError(
                 f"the model has {len(model.inputs)} inputs and {len(inputs)} arrays are given; give one each"

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ovlpt.graph.constants import constant_above, is_real, precision_of
-from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.precisions import INT8
 
@@ -87,9 +86,8 @@ def _chain(node: Node) -> Iterator[Node]:
         node = targets[0].get_node()
         constants = all(constant_above(value) is not None for value in node.input_values()[1:])
         real = is_real(precision_of(node.output(0)))
-        if node.get_type_name() == "FakeQuantize":
-            if QuantizationDetails.of(node) is not None:
-                yield node
+        if node.get_type_name() == "FakeQuantize" and constants:
+            yield node
             return
         same_shape = node.get_output_partial_shape(0) == node.get_input_partial_shape(0)
         if node.get_type_name() not in _FOLLOWS or not (constants and real and same_shape):
