@@ -99,10 +99,10 @@ class _Reader:
                 entry = {self._ports((*key, port), port): self._types((*key, port), types)}
                 self._at((*key, port), lambda: PrecisionsRestriction.create(operation, entry))  # noqa: B023
                 ports |= entry
-            if opset is not None and opset not in OPERATIONS[operation].opsets:
+            if opset is not None and opset not in OPERATIONS[operation].versions:
                 self._fail(
                     (*key, "opset"),
-                    f'{operation} has no rule in "{opset}"{_hint(str(opset), OPERATIONS[operation].opsets)}',
+                    f'{operation} has no rule in "{opset}"{_hint(str(opset), OPERATIONS[operation].versions)}',
                 )
             yield PrecisionsRestriction.create(operation, ports, opset)
 

@@ -114,6 +114,8 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
+        if self.params.native_only and self._is_added(node):
+            return False
         if self.pass_config.is_disabled(type(self)):
             if not self.quiet:
                 self._record(Outcome.DISABLED, node, Reason("disabled", f"{type(self).__name__} is switched off"))
@@ -137,6 +139,12 @@ class LayerTransformation(MatcherPass, _Configured):
             raise
         self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name)
         return True
+
+    @classmethod
+    def _is_added(cls, node: Node) -> bool:
+        """Whether the native library has no rule for the node."""
+        row = getattr(cls, "operation", None)
+        return row is not None and node.get_type_info().version_id in row.added
 
     def can_be_transformed(self, node: Node) -> None:
         """Raise `Rejected` where a condition does not hold."""

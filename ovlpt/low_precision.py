@@ -38,9 +38,12 @@ from ovlpt.main.fake_quantize import FakeQuantizeTransformation
 from ovlpt.main.fake_quantize_decomposition import FakeQuantizeDecompositionTransformation
 from ovlpt.main.gather import GatherTransformation
 from ovlpt.main.group_convolution import GroupConvolutionTransformation
+from ovlpt.main.group_convolution_backprop_data import GroupConvolutionBackpropDataTransformation
 from ovlpt.main.interpolate import InterpolateTransformation
 from ovlpt.main.mat_mul import MatMulTransformation
 from ovlpt.main.max_pool import MaxPoolTransformation
+from ovlpt.main.maximum import MaximumTransformation
+from ovlpt.main.minimum import MinimumTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
 from ovlpt.main.mvn import MVNTransformation
 from ovlpt.main.normalize_l2 import NormalizeL2Transformation
@@ -53,12 +56,15 @@ from ovlpt.main.reduce_min import ReduceMinTransformation
 from ovlpt.main.reduce_sum import ReduceSumTransformation
 from ovlpt.main.relu import ReluTransformation
 from ovlpt.main.reshape import ReshapeTransformation
+from ovlpt.main.roll import RollTransformation
+from ovlpt.main.select import SelectTransformation
 from ovlpt.main.shuffle_channels import ShuffleChannelsTransformation
 from ovlpt.main.slice import SliceTransformation
 from ovlpt.main.space_to_batch import SpaceToBatchTransformation
 from ovlpt.main.split import SplitTransformation
 from ovlpt.main.squeeze import SqueezeTransformation
 from ovlpt.main.strided_slice import StridedSliceTransformation
+from ovlpt.main.tile import TileTransformation
 from ovlpt.main.transpose import TransposeTransformation
 from ovlpt.main.unsqueeze import UnsqueezeTransformation
 from ovlpt.main.variadic_split import VariadicSplitTransformation
@@ -122,6 +128,13 @@ MAIN: tuple[type[LayerTransformation], ...] = (
     GatherTransformation,
     UnsqueezeTransformation,
     VariadicSplitTransformation,
+    # what the native library has no rule for
+    GroupConvolutionBackpropDataTransformation,
+    MaximumTransformation,
+    MinimumTransformation,
+    RollTransformation,
+    SelectTransformation,
+    TileTransformation,
 )
 
 CLEANUP: tuple[type[LayerTransformation], ...] = (

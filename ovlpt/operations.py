@@ -506,6 +506,33 @@ def _reshapable(site: Site) -> Reason | None:
     )
 
 
+def _tileable(site: Site) -> Reason | None:
+    return None if all(map(_scalar_like, site.values)) else constant_input(1, "number of copies")(site)
+
+
+def _tile(values: np.ndarray, site: Site) -> np.ndarray:
+    """Copied along the axes on which it varies."""
+    if values.size == 1:
+        return values
+    rank = max(site.rank, site.constants[1].size)
+    aligned, copies = _aligned(values, rank), _aligned(np.ravel(site.constants[1]), 1)
+    copies = np.concatenate([np.ones(rank - copies.size, int), copies])
+    return np.tile(aligned, np.where(np.array(aligned.shape) > 1, copies, 1))
+
+
+def _rollable(site: Site) -> Reason | None:
+    if all(map(_scalar_like, site.values)):
+        return None
+    return all_of(constant_input(1, "shift"), constant_input(2, "list of axes"))(site)
+
+
+def _roll(values: np.ndarray, site: Site) -> np.ndarray:
+    if values.size == 1:
+        return values
+    axes = _axes(site, 2)
+    return np.roll(_aligned(values, site.rank), np.broadcast_to(np.ravel(site.constants[1]), len(axes)), axes)
+
+
 def _show(shape: Shape) -> str:
     return "[" + ",".join("?" if size is None else str(size) for size in shape) + "]"
 
@@ -532,17 +559,31 @@ class Operation:
     data_inputs: tuple[int, ...] | None = (0,)  # ports a restriction may name; None: any number (Concat)
     weights_axes: tuple[int, ...] = ()  # output channels of the weights
     why_absent: Reason | None = None
+    added: tuple[str, ...] = ()  # versions for which the native library has no rule: not with Params.native_only
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return (*self.opsets, *self.added)
 
     @property
     def type_names(self) -> list[str]:
         """As `WrapType` wants them: "opset1.MaxPool"."""
-        return [f"{opset}.{self.name}" for opset in self.opsets]
+        return [f"{opset}.{self.name}" for opset in self.versions]
 
-    def why_no_rule(self, opset: str) -> Reason | None:
+    def has_rule(self, native_only: bool = False) -> bool:
+        """Whether there is a rule for any version."""
+        return self.kind != "absent" and bool(self.opsets if native_only else self.versions)
+
+    def why_no_rule(self, opset: str, native_only: bool = False) -> Reason | None:
         """Why there is no rule for the operation in this version ("opset14"); None where there is one."""
-        if self.why_absent is not None or opset in self.opsets:
+        if self.why_absent is not None:
             return self.why_absent
-        known = " and ".join(self.opsets)
+        versions = self.opsets if native_only else self.versions
+        if opset in versions:
+            return None
+        if not versions:
+            return Reason("no_rule", f"the native library has no rule for {self.name}")
+        known = " and ".join(versions)
         return Reason("no_rule", f"this is {self.name} of {opset}, and there is a rule for that of {known} only")
 
 
@@ -577,7 +618,7 @@ _ABSENT = (
     ),
     *_absent(
         "{} compares two inputs, whose scales differ",
-        "Equal Greater GreaterEqual Less LessEqual Maximum Minimum NotEqual",
+        "Equal Greater GreaterEqual Less LessEqual NotEqual",
     ),
     *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
     *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
@@ -589,8 +630,7 @@ _ABSENT = (
     ),
     *_absent(
         "the native library has no rule for {} either, so plugins run it in float",
-        "CumSum-3 Einsum-7 GroupConvolutionBackpropData "
-        "DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution",
+        "CumSum-3 Einsum-7 DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution",
     ),
     *_absent(
         "there is a rule for sequences (LSTMSequence, GRUSequence), none for {}",
@@ -600,7 +640,7 @@ _ABSENT = (
     *_absent(
         "it moves data, but there is no rule: the native library has none either",
         "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 GatherElements-6 GatherND-5,8 Reverse "
-        "ReverseSequence Roll-7 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 Select SpaceToDepth Tile",
+        "ReverseSequence ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3 SpaceToDepth",
     ),
     *_absent(
         "it sorts or selects, and indices come with its values: there is no rule",
@@ -610,11 +650,15 @@ _ABSENT = (
     *_absent("it rounds real values, which a scale changes", "Ceiling Floor FloorMod Mod Round-5"),
 )
 
+_ADDED = {"precision_preserved": True, "added": ("opset1",)}
 _ROWS = (
     # weighted
     Operation("Convolution", "weighted", data_inputs=(0, 1), weights_axes=(0,)),
     Operation("GroupConvolution", "weighted", data_inputs=(0, 1), weights_axes=(0, 1)),
     Operation("ConvolutionBackpropData", "weighted", data_inputs=(0, 1), weights_axes=(1,)),
+    Operation(
+        "GroupConvolutionBackpropData", "weighted", (), data_inputs=(0, 1), weights_axes=(0, 2), added=("opset1",)
+    ),
     Operation("MatMul", "weighted", check=static_rank, data_inputs=(0, 1)),
     Operation("LSTMSequence", "weighted", ("opset5",), data_inputs=(0, 1, 4, 5)),
     Operation("GRUSequence", "weighted", ("opset5",), data_inputs=(0, 1, 3, 4)),
@@ -623,6 +667,8 @@ _ROWS = (
     Operation("Multiply", "elementwise", data_inputs=(0, 1)),
     Operation("Clamp", "elementwise", check=all_of(along_channels, scalar_like)),
     Operation("FakeQuantize", "elementwise", check=static_rank),
+    Operation("Maximum", "elementwise", (), positive_scale, data_inputs=(0, 1), **_ADDED),
+    Operation("Minimum", "elementwise", (), positive_scale, data_inputs=(0, 1), **_ADDED),
     Operation(
         "PRelu",
         "elementwise",
@@ -635,8 +681,14 @@ _ROWS = (
         precision_preserved=True,
     ),
     # reduces
-    Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged)),
-    Operation("MaxPool", "reduces", check=all_of(along_channels, positive_scale), precision_preserved=True),
+    Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged), added=("opset14",)),
+    Operation(
+        "MaxPool",
+        "reduces",
+        check=all_of(along_channels, positive_scale),
+        precision_preserved=True,
+        added=("opset8", "opset14"),
+    ),
     Operation("MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)),
     Operation(
         "NormalizeL2",
@@ -666,10 +718,13 @@ _ROWS = (
         move_zero_point=_pad_with(0.0),
     ),
     _passes("Reshape", along_channels, _reshapable, move=_reshape),
+    _passes("Roll", static_rank, _rollable, move=_roll, opsets=(), added=("opset7",)),
+    Operation("Select", "passes", (), static_rank, data_inputs=(1, 2), **_ADDED),
     _passes("ShuffleChannels", static_rank, move=_shuffle),
     _passes("Slice", along_channels, per_tensor, opsets=("opset8",)),
     _passes("SpaceToBatch", along_channels, per_tensor, _unpadded_or_zero(2, 3), opsets=("opset2",)),
     _passes("Split", static_rank, constant_input(1, "axis")),
+    _passes("Tile", static_rank, _tileable, move=_tile, opsets=(), added=("opset1",)),
     _passes("Unsqueeze", along_channels, constant_input(1, "list of axes"), move=_unsqueeze),
     _passes("VariadicSplit", static_rank, constant_input(1, "axis"), constant_input(2, "list of lengths")),
     _passes("Squeeze", along_channels, constant_input(1, "list of axes"), move=_squeeze),

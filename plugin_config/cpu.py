@@ -29,12 +29,16 @@ def config(capabilities: Sequence[str] = (), signed_activations: bool = False) -
         is_volumetric = rank.is_static and rank.get_length() == 5
         return {0: U8_I8 if is_volumetric else activations, 1: I8}
 
+    def is_asymmetric(node: Node) -> bool:
+        return is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
+
     return PluginConfig(
         "CPU",
         precision_restrictions=(
             PrecisionsRestriction.create("Convolution", {0: activations, 1: I8}),
             PrecisionsRestriction.create("ConvolutionBackpropData", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("GroupConvolution", group_convolution),
+            PrecisionsRestriction.create("GroupConvolutionBackpropData", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("MatMul", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("LSTMSequence", {(0, 1): U8}),
             PrecisionsRestriction.create("GRUSequence", {(0, 1): U8}),
@@ -42,13 +46,13 @@ def config(capabilities: Sequence[str] = (), signed_activations: bool = False) -
         quantization_restrictions=(
             QuantizationGranularityRestriction.create("Convolution", [0]),
             QuantizationGranularityRestriction.create("ConvolutionBackpropData", [0]),
+            QuantizationGranularityRestriction.create("GroupConvolutionBackpropData", [0]),
         ),
         disabled=("MultiplyToGroupConvolutionTransformation",),
         callbacks={
             "AddTransformation": marked_as_bias,  # a bias behind the scale is fused by the plugin
-            "ConvolutionBackpropDataTransformation": lambda node: (
-                is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
-            ),
+            "ConvolutionBackpropDataTransformation": is_asymmetric,
+            "GroupConvolutionBackpropDataTransformation": is_asymmetric,
             "FuseConvertTransformation": is_decompression_multiply,
             "FoldConvertTransformation": is_decompression_multiply,
         },

@@ -14,7 +14,7 @@ from ovlpt.openvino_api import _module as openvino_module
 from ovlpt.precisions import is_low
 
 opset2, opset3, opset4, opset5 = (openvino_module(f"opset{version}") for version in (2, 3, 4, 5))
-opset6, opset7, opset8, opset12 = (openvino_module(f"opset{version}") for version in (6, 7, 8, 12))
+opset6, opset7, opset8, opset12, opset14 = (openvino_module(f"opset{version}") for version in (6, 7, 8, 12, 14))
 NodeFactory = openvino_module("utils.node_factory").NodeFactory
 
 CORE = Core()
@@ -139,6 +139,7 @@ _IMAGE = (2, 4, 4, 4)
 CASES = (
     Case("AvgPool", _IMAGE, lambda x: opset1.avg_pool(x, [1, 1], [0, 0], [0, 0], [2, 2], True)),
     Case("AvgPool padded", _IMAGE, lambda x: opset1.avg_pool(x, [1, 1], [1, 1], [1, 1], [2, 2], False)),
+    Case("AvgPool 14", _IMAGE, lambda x: opset14.avg_pool(x, [2, 2], [1, 1], [1, 1], [3, 3], True, "ceil")),
     Case("BatchToSpace", (4, 4, 4, 4), lambda x: opset2.batch_to_space(x, i64(1, 1, 2, 2), i64(0, 0, 0, 0), i64(0, 0, 0, 0))),
     Case("Broadcast", (2, 4, 1, 1), lambda x: opset1.broadcast(x, i64(2, 4, 3, 3), i64(0, 1, 2, 3), "explicit")),
     Case("Broadcast 3", (2, 4, 1, 1), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), i64(0, 1, 2, 3), "explicit")),
@@ -151,6 +152,7 @@ CASES = (
     Case("Convolution", _IMAGE, lambda x: _convolution(x, [3, 4, 1, 1], [3, 1, 1, 1])),
     Case("Convolution zero point", _IMAGE, lambda x: _convolution(x, [3, 4, 1, 1], 0.01, 3.0)),
     Case("GroupConvolution", _IMAGE, lambda x: _group_convolution(x)),
+    Case("GroupConvolutionBackpropData", _IMAGE, lambda x: opset1.group_convolution_backprop_data(x, _group_weights(), [2, 2])),
     Case("DepthToSpace", _IMAGE, lambda x: opset1.depth_to_space(x, "blocks_first", 2)),
     Case("Gather space", _IMAGE, lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(2)))),
     Case("Gather channels", _IMAGE, lambda x: opset7.gather(x, i64(3, 1), opset1.constant(np.int64(1)))),
@@ -164,6 +166,10 @@ CASES = (
     Case("MatMul 2", (3, 4), lambda x: opset1.matmul(x, weights([4, 5], 0.02), False, False)),
     Case("MatMul transposed", (2, 4, 3), lambda x: opset1.matmul(x, weights([4, 5], 0.02), True, False)),
     Case("MaxPool", _IMAGE, lambda x: opset1.max_pool(x, [1, 1], [0, 0], [0, 0], [2, 2])),
+    Case("MaxPool 8", _IMAGE, lambda x: opset8.max_pool(x, [1, 1], [1, 2], [0, 1], [0, 1], [2, 2]).output(0)),
+    Case("MaxPool 14", _IMAGE, lambda x: opset14.max_pool(x, [2, 2], [1, 1], [1, 1], [1, 1], [3, 3], "ceil_torch").output(0)),
+    Case("Maximum", _IMAGE, lambda x: opset1.maximum(x, opset1.max_pool(x, [1, 1], [1, 1], [1, 1], [3, 3]))),
+    Case("Minimum constant", _IMAGE, lambda x: opset1.minimum(f32(0), x)),
     Case("NormalizeL2", _IMAGE, lambda x: opset1.normalize_l2(x, i64(1), 1e-9, "add")),
     Case("NormalizeL2 all", _IMAGE, lambda x: opset1.normalize_l2(x, i64(1, 2, 3), 1e-9, "max")),
     Case("PRelu", _IMAGE, lambda x: opset1.prelu(x, f32([0.1, 0.2, 0.3, 0.4]))),
@@ -184,6 +190,10 @@ CASES = (
     Case("Reshape flat", _IMAGE, lambda x: opset1.reshape(x, i64(0, -1), True)),
     Case("Reshape space", _IMAGE, lambda x: opset1.reshape(x, i64(0, 0, 16), True)),
     Case("Reshape groups", _IMAGE, lambda x: opset1.reshape(x, i64(0, 2, 2, 4, 4), True)),
+    Case("Roll space", _IMAGE, lambda x: opset7.roll(x, i64(1, 2), i64(2, 3))),
+    Case("Roll channels", _IMAGE, lambda x: opset7.roll(x, i64(1, -1), i64(1, -1))),
+    Case("Select", _IMAGE, lambda x: opset1.select(_checks(), x, opset1.transpose(x, i64(0, 1, 3, 2)))),
+    Case("Select zero", _IMAGE, lambda x: opset1.select(_checks(), f32(0), x)),
     Case("ShuffleChannels", _IMAGE, lambda x: opset3.shuffle_channels(x, 1, 2)),
     Case("Slice", _IMAGE, lambda x: opset8.slice(x, i64(1), i64(3), i64(1), i64(2))),
     Case("Slice channels", _IMAGE, lambda x: opset8.slice(x, i64(1), i64(3), i64(1), i64(1))),
@@ -196,6 +206,8 @@ CASES = (
     Case("StridedSlice space", _IMAGE, lambda x: _slice(x, (0, 0, 1, 0), (0, 0, 3, 4), (1, 1, 1, 2), begin_mask=[1, 1, 0, 0], end_mask=[1, 1, 0, 0])),
     Case("StridedSlice channels", _IMAGE, lambda x: _slice(x, (0, 1), (0, 4), (1, 2), begin_mask=[1, 0], end_mask=[1, 0])),
     Case("StridedSlice one", _IMAGE, lambda x: _slice(x, (0, 0, 1), (0, 0, 2), (1, 1, 1), begin_mask=[1, 1, 0], end_mask=[1, 1, 0], shrink_axis_mask=[0, 0, 1])),
+    Case("Tile space", _IMAGE, lambda x: opset1.tile(x, i64(2, 3))),
+    Case("Tile channels", _IMAGE, lambda x: opset1.tile(x, i64(2, 1, 2, 1, 1))),
     Case("Transpose space", _IMAGE, lambda x: opset1.transpose(x, i64(0, 1, 3, 2))),
     Case("Transpose channels", _IMAGE, lambda x: opset1.transpose(x, i64(0, 2, 3, 1))),
     Case("Unsqueeze", (2, 4, 4), lambda x: opset1.unsqueeze(x, i64(2))),
@@ -207,6 +219,14 @@ CASES = (
 def _convolution(data: Node, shape, scale, zero_point=None) -> Node:
     scale = np.linspace(0.01, 0.03, int(np.prod(scale))).reshape(scale) if isinstance(scale, list) else scale
     return opset1.convolution(data, weights(shape, scale, zero_point), [1, 1], [0, 0], [0, 0], [1, 1])
+
+
+def _group_weights() -> Node:
+    return weights([2, 2, 3, 2, 2], np.linspace(0.01, 0.04, 6).reshape(2, 1, 3, 1, 1))
+
+
+def _checks() -> Node:
+    return opset1.constant(np.indices((4, 4)).sum(0) % 2 == 0)
 
 
 def _group_convolution(data: Node) -> Node:

@@ -1,4 +1,7 @@
-"""Prints the operations of the table as Markdown: ``python -m tools.operations_table``."""
+"""Prints the operations of the table as Markdown: ``python -m tools.operations_table``.
+
+A star stands at versions that the native library has no rule for.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ def table() -> str:
         if row.why_absent is not None:
             absent.setdefault(row.why_absent.text.replace(row.name, "it"), []).append(row.name)
             continue
-        versions = ", ".join(opset.removeprefix("opset") for opset in row.opsets)
+        versions = ", ".join(
+            opset.removeprefix("opset") + ("*" if opset in row.added else "") for opset in row.versions
+        )
         lines.append(f"| {row.name} | {versions} | {KINDS[row.kind]} | {'yes' if row.precision_preserved else 'no'} |")
     lines += [f"| {', '.join(names)} | all | {KINDS['absent']} | no: {why} |" for why, names in absent.items()]
     return "\n".join(lines)

@@ -25,7 +25,9 @@ from ovlpt.openvino_api import RELEASE, Model, Node, Output
 from ovlpt.precisions import is_low
 from ovlpt.trace import OvlptError, Reason
 
-WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul"))
+WEIGHTED = frozenset(
+    ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
+)
 
 _FUNCTIONS = {
     "Sigmoid": "sigmoid",

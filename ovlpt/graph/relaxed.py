@@ -18,12 +18,14 @@ from ovlpt.trace import OvlptError, reject
 # Inputs that hold axes, sizes or shapes. They keep their own type: read as f32, an axis becomes 12884901890.
 _INDEX_INPUTS = {
     "ConvolutionBackpropData": (2,),
+    "GroupConvolutionBackpropData": (2,),
     "Interpolate": (1, 2, 3),
     "MVN": (1,),
     "NormalizeL2": (1,),
     "ReduceMean": (1,),
     "ReduceSum": (1,),
 }
+_REAL_INDEX_INPUTS = {("Interpolate", 2)}  # the scales of Interpolate-4
 _FIRST_OPSET = {"MVN": "opset2"}
 _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
 
@@ -50,7 +52,7 @@ def _template(
     index = _INDEX_INPUTS.get(operation, ())
     layers, edges = [], []
     for port in range(inputs):
-        kind = "i64" if port in index else "f32"
+        kind = "i64" if port in index and (operation, port) not in _REAL_INDEX_INPUTS else "f32"
         layers.append(
             f'<layer id="{port}" name="i{port}" type="Parameter" version="opset1">'
             f'<data shape="..." element_type="{kind}"/><output><port id="0" precision="{kind}"/></output></layer>'

@@ -122,7 +122,7 @@ def explain(
     """
     trace = Trace()
     result = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
-    return _Answers(result, trace).all()
+    return _Answers(result, trace, native_only).all()
 
 
 def is_answerable(node: Node) -> bool:
@@ -191,7 +191,8 @@ def _title(node: Node) -> str:
 class _Answers:
     """Reads the result and the trace of one run."""
 
-    def __init__(self, model: Model, trace: Trace):
+    def __init__(self, model: Model, trace: Trace, native_only: bool = False):
+        self.native_only = native_only
         self.model, self.nodes = model, model.get_ordered_ops()
         self.events: dict[str, list[Event]] = {}
         for event in trace:
@@ -259,7 +260,7 @@ class _Answers:
             return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are no quantized numbers")
         if kind in _SOURCES:
             return None
-        no_rule = row.why_no_rule(node.get_type_info().version_id) if row is not None else None
+        no_rule = row.why_no_rule(node.get_type_info().version_id, self.native_only) if row is not None else None
         if row is None or no_rule is not None:
             return no_rule or Reason("no_rule", f"there is no rule for {kind}")
         if kind == "FakeQuantize" and is_constant_path(node):

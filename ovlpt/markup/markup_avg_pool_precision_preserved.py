@@ -10,11 +10,15 @@ from ovlpt.markup.propagation import (
     UpdateSharedPrecisionPreserved,
 )
 from ovlpt.openvino_api import Model, Node
+from ovlpt.operations import OPERATIONS
 
 
 class _CreatePoolAttributes(Propagation):
     def visit(self, node: Node) -> None:
-        if node.get_type_name() == "AvgPool" and node.get_type_info().version_id == "opset1":
+        row = OPERATIONS["AvgPool"]
+        if node.get_type_name() == row.name and not row.why_no_rule(
+            node.get_type_info().version_id, self.params.native_only
+        ):
             pool, preserved = AvgPoolPrecisionPreserved(False), PrecisionPreserved(False)
             preserved.shared = pool.shared  # what decides for the pool decides whether it preserves precision
             self.attributes.set(node, pool)

@@ -12,7 +12,7 @@ class MarkupCanBeQuantized(Propagation):
 
     def visit(self, node: Node) -> None:
         row = OPERATIONS.get(node.get_type_name())
-        if row is None:
+        if row is None or not row.has_rule(self.params.native_only):
             return
         if row.weights_axes:
             usable = has_quantized_weights(node, row.weights_axes, self.params.default_precisions)

@@ -28,7 +28,7 @@ class MarkupPrecisions(Propagation):
         if kind in ("Constant", "Parameter"):
             return
         row = OPERATIONS.get(kind)
-        if kind not in ("Result", "Convert", "Subtract") and (row is None or row.kind == "absent"):
+        if kind not in ("Result", "Convert", "Subtract") and (row is None or not row.has_rule(self.params.native_only)):
             return self._forbid(node)
         if not self._can_be_transformed(node):
             return self._forbid(node)

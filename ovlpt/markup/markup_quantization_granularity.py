@@ -6,6 +6,7 @@ from ovlpt.attributes import QuantizationGranularity
 from ovlpt.config import QuantizationGranularityRestriction
 from ovlpt.markup.propagation import Propagation
 from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
 
 
 class MarkupQuantizationGranularity(Propagation):
@@ -20,6 +21,8 @@ class MarkupQuantizationGranularity(Propagation):
     def visit(self, node: Node) -> None:
         for restriction in self.restrictions.get(node.get_type_name(), ()):
             if restriction.opset not in (None, node.get_type_info().version_id):
+                continue
+            if not OPERATIONS[restriction.operation].has_rule(self.params.native_only):
                 continue
             everywhere = [(port, "per_tensor") for port in range(node.get_input_size())]
             for port, granularity in restriction.by_port or everywhere:

@@ -1,0 +1,77 @@
+"""What the plugin's own LPT leaves in float and ovlpt does not: execution types on the CPU, and the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.openvino_api import Model, Node, opset1
+from tests.conftest import EXACT, assert_close
+from tests.graphs import f32, fake_quantize, i64, model, opset7, opset8, parameter
+
+_SHAPE = (1, 16, 16, 16)
+_MASK = np.indices((16, 16)).sum(0) % 2 == 0
+
+
+def small_weights(shape, axis: int = 0) -> Node:
+    """i8 weights so small that no CPU saturates a sum of two products, with a scale per output channel."""
+    generator = np.random.default_rng(0)
+    stored = opset1.convert(opset1.constant(generator.integers(-63, 64, shape).astype(np.int8)), "f32")
+    scale = [size if index == axis else 1 for index, size in enumerate(shape)]
+    return opset1.multiply(stored, f32(generator.uniform(0.002, 0.01, scale)))
+
+
+def convolution(data: Node, outputs: int = 16) -> Node:
+    value = data if not isinstance(data, Node) else data.output(0)
+    kernel = small_weights([outputs, value.get_shape()[1], 3, 3])
+    return opset1.convolution(value, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def before_convolution(build: Callable[[Node], Node], low: float) -> Model:
+    return model(convolution(build(fake_quantize(parameter(_SHAPE), low, low + 2.55))))
+
+
+def pooled(data: Node) -> Node:
+    return opset1.max_pool(data, [1, 1], [1, 1], [1, 1], [3, 3])
+
+
+MOVES_DATA = {
+    "MaxPool dilated": lambda x: opset8.max_pool(x, [1, 1], [2, 2], [0, 0], [0, 0], [3, 3]).output(0),
+    "Maximum": lambda x: opset1.maximum(x, pooled(x)),
+    "Minimum constant": lambda x: opset1.minimum(x, f32(1)),
+    "Roll": lambda x: opset7.roll(x, i64(1, 2), i64(2, 3)),
+    "Select": lambda x: opset1.select(opset1.constant(_MASK), x, pooled(x)),
+    "Select zero": lambda x: opset1.select(opset1.constant(_MASK), x, f32(0)),
+    "Tile": lambda x: opset1.tile(x, i64(1, 1, 2, 1)),
+}
+
+
+def kernels(compiled, layer: str) -> list[bool]:
+    """Of each executed layer of a type: whether it ran in int8."""
+    return [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == layer]
+
+
+def check(graph: Model, core, infer, layer: str = "Convolution", count: int = 1) -> None:
+    """Stock runs all layers of the type but one in int8, ovlpt all, with the numbers of the graph without LPT."""
+    stock = core.compile_model(graph, "CPU", EXACT)
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    native = ovlpt.compile_model(graph, core=core, properties=EXACT, native_only=True)
+    assert sum(kernels(stock, layer)) == sum(kernels(native, layer)) < count
+    assert kernels(compiled, layer) == [True] * count
+    inputs = [np.random.default_rng(1).uniform(-1.2, 2.7, port.shape).astype(np.float32) for port in graph.inputs]
+    assert_close(list(compiled(inputs).values()), infer(graph, inputs))
+
+
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("build", MOVES_DATA.values(), ids=MOVES_DATA)
+def test_a_convolution_behind_what_moves_data(core, infer, build, low):
+    check(before_convolution(build, low), core, infer)
+
+
+def test_a_grouped_transposed_convolution(core, infer):
+    data = fake_quantize(parameter(_SHAPE), 0.0, 2.55)
+    graph = model(opset1.group_convolution_backprop_data(data, small_weights([4, 4, 4, 3, 3], 2), [2, 2]))
+    check(graph, core, infer, "Deconvolution")
