@@ -90,6 +90,7 @@ class LayerTransformation(MatcherPass, _Configured):
 
     operation: ClassVar[Operation]
     quiet: ClassVar[bool] = False  # refusals say nothing worth recording
+    why: ClassVar[Reason | None] = None  # what is recorded of a node that was transformed
 
     def __init__(
         self,
@@ -114,7 +115,7 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if self.params.native_only and self._is_added(node):
+        if not self.concerns(node):
             return False
         if self.pass_config.is_disabled(type(self)):
             if not self.quiet:
@@ -137,14 +138,13 @@ class LayerTransformation(MatcherPass, _Configured):
         except Exception as error:
             self.error = error  # C++ turns it into a RuntimeError without its cause
             raise
-        self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name)
+        self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name, self.why)
         return True
 
-    @classmethod
-    def _is_added(cls, node: Node) -> bool:
-        """Whether the native library has no rule for the node."""
-        row = getattr(cls, "operation", None)
-        return row is not None and node.get_type_info().version_id in row.added
+    def concerns(self, node: Node) -> bool:
+        """Whether the pass has anything to do with the node, or to say about it."""
+        row = getattr(self, "operation", None)
+        return row is None or not self.params.native_only or node.get_type_info().version_id not in row.added
 
     def can_be_transformed(self, node: Node) -> None:
         """Raise `Rejected` where a condition does not hold."""

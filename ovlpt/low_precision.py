@@ -81,7 +81,15 @@ from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
+from ovlpt.repairs.plain_pooling import PlainPooling
+from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.trace import Outcome, Reason, Trace
+
+REPAIRS: tuple[type[LayerTransformation], ...] = (
+    PlainPooling,
+    SymmetricIntegerWeights,
+    SymmetricQuantizedWeights,
+)
 
 PREREQUISITES: tuple[type[LayerTransformation], ...] = (
     PullReshapeThroughDequantization,
@@ -160,6 +168,7 @@ MARKUP: tuple[type[ModelTransformation], ...] = (
 PASSES = tuple(
     kind.__name__
     for kind in (
+        *REPAIRS,
         *PREREQUISITES,
         *MARKUP,
         *MAIN,
@@ -223,6 +232,8 @@ class LowPrecision(ModelPass):
             "trace": self.trace,
             "attributes": AttributeTable(),
         }
+        if not self.params.native_only:
+            self._rewrite(model, [kind(**settings) for kind in REPAIRS])
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         for step in self._markup(model, settings):
             step.run_on_model(model)

@@ -10,7 +10,7 @@ import pytest
 import ovlpt
 from ovlpt.openvino_api import Model, Node, opset1
 from tests.conftest import EXACT, assert_close
-from tests.graphs import f32, fake_quantize, i64, model, opset7, opset8, parameter
+from tests.graphs import f32, fake_quantize, i64, model, opset7, opset8, opset14, parameter
 
 _SHAPE = (1, 16, 16, 16)
 _MASK = np.indices((16, 16)).sum(0) % 2 == 0
@@ -41,6 +41,7 @@ def pooled(data: Node) -> Node:
 MOVES_DATA = {
     "MaxPool dilated": lambda x: opset8.max_pool(x, [1, 1], [2, 2], [0, 0], [0, 0], [3, 3]).output(0),
     "Maximum": lambda x: opset1.maximum(x, pooled(x)),
+    "MaxPool ceil_torch": lambda x: opset14.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [3, 3], "ceil_torch").output(0),
     "Minimum constant": lambda x: opset1.minimum(x, f32(1)),
     "Roll": lambda x: opset7.roll(x, i64(1, 2), i64(2, 3)),
     "Select": lambda x: opset1.select(opset1.constant(_MASK), x, pooled(x)),
@@ -75,3 +76,36 @@ def test_a_grouped_transposed_convolution(core, infer):
     data = fake_quantize(parameter(_SHAPE), 0.0, 2.55)
     graph = model(opset1.group_convolution_backprop_data(data, small_weights([4, 4, 4, 3, 3], 2), [2, 2]))
     check(graph, core, infer, "Deconvolution")
+
+
+def test_an_average_that_rounds_its_size_as_pytorch(core, infer):
+    """Over nine values each, whose mean is never half a level."""
+    data = fake_quantize(parameter((1, 16, 17, 17)), 0.0, 2.55)
+    pool = opset14.avg_pool(data, [2, 2], [0, 0], [0, 0], [3, 3], True, "ceil_torch")
+    check(model(convolution(fake_quantize(pool, 0.0, 2.55))), core, infer, "Pooling")
+
+
+@pytest.mark.parametrize("levels", [15, 127])
+def test_weights_of_other_levels(core, infer, levels):
+    values = f32(np.random.default_rng(0).uniform(-1, 1, (16, 16, 3, 3)))
+    weights = opset1.fake_quantize(values, f32(-1), f32(1), f32(-1), f32(1), levels)
+    data = fake_quantize(parameter(_SHAPE), 0.0, 2.55)
+    check(model(opset1.convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1])), core, infer)
+
+
+def unsigned_weights(shape) -> Node:
+    """Around the zero point 128, as uint8 models have them."""
+    stored = opset1.constant(np.random.default_rng(0).integers(65, 192, shape).astype(np.uint8))
+    zero_point = opset1.convert(opset1.constant(np.uint8(128)), "f32")
+    return opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), zero_point), f32(0.01))
+
+
+def test_unsigned_weights(core, infer):
+    data = fake_quantize(parameter(_SHAPE), 0.0, 2.55)
+    weights = unsigned_weights((16, 16, 3, 3))
+    check(model(opset1.convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1])), core, infer)
+
+
+def test_unsigned_weights_of_a_product(core, infer):
+    data = fake_quantize(parameter((8, 64)), 0.0, 2.55)
+    check(model(opset1.matmul(data, unsigned_weights((32, 64)), False, True)), core, infer, "FullyConnected")

@@ -169,6 +169,15 @@ def rounded_zero_point(zero_point: np.ndarray | None, precision: str) -> np.ndar
     return rounded if rounded.any() else None
 
 
+def remainder(zero_point: np.ndarray | None, precision: str) -> np.ndarray | None:
+    """``zero_point`` less what `rounded_zero_point` makes of it; None where that is nothing but float32's error."""
+    if zero_point is None or precision not in INT8:
+        return None
+    rounded = rounded_zero_point(zero_point, precision)
+    left = zero_point - (0 if rounded is None else rounded)
+    return left if (np.abs(left) > 1e-3).any() else None
+
+
 def zero_point_fits(zero_point: np.ndarray | None, precision: str) -> bool:
     """The native ``checkZeroPoint``: within half a step of the type's range."""
     if zero_point is None:

@@ -196,7 +196,7 @@ class _Answers:
         self.model, self.nodes = model, model.get_ordered_ops()
         self.events: dict[str, list[Event]] = {}
         for event in trace:
-            if event.reason is not None and event.reason.code not in _INCIDENTAL:
+            if event.outcome is not Outcome.TRANSFORMED and event.reason.code not in _INCIDENTAL:
                 self.events.setdefault(event.node, []).append(event)
         self.below_quantization: set[int] = set()  # instances with a quantization above their data
         for node in self.nodes:

@@ -16,6 +16,7 @@ from ovlpt.graph.weights import (
     extreme,
     folded_constant,
     read_weights,
+    remainder,
     rounded_zero_point,
     zero_point_fits,
 )
@@ -27,7 +28,7 @@ from ovlpt.layer_transformation import (
     shape_of,
 )
 from ovlpt.openvino_api import Node, Output
-from ovlpt.trace import reject_unless
+from ovlpt.trace import reject, reject_unless
 
 
 class WeightableLayerTransformation(LayerTransformation):
@@ -59,7 +60,13 @@ class WeightableLayerTransformation(LayerTransformation):
                 "zero_point_precision",
                 f"the zero point has type {found.zero_point_precision}, the data {found.data_precision}",
             )
-        self.weights(node)
+        weights = self.weights(node)
+        if self.params.native_only:
+            return
+        if remainder(weights.zero_point, weights.precision) is not None:
+            _reject_fraction("weights", weights.zero_point)
+        if self._remainder(found) is not None and not self._is_unpadded(node):
+            _reject_fraction("data", found.zero_point)
 
     def check_activations(self, node: Node, found: Dequantization) -> None:
         reject_unless(
@@ -83,9 +90,9 @@ class WeightableLayerTransformation(LayerTransformation):
         layer = relaxed_like(node, inputs, precision, origin=precision)
         self.attributes.move(node, layer)
         replace_output(node.output(0), layer.output(0))
-        scale = self._output_scale(node, found, weights)
+        scale, shift = self._output_scale(node, found, weights), self._output_shift(node, found, weights)
         output, nodes = write_dequantization(
-            layer.output(0), layer.get_friendly_name(), scale, precision=precision, output_precision=original
+            layer.output(0), layer.get_friendly_name(), scale, shift, precision, original
         )
         insert_after(layer.output(0), output, targets, nodes)
 
@@ -154,6 +161,32 @@ class WeightableLayerTransformation(LayerTransformation):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
 
+    def _remainder(self, found: Dequantization) -> np.ndarray | None:
+        """What rounding takes off the data's zero point. The native library lets go of it, up to half a step."""
+        if self.params.native_only or found.convert is None:
+            return None
+        return remainder(found.zero_point, found.data_precision)
+
+    @staticmethod
+    def _is_unpadded(node: Node) -> bool:
+        attributes = node.get_attributes()
+        padded = any(attributes["pads_begin"]) or any(attributes["pads_end"])
+        return not padded and "Backprop" not in node.get_type_name()
+
+    def _output_shift(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray | None:
+        """``conv(r, w)`` of the remainder ``r``, [1, C_out, 1, …]: one sum per output channel without padding."""
+        left = self._remainder(found)
+        if left is None:
+            return None
+        zero_point = rounded_zero_point(weights.zero_point, weights.precision)
+        integers = values_of(weights.integers().get_node()) - (0.0 if zero_point is None else zero_point)
+        axes = self.operation.weights_axes
+        inputs = integers.sum(axis=tuple(range(len(axes) + 1, integers.ndim)))  # [(G,) O, I]
+        groups, channels = integers.shape[0] if len(axes) == 2 else 1, integers.shape[len(axes)]
+        left = np.broadcast_to(left.reshape(-1), groups * channels).reshape(groups, channels, 1)
+        shift = inputs.reshape(groups, -1, channels) @ left
+        return shift.reshape(1, -1, *(1 for _ in shape_of(node.output(0))[2:])).astype(np.float32)
+
     def _activation_scale(self, node: Node, found: Dequantization) -> np.ndarray:
         """One value, or one per output channel."""
         return found.scale.reshape(-1)[:1]
@@ -172,6 +205,14 @@ class WeightableLayerTransformation(LayerTransformation):
             return False
         node.input(1).replace_source_output(constant(folded, precision_of(value)).output(0))
         return True
+
+
+def _reject_fraction(what: str, zero_point: np.ndarray) -> None:
+    """Names the value farthest from an integer."""
+    values = zero_point.reshape(-1)
+    worst = values[np.abs(values - np.rint(values)).argmax()]
+    text = f"the zero point of the {what} is {worst:g}, and rounding it would change the numbers"
+    reject("fractional_zero_point", text)
 
 
 def _folds(quantize: Node) -> bool:

@@ -1,0 +1,136 @@
+"""Weights without a zero point, where that is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.fake_quantize import fake_quantize
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.dequantization import read_dequantization
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.weights import folded_constant
+from ovlpt.layer_transformation import LayerTransformation, replace_output
+from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import INT8, fits
+from ovlpt.trace import Reason, reject_unless
+
+_MOVES = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
+_STEP = 1e-4  # of a quantization step: what float32 intervals leave of a whole number
+
+
+def feeds_weights(node: Node) -> bool:
+    """Whether weighted operations alone read the node, as their weights."""
+    targets = node.output(0).get_target_inputs()
+    return bool(targets) and all(
+        feeds_weights(target.get_node())
+        if target.get_node().get_type_name() in _MOVES
+        else target.get_index() > 0
+        and getattr(OPERATIONS.get(target.get_node().get_type_name()), "kind", None) == "weighted"
+        for target in targets
+    )
+
+
+class _SymmetricWeights(LayerTransformation):
+    """``(w - z) * s == w' * s`` with ``w' = w - z`` stored in i8."""
+
+    def _checked(self, integers: np.ndarray) -> np.ndarray:
+        low, high = int(integers.min()), int(integers.max())
+        reject_unless(
+            low >= -128 and high <= 127,
+            "weights_range",
+            f"without their zero point the weights reach from {low} to {high}, beyond i8",
+        )
+        return integers
+
+    def _store(self, node: Node, integers: np.ndarray, scale: np.ndarray) -> None:
+        precision = precision_of(node.output(0))
+        stored = opset1.convert(constant(integers, "i8"), precision)
+        weights = opset1.multiply(stored, constant(scale, precision))
+        weights.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), weights.output(0))
+
+
+class SymmetricIntegerWeights(_SymmetricWeights):
+    """Stored integers with a zero point, as the u8 weights around 128 of ONNX models."""
+
+    why = Reason("weights_zero_point", "kernels take i8 weights without a zero point, and these integers fit them")
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return ["opset1.Multiply"]
+
+    def concerns(self, node: Node) -> bool:
+        found = read_dequantization(node.output(0), INT8)
+        is_stored = isinstance(found.data.get_node(), Constant) and found.data_precision in INT8
+        return (
+            is_stored
+            and found.multiply is not None
+            and (found.data_precision == "u8" or found.zero_point is not None)
+            and feeds_weights(node)
+        )
+
+    def can_be_transformed(self, node: Node) -> None:
+        self._integers(node)
+
+    def transform(self, node: Node) -> None:
+        self._store(node, self._integers(node), read_dequantization(node.output(0), INT8).scale)
+
+    def _integers(self, node: Node) -> np.ndarray:
+        found = read_dequantization(node.output(0), INT8)
+        zero_point = np.zeros((), np.float32) if found.zero_point is None else found.zero_point
+        whole = np.rint(zero_point)
+        reject_unless(
+            (zero_point == whole).all(),
+            "fractional_zero_point",
+            f"the zero point {float(zero_point[zero_point != whole][:1].sum()):g} is no integer",
+        )
+        return self._checked(values_of(found.data.get_node()).astype(np.int32) - whole.astype(np.int32))
+
+
+class SymmetricQuantizedWeights(_SymmetricWeights):
+    """Weights behind a FakeQuantize that low precision does not take as it is: other levels, or an asymmetric interval.
+
+    The grid is that of an i8 type where it holds zero, and where the values that occur lie near enough to it.
+    """
+
+    why = Reason("weights_grid", "its grid holds zero, and i8 holds all values that occur")
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return ["opset1.FakeQuantize"]
+
+    def concerns(self, node: Node) -> bool:
+        details = QuantizationDetails.of(node)
+        if details is None or folded_constant(node.input_value(0)) is None or not feeds_weights(node):
+            return False
+        asked = details.precision
+        return not (fits("i8", details.levels) and asked.precision == "i8" and not asked.has_zero_point)
+
+    def can_be_transformed(self, node: Node) -> None:
+        self._weights(node)
+
+    def transform(self, node: Node) -> None:
+        self._store(node, *self._weights(node))
+
+    def _weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
+        """The integers and their scale."""
+        details = QuantizationDetails.of(node)
+        low, high = np.broadcast_arrays(details.output_low, details.output_high)
+        steps = details.levels - 1
+        width = high.astype(np.float64) - low
+        point = width == 0  # a channel of one value
+        step = np.where(point, np.where(low == 0, 1, low), width / steps)
+        zero_point = np.where(point, np.where(low == 0, 0, -1), -low / step)
+        whole = np.rint(zero_point)
+        distance = np.abs(zero_point - whole)
+        reject_unless(
+            (distance < _STEP).all(),
+            "weights_grid",
+            f"zero lies {distance.max():.2g} of a step off the grid of the weights, [{low.min():g}, {high.max():g}] "
+            f"in {details.levels} levels",
+        )
+        inputs = folded_constant(node.input_value(0)), details.input_low, details.input_high
+        index = fake_quantize(*inputs, np.float32(0), np.where(point, 0, steps), details.levels)
+        integers = (np.rint(index) - whole).astype(np.int32) * np.where(step < 0, -1, 1)
+        return self._checked(integers), np.abs(step).astype(np.float32)
