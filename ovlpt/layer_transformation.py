@@ -259,7 +259,7 @@ class MoveDequantizationAfter(LayerTransformation):
 
     def keeps_precision(self, node: Node) -> bool:
         """Whether the output has the element type of the raw data."""
-        return self.operation.precision_preserved
+        return self.operation.preserves_precision(node.get_attributes(), self.params.native_only)
 
 
 def _moved(values: np.ndarray | None, move: Move, site: Site) -> np.ndarray | None:

@@ -251,6 +251,38 @@ def _gatherable(site: Site) -> Reason | None:
     return None
 
 
+def _copies(attributes: Mapping[str, object]) -> bool:
+    return attributes["mode"] == "nearest"
+
+
+def _interpolated_axes(site: Site) -> list[int] | None:
+    """Axes are the last input where it is an integer and not the sizes; all without them; None: not known."""
+    if len(site.constants) > 2:
+        if site.constants[-1] is None:
+            return None
+        if np.issubdtype(site.constants[-1].dtype, np.integer):
+            return _axes(site, -1)
+    return list(range(site.rank))
+
+
+def _interpolable(site: Site) -> Reason | None:
+    """Means whose weights sum to one commute with scale and zero point, as copies do."""
+    if site.native_only or "axes" in site.attributes:
+        return _nearest(site)
+    pads = [*site.attributes["pads_begin"], *site.attributes["pads_end"]]
+    if any(pads):
+        return Reason("padding", f"it pads by {pads}")
+    if all(map(_scalar_like, site.values)):
+        return None
+    axes = _interpolated_axes(site)
+    if axes is None:
+        return Reason("not_constant", "the list of axes is not a constant and the scale differs between channels")
+    for values in site.values:
+        if any(_aligned(values, site.rank).shape[axis] > 1 for axis in axes):
+            return Reason("interpolated_axes", f"it resizes the axes {axes}, and the scale differs along one of them")
+    return None
+
+
 def _nearest(site: Site) -> Reason | None:
     attributes = site.attributes
     if attributes["mode"] != "nearest":
@@ -556,6 +588,7 @@ class Operation:
     move: Move = keep
     move_zero_point: Move | None = None  # where it differs from the scale's
     precision_preserved: bool = False
+    preserves_where: Callable[[Mapping[str, object]], bool] | None = None  # by attributes; not with native_only
     data_inputs: tuple[int, ...] | None = (0,)  # ports a restriction may name; None: any number (Concat)
     weights_axes: tuple[int, ...] = ()  # output channels of the weights
     why_absent: Reason | None = None
@@ -573,6 +606,12 @@ class Operation:
     def has_rule(self, native_only: bool = False) -> bool:
         """Whether there is a rule for any version."""
         return self.kind != "absent" and bool(self.opsets if native_only else self.versions)
+
+    def preserves_precision(self, attributes: Mapping[str, object], native_only: bool = False) -> bool:
+        """Whether the output of a node with these attributes has the element type of the data."""
+        if native_only or self.preserves_where is None:
+            return self.precision_preserved
+        return self.precision_preserved and self.preserves_where(attributes)
 
     def why_no_rule(self, opset: str, native_only: bool = False) -> Reason | None:
         """Why there is no rule for the operation in this version ("opset14"); None where there is one."""
@@ -706,7 +745,15 @@ _ROWS = (
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
     _passes("DepthToSpace", along_channels, scalar_like),
     _passes("Gather", along_channels, _gatherable, move=_gather, opsets=("opset1", "opset7", "opset8")),
-    _passes("Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")),
+    _passes(
+        "Interpolate",
+        along_channels,
+        constant_input(1, "target size"),
+        _interpolable,
+        opsets=("opset1", "opset4"),
+        added=("opset11",),
+        preserves_where=_copies,
+    ),
     _passes(
         "Pad",
         static_rank,

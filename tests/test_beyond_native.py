@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.openvino_api import Model, Node, opset1
+from ovlpt.openvino_api import RELEASE, Model, Node, opset1
 from tests.conftest import EXACT, assert_close
-from tests.graphs import f32, fake_quantize, i64, model, opset7, opset8, opset14, parameter
+from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset7, opset8, opset14, parameter
 
 _SHAPE = (1, 16, 16, 16)
 _MASK = np.indices((16, 16)).sum(0) % 2 == 0
@@ -38,7 +38,14 @@ def pooled(data: Node) -> Node:
     return opset1.max_pool(data, [1, 1], [1, 1], [1, 1], [3, 3])
 
 
+def interpolated(data: Node, mode: str, coordinates: str = "half_pixel") -> Node:
+    attributes = {"mode": mode, "shape_calculation_mode": "sizes", "coordinate_transformation_mode": coordinates}
+    inputs = [data, i64(32, 24), i64(2, 3)]
+    return NodeFactory("opset11").create("Interpolate", [each.output(0) for each in inputs], attributes)
+
+
 MOVES_DATA = {
+    "Interpolate aligned": lambda x: interpolated(x, "nearest", "align_corners"),
     "MaxPool dilated": lambda x: opset8.max_pool(x, [1, 1], [2, 2], [0, 0], [0, 0], [3, 3]).output(0),
     "Maximum": lambda x: opset1.maximum(x, pooled(x)),
     "MaxPool ceil_torch": lambda x: opset14.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [3, 3], "ceil_torch").output(0),
@@ -55,7 +62,7 @@ def kernels(compiled, layer: str) -> list[bool]:
     return [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == layer]
 
 
-def check(graph: Model, core, infer, layer: str = "Convolution", count: int = 1) -> None:
+def check(graph: Model, core, infer, layer: str = "Convolution", count: int = 1, off: float = 0) -> None:
     """Stock runs all layers of the type but one in int8, ovlpt all, with the numbers of the graph without LPT."""
     stock = core.compile_model(graph, "CPU", EXACT)
     compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
@@ -63,7 +70,7 @@ def check(graph: Model, core, infer, layer: str = "Convolution", count: int = 1)
     assert sum(kernels(stock, layer)) == sum(kernels(native, layer)) < count
     assert kernels(compiled, layer) == [True] * count
     inputs = [np.random.default_rng(1).uniform(-1.2, 2.7, port.shape).astype(np.float32) for port in graph.inputs]
-    assert_close(list(compiled(inputs).values()), infer(graph, inputs))
+    assert_close(list(compiled(inputs).values()), infer(graph, inputs), off, share=0.02 if off else 0)
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
@@ -109,3 +116,12 @@ def test_unsigned_weights(core, infer):
 def test_unsigned_weights_of_a_product(core, infer):
     data = fake_quantize(parameter((8, 64)), 0.0, 2.55)
     check(model(opset1.matmul(data, unsigned_weights((32, 64)), False, True)), core, infer, "FullyConnected")
+
+
+@pytest.mark.skipif(RELEASE < (2025, 0), reason="2024.6 has no type-relaxed Interpolate of opset4")
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic"])
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+def test_an_interpolation_between_values(core, infer, mode, low):
+    """One level may be off where a mean lies between two."""
+    data = interpolated(fake_quantize(parameter(_SHAPE), low, low + 2.55), mode)
+    check(model(fake_quantize(data, low, low + 2.55)), core, infer, "Interpolate", off=0.0101)

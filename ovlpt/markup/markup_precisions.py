@@ -32,7 +32,8 @@ class MarkupPrecisions(Propagation):
             return self._forbid(node)
         if not self._can_be_transformed(node):
             return self._forbid(node)
-        if row is not None and row.precision_preserved and not self._is_disabled(node):
+        preserves = row is not None and row.preserves_precision(node.get_attributes(), self.params.native_only)
+        if preserves and not self._is_disabled(node):
             self.attributes.set(node, PrecisionPreserved(True))
         for restriction in self.restrictions.get(kind, ()):
             if restriction.opset in (None, node.get_type_info().version_id):
