@@ -373,6 +373,17 @@ def _sliceable(site: Site) -> Reason | None:
     return Reason("not_constant", f"the {unknown[0]} of the slice is not a constant") if unknown else None
 
 
+def _sliced(site: Site) -> Reason | None:
+    if site.native_only:
+        return along_channels(site) or per_tensor(site)
+    if all(values.size == 1 for values in site.values):
+        return static_rank(site)
+    names = ("begin", "end", "step", "list of axes")
+    return static_rank(site) or all_of(
+        *(constant_input(port, names[port - 1]) for port in range(1, len(site.constants)))
+    )(site)
+
+
 # Moves: the constant after from the constant before
 
 
@@ -428,6 +439,18 @@ def _gather(values: np.ndarray, site: Site) -> np.ndarray:
 
 def _as_scalar(values: np.ndarray) -> np.ndarray:
     return values.reshape(-1)[0].reshape(()) if _scalar_like(values) else values
+
+
+def _slice(values: np.ndarray, site: Site) -> np.ndarray:
+    if values.size == 1:
+        return values
+    begin, end, step = (np.ravel(site.constants[port]).tolist() for port in (1, 2, 3))
+    axes = _axes(site, 4) if len(site.constants) > 4 else range(len(begin))
+    aligned, entries = _aligned(values, site.rank), [slice(None)] * site.rank
+    for axis, *bounds in zip(axes, begin, end, step, strict=True):
+        if aligned.shape[axis] > 1:
+            entries[axis] = slice(*bounds)
+    return aligned[tuple(entries)]
 
 
 def _strided_slice(values: np.ndarray, site: Site) -> np.ndarray:
@@ -491,6 +514,11 @@ def _pad_with(fill: float) -> Move:
 
 
 def _transposable(site: Site) -> Reason | None:
+    if not site.native_only:
+        per_tensor = all(map(_scalar_like, site.values))
+        return static_rank(site) or (None if per_tensor else constant_input(1, "order")(site))
+    if reason := along_channels(site) or constant_input(1, "order")(site):
+        return reason
     if all(_scalar_like(values) for values in site.values):
         return None
     order = site.constants[1]
@@ -505,16 +533,23 @@ def _transposable(site: Site) -> Reason | None:
 
 
 def _transpose(values: np.ndarray, site: Site) -> np.ndarray:
-    if values.ndim <= 1:
+    if values.size == 1 or (site.native_only and values.ndim <= 1):
         return values
-    return np.transpose(_aligned(values, site.rank), np.ravel(site.constants[1]))
+    if site.constants[1] is None:
+        return _as_scalar(values)
+    return np.transpose(_aligned(values, site.rank), np.ravel(site.constants[1]) if site.constants[1].size else None)
 
 
 def _reshapable(site: Site) -> Reason | None:
-    per_tensor = all(_scalar_like(values) for values in site.values)
-    if per_tensor and not (site.strict and site.only_consumer == "MatMul"):
-        return None
+    if reason := static_rank(site):
+        return reason
     before, after = site.shape, site.output_shape
+    per_tensor = all(_scalar_like(values) for values in site.values)
+    followed = not site.native_only and _blocks(before, after) is not None
+    if (per_tensor or followed) and not (site.strict and site.only_consumer == "MatMul"):
+        return None if followed else along_channels(site)
+    if reason := along_channels(site):
+        return reason
     if site.constants[1] is None:
         return Reason("not_constant", "the target shape is not a constant and the scale differs between channels")
     channels = max(values.size for values in site.values)
@@ -569,12 +604,55 @@ def _show(shape: Shape) -> str:
     return "[" + ",".join("?" if size is None else str(size) for size in shape) + "]"
 
 
+def _blocks(before: Shape, after: Shape) -> list[tuple[range, range]] | None:
+    """Neighbouring axes before and behind a Reshape that hold the same elements; None where sizes do not tell.
+
+    One dynamic dimension on each side is the same where all others agree.
+    """
+    if before.count(None) > 1 or after.count(None) > 1 or 0 in (*before, *after):
+        return None
+    blocks, ends = [], [0, 0]
+    while ends[0] < len(before) and ends[1] < len(after):
+        begin, sizes = tuple(ends), [before[ends[0]], after[ends[1]]]
+        ends = [ends[0] + 1, ends[1] + 1]
+        while sizes[0] != sizes[1]:
+            if None in sizes:
+                return None
+            side = 0 if sizes[0] < sizes[1] else 1
+            shape = (before, after)[side]
+            if ends[side] == len(shape) or shape[ends[side]] is None:
+                return None
+            sizes[side] *= shape[ends[side]]
+            ends[side] += 1
+        blocks.append((range(begin[0], ends[0]), range(begin[1], ends[1])))
+    if not blocks or any(size != 1 for size in (*before[ends[0] :], *after[ends[1] :])):
+        return None
+    last = blocks.pop()
+    return [*blocks, (range(last[0].start, len(before)), range(last[1].start, len(after)))]
+
+
 def _reshape(values: np.ndarray, site: Site) -> np.ndarray:
+    """Spread over the blocks of axes in which it varies, and one again along axes on which it then does not."""
     if _scalar_like(values):
         return values.reshape(-1)[0].reshape(())
-    channels = site.output_shape[1]
-    repeated = np.repeat(values.reshape(-1), channels // values.size)
-    return repeated.reshape(1, channels, *(1 for _ in site.output_shape[2:]))
+    blocks = None if site.native_only else _blocks(site.shape, site.output_shape)
+    if blocks is None:
+        channels = site.output_shape[1]
+        repeated = np.repeat(values.reshape(-1), channels // values.size)
+        return repeated.reshape(1, channels, *(1 for _ in site.output_shape[2:]))
+    aligned = _aligned(values, site.rank)
+    spread, shape = [1] * site.rank, [1] * len(site.output_shape)
+    for axes, others in blocks:
+        if any(aligned.shape[axis] > 1 for axis in axes):
+            for axis in axes:
+                spread[axis] = site.shape[axis] or aligned.shape[axis]
+            for axis in others:
+                shape[axis] = site.output_shape[axis] or aligned.shape[axes[0]]
+    moved = np.broadcast_to(aligned, spread).reshape(shape)
+    for axis in range(moved.ndim):
+        first = moved.take([0], axis)
+        moved = first if (moved == first).all() else moved
+    return moved
 
 
 @dataclass(frozen=True)
@@ -764,11 +842,11 @@ _ROWS = (
         move=_pad_with(1.0),
         move_zero_point=_pad_with(0.0),
     ),
-    _passes("Reshape", along_channels, _reshapable, move=_reshape),
+    _passes("Reshape", _reshapable, move=_reshape),
     _passes("Roll", static_rank, _rollable, move=_roll, opsets=(), added=("opset7",)),
     Operation("Select", "passes", (), static_rank, data_inputs=(1, 2), **_ADDED),
     _passes("ShuffleChannels", static_rank, move=_shuffle),
-    _passes("Slice", along_channels, per_tensor, opsets=("opset8",)),
+    _passes("Slice", _sliced, move=_slice, opsets=("opset8",)),
     _passes("SpaceToBatch", along_channels, per_tensor, _unpadded_or_zero(2, 3), opsets=("opset2",)),
     _passes("Split", static_rank, constant_input(1, "axis")),
     _passes("Tile", static_rank, _tileable, move=_tile, opsets=(), added=("opset1",)),
@@ -776,7 +854,7 @@ _ROWS = (
     _passes("VariadicSplit", static_rank, constant_input(1, "axis"), constant_input(2, "list of lengths")),
     _passes("Squeeze", along_channels, constant_input(1, "list of axes"), move=_squeeze),
     _passes("StridedSlice", _sliceable, move=_strided_slice),
-    _passes("Transpose", along_channels, constant_input(1, "order"), _transposable, move=_transpose),
+    _passes("Transpose", _transposable, move=_transpose),
     *_ABSENT,
 )
 

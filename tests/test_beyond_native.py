@@ -125,3 +125,12 @@ def test_an_interpolation_between_values(core, infer, mode, low):
     """One level may be off where a mean lies between two."""
     data = interpolated(fake_quantize(parameter(_SHAPE), low, low + 2.55), mode)
     check(model(fake_quantize(data, low, low + 2.55)), core, infer, "Interpolate", off=0.0101)
+
+
+def test_a_depthwise_convolution_behind_tokens(core, infer):
+    """Scales per channel on the last axis, which a Transpose and a Reshape bring in front of a depthwise convolution."""
+    high = np.linspace(1, 2.55, 16, dtype=np.float32).reshape(1, 1, 16)
+    image = opset1.transpose(fake_quantize(parameter((1, 64, 16)), 0 * high, high), i64(0, 2, 1))
+    image = opset1.reshape(image, i64(0, 16, 8, 8), True)
+    graph = model(opset1.group_convolution(image, small_weights([16, 1, 1, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1]))
+    check(graph, core, infer)

@@ -49,7 +49,11 @@ class MarkupPrecisions(Propagation):
         if any(node.get_output_partial_shape(port).rank.is_dynamic for port in range(node.get_output_size())):
             return False
         found = dequantization_above(node, 0, self.params.default_precisions)
-        return found.empty or along_channels(site_of(node, found)) is None
+        if found.empty:
+            return True
+        site, row = site_of(node, found), OPERATIONS.get(node.get_type_name())
+        passes = row is not None and not self.params.native_only and row.check(site) is None
+        return passes or along_channels(site) is None
 
     def _is_disabled(self, node: Node) -> bool:
         marks = (self.attributes.get(node.input(port), Precisions) for port in range(node.get_input_size()))

@@ -1,4 +1,10 @@
+import pytest
+
+from ovlpt import Params
+from ovlpt.operations import _blocks
 from tests.graphs import quantized
+
+NATIVE = Params(native_only=True)
 
 
 def test_flat_per_channel_zero_point(assert_transformed):
@@ -13,8 +19,8 @@ def test_flat_per_channel_zero_point(assert_transformed):
     )
 
 
-def test_flat_along_space_zero_point_stays(assert_rejected):
-    assert_rejected(quantized("Reshape flat", "space", 3), "Reshape", "not_per_channel")
+def test_flat_along_space_zero_point_stays_in_native_only(assert_rejected):
+    assert_rejected(quantized("Reshape flat", "space", 3), "Reshape", "not_per_channel", NATIVE)
 
 
 def test_space_per_channel_zero_point(assert_transformed):
@@ -29,8 +35,8 @@ def test_space_per_channel_zero_point(assert_transformed):
     )
 
 
-def test_groups_per_channel_zero_point_stays(assert_rejected):
-    assert_rejected(quantized("Reshape groups", "channel", 3), "Reshape", "channels_merge")
+def test_groups_per_channel_zero_point_stays_in_native_only(assert_rejected):
+    assert_rejected(quantized("Reshape groups", "channel", 3), "Reshape", "channels_merge", NATIVE)
 
 
 def test_groups_per_tensor_zero_point(assert_transformed):
@@ -43,3 +49,45 @@ def test_groups_per_tensor_zero_point(assert_transformed):
         y: f32[2,2,2,4,4] = Multiply(y/DequantizationSubtract, 0.5)
         """,
     )
+
+
+def test_flat_along_space_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Reshape flat", "space", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,64] = Reshape(x, [0,-1]:i64) {special_zero=True}
+        y/DequantizationSubtract: f32[2,64] = Subtract(y_original, 3)
+        y: f32[2,64] = Multiply(y/DequantizationSubtract, f32[1,64])
+        """,
+    )
+
+
+def test_groups_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Reshape groups", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,2,2,4,4] = Reshape(x, i64[5]) {special_zero=True}
+        y/DequantizationSubtract: f32[2,2,2,4,4] = Subtract(y_original, 3)
+        y: f32[2,2,2,4,4] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "before, after, blocks",
+    [
+        ((2, 3, 4), (6, 4), [((0, 1), (0,)), ((2,), (1,))]),
+        ((1, 64, 8), (1, 8, 8, 8), [((0,), (0,)), ((1,), (1, 2)), ((2,), (3,))]),
+        ((None, 4, 6), (None, 24), [((0,), (0,)), ((1, 2), (1,))]),
+        ((4, 6), (6, 4), [((0, 1), (0, 1))]),
+        ((2, 3), (2, 3, 1, 1), [((0,), (0,)), ((1,), (1, 2, 3))]),
+        ((None, 4), (None, 2), None),
+        ((None, None, 4), (None, 4), None),
+        ((None, 4), (4, None), None),
+    ],
+)
+def test_axes_that_hold_the_same_elements(before, after, blocks):
+    found = _blocks(before, after)
+    assert blocks == (None if found is None else [(tuple(axes), tuple(others)) for axes, others in found])

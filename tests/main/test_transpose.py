@@ -1,4 +1,7 @@
+from ovlpt import Params
 from tests.graphs import quantized
+
+NATIVE = Params(native_only=True)
 
 
 def test_space_per_channel_zero_point(assert_transformed):
@@ -13,12 +16,12 @@ def test_space_per_channel_zero_point(assert_transformed):
     )
 
 
-def test_space_along_space_zero_point_stays(assert_rejected):
-    assert_rejected(quantized("Transpose space", "space", 3), "Transpose", "not_per_channel")
+def test_space_along_space_zero_point_stays_in_native_only(assert_rejected):
+    assert_rejected(quantized("Transpose space", "space", 3), "Transpose", "not_per_channel", NATIVE)
 
 
-def test_channels_per_channel_zero_point_stays(assert_rejected):
-    assert_rejected(quantized("Transpose channels", "channel", 3), "Transpose", "channel_moves")
+def test_channels_per_channel_zero_point_stays_in_native_only(assert_rejected):
+    assert_rejected(quantized("Transpose channels", "channel", 3), "Transpose", "channel_moves", NATIVE)
 
 
 def test_channels_per_tensor_zero_point(assert_transformed):
@@ -31,3 +34,17 @@ def test_channels_per_tensor_zero_point(assert_transformed):
         y: f32[2,4,4,4] = Multiply(y/DequantizationSubtract, 0.5)
         """,
     )
+
+
+def test_channels_per_channel_zero_point(assert_transformed):
+    result = assert_transformed(
+        quantized("Transpose channels", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,4,4,4] = Transpose(x, [0,2,3,1]:i64)
+        y/DequantizationSubtract: f32[2,4,4,4] = Subtract(y_original, 3)
+        y: f32[2,4,4,4] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        """,
+    )
+    multiply = next(node for node in result.after.get_ops() if node.get_friendly_name() == "y")
+    assert list(multiply.input_value(1).get_shape()) == [1, 1, 1, 4]
