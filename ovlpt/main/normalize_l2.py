@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
 
 class NormalizeL2Transformation(LayerTransformation):
-    """``normalize(x * s) == normalize(x) * sign(s)``; eps is kept."""
+    """``normalize(x * s; eps) == normalize(x; eps / s²) * sign(s)``.
+
+    The native pass keeps eps, which is wrong where the sum of squares is of its order.
+    """
 
     operation = OPERATIONS["NormalizeL2"]
 
@@ -16,5 +21,14 @@ class NormalizeL2Transformation(LayerTransformation):
         self.check_row(node, self.require_dequantization(node))
 
     def transform(self, node: Node) -> None:
-        found = self.dequantization(node)
-        self.move_dequantization_after(node, found, np.sign(found.scale), keeps_precision=False)
+        found, attributes = self.dequantization(node), node.get_attributes()
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        if not self.params.native_only:
+            attributes["eps"] = attributes["eps"] / float(found.scale.flat[0]) ** 2
+        inputs = [found.data, *node.input_values()[1:]]
+        normalize = relaxed("NormalizeL2", inputs, found.precision, attributes, origin=self.params.deq_precision)
+        normalize.set_friendly_name(node.get_friendly_name())
+        self.attributes.move(node, normalize)
+        replace_output(node.output(0), normalize.output(0))
+        scale = np.sign(found.scale)
+        self.dequantize(normalize.output(0), node.get_friendly_name(), targets, found, scale, None, original)

@@ -14,7 +14,7 @@ def test_per_tensor(assert_transformed):
         quantized("NormalizeL2", "tensor", None),
         """
         x: u8[2,4,4,4] = Parameter
-        y_original: f32[2,4,4,4] = NormalizeL2(x, 1:i64) {eps=9.999999717180685e-10, eps_mode=add}
+        y_original: f32[2,4,4,4] = NormalizeL2(x, 1:i64) {eps=3.999999886872274e-09, eps_mode=add}
         y: f32[2,4,4,4] = Multiply(y_original, 1)
         """,
     )
@@ -29,7 +29,7 @@ def test_all_per_tensor(assert_transformed):
         quantized("NormalizeL2 all", "tensor", None),
         """
         x: u8[2,4,4,4] = Parameter
-        y_original: f32[2,4,4,4] = NormalizeL2(x, [1,2,3]:i64) {eps=9.999999717180685e-10, eps_mode=add}
+        y_original: f32[2,4,4,4] = NormalizeL2(x, [1,2,3]:i64) {eps=3.999999886872274e-09, eps_mode=add}
         y: f32[2,4,4,4] = Multiply(y_original, 1)
         """,
     )
