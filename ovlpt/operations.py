@@ -103,6 +103,10 @@ def no_zero_point(site: Site) -> Reason | None:
     return None
 
 
+def _no_kink_moved(site: Site) -> Reason | None:
+    return no_zero_point(site) if site.native_only else None
+
+
 def positive_scale(site: Site) -> Reason | None:
     if (site.scale < 0).any():
         return Reason(
@@ -794,7 +798,7 @@ _ROWS = (
     Operation(
         "Relu",
         "elementwise",
-        check=all_of(along_channels, no_zero_point, positive_scale),
+        check=all_of(along_channels, _no_kink_moved, positive_scale),
         precision_preserved=True,
     ),
     # reduces

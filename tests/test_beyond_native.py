@@ -50,6 +50,7 @@ MOVES_DATA = {
     "Maximum": lambda x: opset1.maximum(x, pooled(x)),
     "MaxPool ceil_torch": lambda x: opset14.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [3, 3], "ceil_torch").output(0),
     "Minimum constant": lambda x: opset1.minimum(x, f32(1)),
+    "Relu": opset1.relu,
     "Roll": lambda x: opset7.roll(x, i64(1, 2), i64(2, 3)),
     "Select": lambda x: opset1.select(opset1.constant(_MASK), x, pooled(x)),
     "Select zero": lambda x: opset1.select(opset1.constant(_MASK), x, f32(0)),
@@ -76,6 +77,8 @@ def check(graph: Model, core, infer, layer: str = "Convolution", count: int = 1,
 @pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
 @pytest.mark.parametrize("build", MOVES_DATA.values(), ids=MOVES_DATA)
 def test_a_convolution_behind_what_moves_data(core, infer, build, low):
+    if build is opset1.relu and low == 0:
+        pytest.skip("the native library has a rule for it")
     check(before_convolution(build, low), core, infer)
 
 
