@@ -63,14 +63,19 @@ def kernels(compiled, layer: str) -> list[bool]:
     return [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == layer]
 
 
-def check(graph: Model, core, infer, layer: str = "Convolution", count: int = 1, off: float = 0) -> None:
+def check(
+    graph: Model, core, infer, layer: str = "Convolution", count: int = 1, off: float = 0, spread: float = 1
+) -> None:
     """Stock runs all layers of the type but one in int8, ovlpt all, with the numbers of the graph without LPT."""
     stock = core.compile_model(graph, "CPU", EXACT)
     compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
     native = ovlpt.compile_model(graph, core=core, properties=EXACT, native_only=True)
     assert sum(kernels(stock, layer)) == sum(kernels(native, layer)) < count
     assert kernels(compiled, layer) == [True] * count
-    inputs = [np.random.default_rng(1).uniform(-1.2, 2.7, port.shape).astype(np.float32) for port in graph.inputs]
+    inputs = [
+        np.random.default_rng(1).uniform(-1.2, 2.7, port.shape).astype(np.float32) * np.float32(spread)
+        for port in graph.inputs
+    ]
     assert_close(list(compiled(inputs).values()), infer(graph, inputs), off, share=0.02 if off else 0)
 
 
@@ -137,3 +142,12 @@ def test_a_depthwise_convolution_behind_tokens(core, infer):
     image = opset1.reshape(image, i64(0, 16, 8, 8), True)
     graph = model(opset1.group_convolution(image, small_weights([16, 1, 1, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1]))
     check(graph, core, infer)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_of_data_with_zero_points(core, infer, transposed):
+    """Over values so near to zero that no CPU saturates a sum of two products."""
+    shape = (2, 24, 128) if transposed else (2, 128, 24)
+    one, other = parameter((2, 32, 128), "a"), parameter(shape, "b")
+    graph = model(opset1.matmul(fake_quantize(one, -1, 1.55), fake_quantize(other, -1, 1.55), False, transposed))
+    check(graph, core, infer, "MatMul", spread=0.3)

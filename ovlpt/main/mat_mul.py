@@ -14,7 +14,7 @@ from ovlpt.graph.constants import (
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import Dequantization, read_dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import relaxed_like
+from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant, rounded_zero_point, weights_precision
 from ovlpt.layer_transformation import (
     LayerTransformation,
@@ -23,16 +23,21 @@ from ovlpt.layer_transformation import (
     replace_output,
     shape_of,
 )
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import DataPrecision
 from ovlpt.trace import reject_unless
+
+# Contracted elements from which int8 with sums is not slower than float, on a CPU without VNNI.
+_LONG = 128
 
 
 class MatMulTransformation(LayerTransformation):
     """``((a - za) * sa) @ (b * sb) == (a @ b - za @ b) * (sa * sb)``.
 
     A zero point on ``a`` needs a constant ``b``: ``za @ b`` is then a constant, subtracted behind the product.
+    Beyond the native library each factor may have one zero point, over a contracted axis of length k:
+    ``(a - za) @ (b - zb) == a @ b - za * sum_k(b) - zb * (sum_k(a) - k * za)``.
     """
 
     operation = OPERATIONS["MatMul"]
@@ -65,17 +70,23 @@ class MatMulTransformation(LayerTransformation):
             reject_unless(not right.empty, "weights_not_quantized", "input 1 is not quantized")
             if self.params.update_precisions:
                 reject_unless(right.is_low_precision, "weights_precision", f"input 1 comes in {right.data_precision}")
-            if right.zero_point is not None:
-                rounded = (
-                    rounded_zero_point(right.zero_point, right.data_precision)
-                    if right.is_low_precision
-                    else right.zero_point
-                )
-                reject_unless(rounded is None, "weights_zero_point", "input 1 has a zero point")
+            if self._has_zero_point(right):
+                self._check_sums(node, left, right, "weights_zero_point", "input 1 has a zero point")
             self._check_contracted(right.scale, b_rank, contracted, "input 1")
-        if left.zero_point is not None:
-            constant_right = is_constant_path(node.input_value(1).get_node())
-            reject_unless(constant_right, "zero_point", "input 0 has a zero point and input 1 is not constant")
+        if left.zero_point is not None and not is_constant_path(node.input_value(1).get_node()):
+            self._check_sums(node, left, right, "zero_point", "input 0 has a zero point and input 1 is not constant")
+
+    def _check_sums(self, node: Node, left: Dequantization, right: Dequantization, code: str, text: str) -> None:
+        """Whether sums over the contracted axis can stand for the zero points."""
+        reject_unless(not self.params.native_only and self.params.update_precisions, code, text)
+        for port, found in enumerate((left, right)):
+            single = found.zero_point is None or found.zero_point.size == 1
+            reject_unless(single, code, f"{text}, and input {port} one for each channel")
+            shape = shape_of(found.data)
+            length = shape[_contracted(node, port)] if shape is not None and len(shape) > 1 else None
+            reject_unless(length, code, f"{text}, and the length of the contracted axis is not known")
+            long = f"{text}, and the sums that would stand for it pay for themselves from {_LONG} elements only"
+            reject_unless(length >= _LONG, code, f"{long}, not {length}")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
         if values is None or values.size == 1 or values.ndim != rank or rank < 2:
@@ -101,7 +112,11 @@ class MatMulTransformation(LayerTransformation):
         layer = relaxed_like(node, [left.data, integers], deq, origin=deq)
         self.attributes.move(node, layer)
         replace_output(node.output(0), layer.output(0))
-        zero_point = self._folded_zero_point(left, integers, attributes)
+        product = layer.output(0)
+        if self._needs_sums(node, left):
+            product, zero_point = self._less_sums(layer, left, self._right(node)), None
+        else:
+            zero_point = self._folded_zero_point(left, integers, attributes)
         rank = len(shape_of(left.data))
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
         scale = _product(
@@ -110,10 +125,56 @@ class MatMulTransformation(LayerTransformation):
             rank,
         )
         name = layer.get_friendly_name()
-        output, nodes = write_dequantization(
-            layer.output(0), name, scale, zero_point, deq, original, scale_precision="f32"
-        )
+        output, nodes = write_dequantization(product, name, scale, zero_point, deq, original, scale_precision="f32")
         insert_after(layer.output(0), output, targets, nodes)
+
+    def _has_zero_point(self, right: Dequantization) -> bool:
+        """The native library lets go of one that rounds to zero."""
+        zero_point = right.zero_point
+        if self.params.native_only and right.is_low_precision:
+            zero_point = rounded_zero_point(zero_point, right.data_precision)
+        return zero_point is not None and bool(zero_point.any())
+
+    def _needs_sums(self, node: Node, left: Dequantization) -> bool:
+        """Whether a zero point meets data."""
+        right = self._right(node)
+        if self.params.native_only or right.empty:
+            return False
+        return self._has_zero_point(right) or (
+            left.zero_point is not None and not isinstance(right.data.get_node(), Constant)
+        )
+
+    def _less_sums(self, layer: Node, left: Dequantization, right: Dequantization) -> Output:
+        """The product less what the zero points add to it."""
+        zero_left, zero_right = (
+            np.float32(0) if found.zero_point is None else found.zero_point.reshape(-1)[0] for found in (left, right)
+        )
+        result, nodes = layer.output(0), []
+        if zero_left:
+            nodes += self._summed(layer, 1, zero_left)
+            result = opset1.subtract(result, nodes[-1]).output(0)
+            nodes.append(result.get_node())
+        if zero_right:
+            length = shape_of(left.data)[_contracted(layer, 0)]
+            nodes += self._summed(layer, 0, zero_right)
+            if zero_left:
+                nodes.append(
+                    opset1.subtract(nodes[-1], constant(zero_right * zero_left * length, self.params.deq_precision))
+                )
+            result = opset1.subtract(result, nodes[-1]).output(0)
+            nodes.append(result.get_node())
+        for index, node in enumerate(nodes):
+            node.set_friendly_name(f"{layer.get_friendly_name()}/DequantizationSums{index}")
+        return result
+
+    def _summed(self, layer: Node, port: int, factor: np.float32) -> list[Node]:
+        """``factor * sum_k`` of an input, [..., 1, n] of the second and [..., m, 1] of the first, in three nodes."""
+        axis, deq = constant(np.array([_contracted(layer, port)]), "i64"), self.params.deq_precision
+        inputs = [layer.input_value(port), axis.output(0)]
+        sums = relaxed("ReduceSum", inputs, deq, {"keep_dims": False}, origin=deq)
+        scaled = opset1.multiply(sums, constant(factor, deq))
+        rank = len(shape_of(layer.input_value(port)))
+        return [sums, scaled, opset1.unsqueeze(scaled, constant(np.array([rank - 2 + (port == 0)]), "i64"))]
 
     def _integers(self, node: Node) -> tuple[Output, np.ndarray]:
         """Input 1 in low precision, and its scale."""
@@ -145,6 +206,13 @@ class MatMulTransformation(LayerTransformation):
         return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights.astype(np.float32)).astype(
             np.float32
         )
+
+
+def _contracted(node: Node, port: int) -> int:
+    """The axis of an input over which the product sums."""
+    rank = len(shape_of(node.input_value(port)))
+    is_last = node.get_attributes()["transpose_a" if port == 0 else "transpose_b"] == bool(port)
+    return rank - 1 if is_last else rank - 2
 
 
 def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:

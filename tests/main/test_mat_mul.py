@@ -1,3 +1,5 @@
+import pytest
+
 from tests.graphs import quantized
 
 
@@ -39,3 +41,31 @@ def test_transposed_per_tensor_zero_point(assert_transformed):
         y: f32[2,3,5] = Multiply(y/DequantizationSubtract, 0.01)
         """,
     )
+
+
+def test_of_data_with_a_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("MatMul of data transposed", "tensor", 3),
+        """
+        x: u8[2,3,128] = Parameter
+        y_original: f32[2,3,3] = MatMul(x, x) {transpose_b=True}
+        y/DequantizationSums0: f32[2,3] = ReduceSum(x, 2:i64) {keep_dims=False}
+        y/DequantizationSums1: f32[2,3] = Multiply(y/DequantizationSums0, 3)
+        y/DequantizationSums2: f32[2,1,3] = Unsqueeze(y/DequantizationSums1, 1:i64)
+        y/DequantizationSums3: f32[2,3,3] = Subtract(y_original, y/DequantizationSums2)
+        y/DequantizationSums4: f32[2,3] = ReduceSum(x, 2:i64) {keep_dims=False}
+        y/DequantizationSums5: f32[2,3] = Multiply(y/DequantizationSums4, 3)
+        y/DequantizationSums6: f32[2,3,1] = Unsqueeze(y/DequantizationSums5, 2:i64)
+        y/DequantizationSums7: f32[2,3,1] = Subtract(y/DequantizationSums6, 1152)
+        y/DequantizationSums8: f32[2,3,3] = Subtract(y/DequantizationSums3, y/DequantizationSums7)
+        y: f32[2,3,3] = Multiply(y/DequantizationSums8, 0.25)
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "name, code", [("MatMul of short data", "weights_zero_point"), ("MatMul of data", "contracted_scale")]
+)
+def test_of_data_that_stays(assert_rejected, name, code):
+    granularity = "tensor" if "short" in name else "space"
+    assert_rejected(quantized(name, granularity, 3), "MatMul", code)
