@@ -160,7 +160,8 @@ def apart(model: Model, inside: Collection[str] = (), at_point: bool = True) -> 
 def _reads_quantized(node: Node) -> bool:
     row = OPERATIONS.get(node.get_type_name())
     moves_data = row is not None and row.precision_preserved
-    return not moves_data and any(
+    computes = not moves_data and is_real(precision_of(node.output(0)))
+    return computes and any(
         value.get_node().get_type_name() == "FakeQuantize" and not is_constant_path(value.get_node())
         for value in node.input_values()
     )
