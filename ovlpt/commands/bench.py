@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 
 from ovlpt.commands.printing import check_writable, console, progress_bar, table, write_json
-from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
+from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
 from ovlpt.trace import InputError
 
@@ -55,7 +55,6 @@ def _call(options: argparse.Namespace) -> int:
         raise InputError("no model to measure; give one, as in: ovlpt bench resnet50.xml")
     folders = _folders(models, options.report_folder)
     out, found = console(), []
-    config = settings(options)
     for model, folder in zip(models, folders, strict=True):
         with progress_bar(out, Path(model).name) as progress:
             result = bench(
@@ -68,7 +67,7 @@ def _call(options: argparse.Namespace) -> int:
                 options.niter,
                 options.nstreams,
                 options.infer_precision,
-                config=config,
+                config=options.config,
                 progress=progress,
             )
         _print(out, result)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import pickle
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ import numpy as np
 import openvino
 
 from ovlpt.config import PluginConfig
+from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.device.execution_types import last_line
@@ -144,7 +144,7 @@ def bench(
     streams: str | int | None = None,
     infer_precision: str | None = None,
     core: Core | None = None,
-    config: PluginConfig | None = None,
+    config: PluginConfig | str | Path | None = None,
     progress: Callable[[float], object] = lambda part: None,
 ) -> Bench:
     """Measure ``model`` with ovlpt against "stock" (the plugin's own LPT), "float" (FakeQuantize bypassed), or another
@@ -154,7 +154,8 @@ def bench(
     input; random without. ``hint``: "latency", "throughput" or "none". ``seconds``: of measuring for each side (5
     without ``iterations``); ``iterations``: of each side; with both, until both are reached. ``streams``,
     ``infer_precision``: as benchmark_app's ``-nstreams`` and ``-infer_precision``. ``config``: settings other than the
-    device's own. ``progress`` is told now and then which part is done, 0 to 1.
+    device's own, or their file; without a file the memory of ovlpt's side is not measured. ``progress`` is told now
+    and then which part is done, 0 to 1.
 
     Raises `InputError` for anything unusable.
     """
@@ -208,7 +209,7 @@ class _Candidate:
     file: Path  # the model, for the process whose memory is measured
     read: float
     transformed: bool  # by ovlpt
-    config: PluginConfig | None
+    settings: PluginConfig | str | Path | None
     compile: Callable[[], CompiledModel]
     compile_times: list[float] = field(default_factory=list)
     first_times: list[float] = field(default_factory=list)
@@ -220,7 +221,10 @@ class _Candidate:
     def start(self, arrays: Sequence[np.ndarray]) -> tuple[CompiledModel, openvino.InferRequest]:
         """Compile and infer once; both are timed."""
         begin = time.perf_counter()
-        compiled = self.compile()
+        try:
+            compiled = self.compile()
+        except RuntimeError as error:
+            raise InputError(f"the model of {self.name} cannot be compiled: {last_line(error)}") from error
         self.compile_times.append((time.perf_counter() - begin) * 1e3)
         request = compiled.create_infer_request()
         begin = time.perf_counter()
@@ -233,18 +237,14 @@ class _Candidate:
         return compiled, request
 
     def peak_memory(self, device: str, properties: Mapping[str, str], arrays: Sequence[np.ndarray]) -> int | None:
-        """Of a process of its own, in bytes; None where the system does not say, or the settings cannot be sent."""
+        """Of a process of its own, in bytes; None where the system does not say, or for settings in no file."""
+        if self.transformed and isinstance(self.settings, PluginConfig):
+            return None
         with TemporaryDirectory() as folder:
             np.savez(Path(folder) / "inputs.npz", *arrays)
             arguments = [self.file, device, json.dumps(properties), Path(folder) / "inputs.npz"]
             if self.transformed:
-                arguments.append("-")
-            if self.transformed and self.config is not None:
-                try:
-                    arguments[-1] = Path(folder) / "config.pickle"
-                    arguments[-1].write_bytes(pickle.dumps(self.config))
-                except (pickle.PicklingError, AttributeError, TypeError):  # a callback that has no name
-                    return None
+                arguments.append(self.settings or "")
             program = [sys.executable, "-P", Path(__file__).with_name("peak_memory.py"), *arguments]
             paths = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
             done = subprocess.run(
@@ -283,11 +283,12 @@ def _candidates(
     against: Model | str | Path,
     device: str,
     core: Core,
-    config: PluginConfig | None,
+    config: PluginConfig | str | Path | None,
     properties: Mapping[str, str],
     folder: Path,
 ) -> tuple[_Candidate, _Candidate]:
     """ovlpt's side and the other. Models that are in no file yet are saved in ``folder``."""
+    chosen = load_config(config) if isinstance(config, (str, Path)) else config
 
     def candidate(name: str, given: Model | str | Path, by_ovlpt: bool | None) -> _Candidate:
         begin = time.perf_counter()
@@ -299,7 +300,7 @@ def _candidates(
         if by_ovlpt is None:
             by_ovlpt = is_function_quantized(read) or read.has_rt_info([MARKER, "transformed"])
         plugin = lambda: core.compile_model(read, device, properties)  # noqa: E731
-        mine = lambda: compile_model(read, device, properties, config, core=core)  # noqa: E731
+        mine = lambda: compile_model(read, device, properties, chosen, core=core)  # noqa: E731
         return _Candidate(name, read, file, elapsed, by_ovlpt, config, mine if by_ovlpt else plugin)
 
     first = candidate(OVLPT, model, True)
@@ -313,7 +314,7 @@ def _candidates(
     shapes = [[str(port.get_partial_shape()) for port in each.model.inputs] for each in (first, second)]
     if shapes[0] != shapes[1]:
         raise InputError(
-            f'"{against}" takes other inputs, {", ".join(shapes[1])}, than the model, {", ".join(shapes[0])}; '
+            f'"{second.name}" takes other inputs, {", ".join(shapes[1])}, than the model, {", ".join(shapes[0])}; '
             "give models with the same inputs"
         )
     return first, second

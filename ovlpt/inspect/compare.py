@@ -52,6 +52,7 @@ from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.graph.constants import constant_above, is_constant_path
+from ovlpt.inspect.float_model import with_float_constants
 from ovlpt.inspect.inputs import load_samples, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.run import relative_difference
@@ -185,6 +186,7 @@ def compare(
     config: PluginConfig | None = None,
     layer_samples: int = 16,
     labels: Sequence[int] | None = None,
+    seconds: float = 1.0,
 ) -> Comparison:
     """Split the error of a quantized model into quantization, transformation and float precision, layer by layer.
 
@@ -192,7 +194,8 @@ def compare(
     (see `load_samples`), or one array per input as such a file would hold them; random without, which says little of
     a trained network. ``float_model``: the model before quantization; without it there is no quantization error.
     ``labels``: of the classes, for the accuracy, where the file has none: the answer is the largest value along the
-    last axis of the first output. Outputs are compared on all samples, layers on the first ``layer_samples``.
+    last axis of the first output. Outputs are compared on all samples, layers on the first ``layer_samples``. ``seconds``: of
+    measuring latencies.
 
     Raises `InputError` for anything unusable.
     """
@@ -246,7 +249,7 @@ def compare(
         layer_samples=min(layer_samples, len(samples)),
         float_precision=runs.float_precision,
         accuracy={} if labels is None else {run: _accuracy(found, labels) for run, found in answers.items()},
-        latency=_latencies(runs.plain, samples[0]),
+        latency=_latencies(runs.plain, samples[0], seconds),
         sqnr={error: {name: noise.sqnr for name, noise in noises.items()} for error, noises in totals.items()},
         layers=layers.results(),
         disturbance=layers.disturbance,
@@ -273,9 +276,9 @@ def _accuracy(answers: list[np.ndarray], labels: Sequence[int]) -> float:
     return float((found == np.asarray(labels)).mean())
 
 
-def _latencies(plain: Mapping[str, CompiledModel], sample: Sequence[np.ndarray]) -> dict[str, float]:
+def _latencies(plain: Mapping[str, CompiledModel], sample: Sequence[np.ndarray], seconds: float) -> dict[str, float]:
     requests = {run: compiled.create_infer_request() for run, compiled in plain.items()}
-    found = interleaved_latencies({run: lambda r=r: r.infer(sample) for run, r in requests.items()}, seconds=1.0)
+    found = interleaved_latencies({run: lambda r=r: r.infer(sample) for run, r in requests.items()}, seconds)
     return {run: median(times) for run, times in found.items()}
 
 
@@ -298,7 +301,9 @@ class _Runs:
         off = LPT_OFF[device.split(".")[0]]
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
             FLOAT: lambda model: core.compile_model(model, device, {**_LATENCY, **_F32}),
-            FAKE_QUANTIZED: lambda model: core.compile_model(model, device, {**_LATENCY, **_F32, **off}),
+            FAKE_QUANTIZED: lambda model: core.compile_model(
+                with_float_constants(model), device, {**_LATENCY, **_F32, **off}
+            ),
             INT8: lambda model: compile_model(model, device, {**_LATENCY, **_F32}, config, core=core),
             DEFAULT: lambda model: compile_model(model, device, _LATENCY, config, core=core),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -39,31 +40,39 @@ def load_inputs(path: str | Path, model: Model) -> list[np.ndarray]:
 
     Raises `InputError` for an unreadable file, and for arrays that are missing or of another shape.
     """
-    arrays = _arrays(path, model)
+    arrays = _by_input(_read(path), model, path)
     for port, array in zip(model.inputs, arrays, strict=True):
         if not _fits(port, array.shape):
-            raise InputError(_another_shape(port, array, path))
+            raise _another_shape(port, array)
     return [_converted(port, array) for port, array in zip(model.inputs, arrays, strict=True)]
 
 
-def load_samples(path: str | Path, model: Model) -> tuple[list[list[np.ndarray]], np.ndarray | None]:
+def load_samples(
+    data: str | Path | Sequence[np.ndarray], model: Model
+) -> tuple[list[list[np.ndarray]], np.ndarray | None]:
     """One array per input for each sample, and the labels [samples × batch] if the file has an array "labels".
 
-    As `load_inputs`, with any number of samples: arrays are divided along their first axis, by the model's batch or,
-    where they have one axis more than the input, one by one. Raises `InputError` as well when inputs have different
-    numbers of samples, or labels do not divide by theirs.
+    ``data``: a file as for `load_inputs`, or its arrays in the order of the inputs; with any number of samples: arrays
+    are divided along their first axis, by the model's batch or, where they have one axis more than the input, one by
+    one. Raises `InputError` as well when inputs have different numbers of samples, or labels do not divide by theirs.
     """
-    columns = [
-        [_converted(port, part) for part in _divided(port, array, path)]
-        for port, array in zip(model.inputs, _arrays(path, model), strict=True)
-    ]
-    counts = {_name(port): len(column) for port, column in zip(model.inputs, columns, strict=True)}
+    stored = _read(data) if isinstance(data, (str, Path)) else {}
+    arrays = _by_input(stored, model, data) if stored else [np.asarray(array) for array in data]
+    if len(arrays) != len(model.inputs):
+        raise InputError(
+            f"the model has {len(model.inputs)} inputs, and {len(arrays)} arrays are given; give one for each"
+        )
+    columns = {
+        _name(port): [_converted(port, part) for part in _divided(port, array)]
+        for port, array in zip(model.inputs, arrays, strict=True)
+    }
+    counts = {name: len(column) for name, column in columns.items()}
     if len(set(counts.values())) > 1:
-        raise InputError(f'"{path}" has samples of different number: {counts}; give every input as many')
-    samples = [list(row) for row in zip(*columns, strict=True)]
-    labels = _read(path).get(LABELS)
+        raise InputError(f"the data has different numbers of samples, {counts}; give every input as many")
+    samples = [list(row) for row in zip(*columns.values(), strict=True)]
+    labels = stored.get(LABELS)
     if labels is not None and (not samples or labels.size % len(samples)):
-        raise InputError(f'"{path}" has {labels.size} labels for {len(samples)} samples; give one for each answer')
+        raise InputError(f'"{data}" has {labels.size} labels for {len(samples)} samples; give one for each answer')
     return samples, None if labels is None else labels.reshape(-1)
 
 
@@ -80,9 +89,9 @@ def _read(path: str | Path) -> dict[str, np.ndarray]:
         raise InputError(f'"{path}" is no .npz or .npy of arrays: {error}') from error
 
 
-def _arrays(path: str | Path, model: Model) -> list[np.ndarray]:
+def _by_input(stored: dict[str, np.ndarray], model: Model, path: str | Path) -> list[np.ndarray]:
     """One array per input, whatever its shape."""
-    arrays = {name: array for name, array in _read(path).items() if name != LABELS}
+    arrays = {name: array for name, array in stored.items() if name != LABELS}
     if len(arrays) == 1 and len(model.inputs) == 1:
         return list(arrays.values())
     found = []
@@ -103,7 +112,7 @@ def _fits(port: object, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _divided(port: object, array: np.ndarray, path: str | Path) -> list[np.ndarray]:
+def _divided(port: object, array: np.ndarray) -> list[np.ndarray]:
     expected = port.get_partial_shape()
     if _fits(port, array.shape):
         return [array]
@@ -112,12 +121,14 @@ def _divided(port: object, array: np.ndarray, path: str | Path) -> list[np.ndarr
     batch = expected[0].get_length() if len(expected) and expected[0].is_static else 0
     if batch and array.ndim and array.shape[0] % batch == 0 and _fits(port, (batch, *array.shape[1:])):
         return np.split(array, array.shape[0] // batch) if array.size else []
-    raise InputError(_another_shape(port, array, path))
+    raise _another_shape(port, array)
 
 
-def _another_shape(port: object, array: np.ndarray, path: str | Path) -> str:
-    shape = port.get_partial_shape()
-    return f'input "{_name(port)}" takes the shape {shape}, the array in "{path}" has {list(array.shape)}'
+def _another_shape(port: object, array: np.ndarray) -> InputError:
+    return InputError(
+        f'input "{_name(port)}" takes the shape {port.get_partial_shape()}, its array has {list(array.shape)}; '
+        "give it in that shape"
+    )
 
 
 def _converted(port: object, array: np.ndarray) -> np.ndarray:

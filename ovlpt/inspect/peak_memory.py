@@ -1,15 +1,14 @@
 """A program of its own: compile a model, infer once, print the peak memory of the process in bytes.
 
-    python -P peak_memory.py MODEL DEVICE PROPERTIES.json INPUTS.npz [CONFIG.pickle]
+    python -P peak_memory.py MODEL DEVICE PROPERTIES.json INPUTS.npz [CONFIG.toml]
 
-With the last argument ovlpt transforms the model first ("-": with the device's own settings); without it, the process
+With the last argument ovlpt transforms the model first ("": with the device's own settings); without it, the process
 never imports ovlpt, as that of somebody who does not use it. Nothing is printed where peak memory is not to be had.
 """
 
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 from pathlib import Path
 
@@ -23,9 +22,10 @@ def main(model: str, device: str, properties: str, inputs: str, config: str | No
     if config is None:
         compiled = core.compile_model(core.read_model(model), device, settings)
     else:
+        from ovlpt.config_file import load_config
         from ovlpt.device import compile_model
 
-        chosen = None if config == "-" else pickle.loads(Path(config).read_bytes())
+        chosen = load_config(config) if config else None
         compiled = compile_model(model, device, settings, chosen, core=core)
     with np.load(inputs) as arrays:
         compiled([arrays[name] for name in arrays.files])
