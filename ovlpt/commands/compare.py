@@ -49,6 +49,8 @@ def _call(options: argparse.Namespace) -> int:
         layer_samples=options.samples,
     )
     out.print(f"[bold]{found.model}[/] on {found.device}, {_samples(found.samples)}")
+    if options.input is None and options.model is not None:
+        out.print("The data is random, which says little of a trained network: give samples with -i.")
     runs = table("run", *([">accuracy"] if found.accuracy else []), ">latency (ms)")
     for run, latency in found.latency.items():
         runs.add_row(run, *([f"{found.accuracy[run]:.1%}"] if found.accuracy else []), f"{latency:.3f}")
