@@ -3,6 +3,7 @@
 from ovlpt.device.compile import compile_model, transform
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.saturation import saturates
 
 __all__ = [
     "ExecutionTypes",
@@ -10,5 +11,6 @@ __all__ = [
     "PluginLowering",
     "compile_model",
     "execution_types",
+    "saturates",
     "transform",
 ]
