@@ -71,9 +71,7 @@ class Interpreter:
     ``model`` is a clone with the shapes of the inputs. Arguments and errors as in `execute`.
     """
 
-    def __init__(
-        self, model: Model, inputs: Sequence[np.ndarray], method: str = "openvino", saturates: bool = False
-    ):
+    def __init__(self, model: Model, inputs: Sequence[np.ndarray], method: str = "openvino", saturates: bool = False):
         self.method, self.saturates = resolve(method), saturates
         self.model = model.clone()
         _show_hidden_ends(self.model)

@@ -67,7 +67,7 @@ def convolution_saturation_loss(
     space = windows.shape[2 : 2 + rank]
     if groups > 1 and outputs == inputs == 1:
         return np.zeros((batch, len(w), *space), np.int64)
-    windows = windows + zero_point.reshape(*zero_point.shape, *(1,) * (rank if zero_point.ndim else 0))
+    windows = windows + zero_point[(..., *(None,) * rank)]
     # K in the kernels' order: the kernel's positions, then channels
     kernel = tuple(range(2 + rank, 2 + 2 * rank))
     taps = windows.reshape(batch, groups, inputs, *windows.shape[2:]).transpose(
