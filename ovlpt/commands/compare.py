@@ -13,7 +13,7 @@ from ovlpt.commands.settings import (
     check_count,
     settings,
 )
-from ovlpt.inspect.compare import ERRORS, FLOAT, FLOAT_PRECISION, Comparison, compare
+from ovlpt.inspect.compare import ERRORS, FLOAT, FLOAT_PRECISION, QUANTIZATION, Comparison, compare
 
 
 def add(commands) -> None:
@@ -63,11 +63,19 @@ def _call(options: argparse.Namespace) -> int:
     _print_layers(out, found, options.layers)
     if found.float_precision == "f32":
         out.print("By default this device computes in f32 what is not in int8: the default run equals the int8 run.")
+    if found.saturates:
+        out.print(
+            "This CPU has no VNNI and sums two int8 products in 16 bits: that saturation is transformation error."
+        )
     if found.disturbance:
         out.print(f"Reading the layers changed the int8 results by up to {found.disturbance:.2g} of the largest value.")
     if FLOAT not in found.latency:
         out.print("Give the model before quantization with -f for the quantization error and an ignored scope.")
-    elif scope := found.ignored_scope():
+    elif lost := sum(QUANTIZATION not in layer.local for layer in found.layers):
+        out.print(
+            f"{lost} layers read or give a value that the float model has under no such name: no quantization error."
+        )
+    if scope := found.ignored_scope():
         out.print("Half of the layers' local quantization error goes with")
         out.print(scope, markup=False, soft_wrap=True)
     write_json(options.json, found.to_json())

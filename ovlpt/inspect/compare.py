@@ -51,12 +51,14 @@ from ovlpt import data
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device.instruction_set import saturates
 from ovlpt.graph.constants import constant_above, is_constant_path
 from ovlpt.inspect.float_model import with_float_constants
 from ovlpt.inspect.inputs import load_samples, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.run import relative_difference
 from ovlpt.inspect.segments import Segments, apart, observed, up_to
+from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, opset1
 from ovlpt.trace import InputError
 
@@ -70,8 +72,6 @@ ERRORS = {  # error: its reference, the run that is examined
 
 _F32 = {"INFERENCE_PRECISION_HINT": "f32"}
 _LATENCY = {"PERFORMANCE_HINT": "LATENCY"}
-
-Infer = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 
 @dataclass
@@ -96,8 +96,8 @@ class Noise:
 
 @dataclass(frozen=True)
 class LayerErrors:
-    """One layer. ``operations``: the names of its layers with weights. SQNR in dB by error; an error that could not be
-    measured is missing.
+    """One layer. ``operations``: the names of what a quantizer quantizes in it. SQNR in dB by error; an error that
+    could not be measured is missing.
     """
 
     name: str
@@ -130,11 +130,12 @@ class Comparison:
     sqnr: dict[str, dict[str, float]]  # by error and output: dB
     layers: tuple[LayerErrors, ...]
     disturbance: float  # largest relative difference of an int8 output once layers are read
+    saturates: bool  # the CPU has no VNNI: sums of two products are kept in 16 bits, a transformation error
 
     @property
     def first(self) -> str:
         """The error by which layers are sorted."""
-        return next((error for error in ERRORS if any(error in layer.local for layer in self.layers)), TRANSFORMATION)
+        return _first(self.layers)
 
     def ignored(self, share: float = 0.5) -> list[str]:
         """The fewest operations whose layers make at least ``share`` of the quantization error: of the sum of the
@@ -169,8 +170,13 @@ class Comparison:
             "sqnr_db": {error: _finite(values) for error, values in self.sqnr.items()},
             "layers": [layer.to_json() for layer in self.layers],
             "disturbance": self.disturbance,
+            "saturates": self.saturates,
             "ignored_scope": self.ignored(),
         }
+
+
+def _first(layers: Sequence[LayerErrors]) -> str:
+    return next((error for error in ERRORS if any(error in layer.local for layer in layers)), TRANSFORMATION)
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float | str]:
@@ -194,8 +200,8 @@ def compare(
     (see `load_samples`), or one array per input as such a file would hold them; random without, which says little of
     a trained network. ``float_model``: the model before quantization; without it there is no quantization error.
     ``labels``: of the classes, for the accuracy, where the file has none: the answer is the largest value along the
-    last axis of the first output. Outputs are compared on all samples, layers on the first ``layer_samples``. ``seconds``: of
-    measuring latencies.
+    last axis of the first output. Outputs are compared on all samples, layers on the first ``layer_samples``.
+    ``seconds``: of measuring latencies.
 
     Raises `InputError` for anything unusable.
     """
@@ -204,6 +210,8 @@ def compare(
     if bundled:
         model, float_model = data.digits(), float_model or data.digits_float()
     source = read_model(model, core)
+    if source.has_rt_info([MARKER, "transformed"]):
+        raise InputError("the model is transformed already; give the quantized model that it was made from")
     if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
         raise InputError(
             f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}'
@@ -226,7 +234,7 @@ def compare(
 
     runs = _Runs(source, original, device, core, config)
     layers = _Layers(runs)
-    names = [next(iter(sorted(port.get_names())), f"output {index}") for index, port in enumerate(source.outputs)]
+    names = _output_names(source)
     totals = {error: {name: Noise() for name in names} for error in runs.errors}
     answers: dict[str, list[np.ndarray]] = {run: [] for run in runs.plain}
     networks = {run: _Network(compiled) for run, compiled in runs.plain.items()}
@@ -253,7 +261,16 @@ def compare(
         sqnr={error: {name: noise.sqnr for name, noise in noises.items()} for error, noises in totals.items()},
         layers=layers.results(),
         disturbance=layers.disturbance,
+        saturates=saturates(core, device),
     )
+
+
+def _output_names(model: Model) -> list[str]:
+    """A name for each output, no two alike."""
+    names: list[str] = []
+    for index, port in enumerate(model.outputs):
+        names.append(next((name for name in sorted(port.get_names()) if name not in names), f"output {index}"))
+    return names
 
 
 def _check_counterpart(source: Model, original: Model) -> None:
@@ -418,7 +435,8 @@ class _Layers:
                     cumulative={error: noise.sqnr for error, noise in cumulative.items()},
                 )
             )
-        return tuple(sorted(found, key=lambda layer: layer.local.get(self._errors[0], math.inf)))
+        first = _first(found)
+        return tuple(sorted(found, key=lambda layer: layer.local.get(first, math.inf)))
 
 
 def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ovlpt import cli, compile_model, data
+from ovlpt import cli, compile_model, data, transform
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.inspect import compare as module
 from ovlpt.inspect.compare import (
@@ -221,12 +221,32 @@ def test_the_device_s_own_precision_is_a_run_of_its_own_where_it_is_not_f32(samp
     assert found.float_precision == "bf16"
 
 
+def test_a_float_model_with_other_names_leaves_the_other_errors():
+    original = network(False)
+    for node in original.get_ops():
+        node.set_friendly_name(f"other {node.get_friendly_name()}")
+    found = compare(network(True), [SAMPLES[0]], original, seconds=0)
+    assert found.first == TRANSFORMATION
+    assert not any(QUANTIZATION in layer.local for layer in found.layers)
+    assert math.isfinite(found.sqnr[QUANTIZATION]["y0"])
+
+
+def test_a_dynamic_batch():
+    nets = network(True), network(False)
+    for net in nets:
+        net.reshape([-1, 16])
+    found = compare(nets[0], [SAMPLES[0]], nets[1], seconds=0)
+    fixed = compare(network(True), [SAMPLES[0]], network(False), seconds=0)
+    for layer, other in zip(found.layers, fixed.layers, strict=True):
+        assert layer.local[QUANTIZATION] == pytest.approx(other.local[QUANTIZATION], abs=1e-2)
+
+
 def comparison_of(*local: float) -> Comparison:
     layers = tuple(
         LayerErrors(f"layer{index}", "MatMul", (f"layer{index}",), {QUANTIZATION: value}, {QUANTIZATION: value})
         for index, value in enumerate(local)
     )
-    return Comparison("net", "CPU", 1, 1, "f32", {}, {}, {}, layers, 0.0)
+    return Comparison("net", "CPU", 1, 1, "f32", {}, {}, {}, layers, 0.0, False)
 
 
 @pytest.mark.parametrize(
@@ -261,6 +281,7 @@ def test_json_is_strict(digits):
         (lambda: compare(network(True), [SAMPLES[0]], one_convolution()), "is another network: its inputs are"),
         (lambda: compare(network(True), [SAMPLES[0]], network(True)), "give the model before quantization"),
         (lambda: compare(network(False), [SAMPLES[0]]), "is not quantized"),
+        (lambda: compare(transform(network(True)), [SAMPLES[0]]), "is transformed already"),
         (lambda: compare(network(True), [SAMPLES[0]], device="TPU"), 'no device "TPU"'),
         (lambda: compare(network(True), [SAMPLES[0]], layer_samples=0), "give at least 1"),
         (lambda: compare(network(True), [SAMPLES[0]], labels=[1, 2]), "2 labels and 4 answers"),
@@ -290,5 +311,6 @@ def test_the_command_prints_runs_errors_layers_and_the_scope(tmp_path, capsys, c
     assert f"The worst 2 of {len(content['layers'])} layers" in printed
     assert "nncf.IgnoredScope(names=[" in printed
     assert content["ignored_scope"][0] in printed
+    assert ("no VNNI" in printed) == content["saturates"]
     equals = "the default run equals the int8 run" in printed
     assert equals == (content["float_precision"] == "f32")
