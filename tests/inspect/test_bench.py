@@ -104,7 +104,7 @@ def test_unusable_input_is_one_sentence(call, sentence):
     assert "\n" not in str(caught.value)
 
 
-REPORT = {  # as benchmark_app of OpenVINO 2024.6 and 2026.4 writes it with "-report_type no_counters"
+REPORT = {  # as benchmark_app of OpenVINO 2026.4 writes it with "-report_type no_counters"
     "Command line parameters": ["-m", "-d", "-hint", "-niter", "-report_folder"],
     "Configuration setup": [
         "topology", "target device", "API", "inference_only", "precision", "batch size", "number of iterations",
