@@ -285,6 +285,7 @@ def site_of(node: Node, found: Dequantization, strict: bool = False, native_only
         only_consumer=next(iter(consumers)).get_node().get_type_name() if len(consumers) == 1 else None,
         strict=strict,
         native_only=native_only,
+        is_low=found.is_low_precision,
     )
 
 

@@ -41,6 +41,12 @@ class Site:
     only_consumer: str | None = None  # its type, where there is just one
     strict: bool = False  # Params.reshape_ignore_per_tensor_quantization_check
     native_only: bool = False  # Params.native_only
+    is_low: bool = True  # the data is in low precision, not the real sum of a weighted operation
+
+    @property
+    def as_native(self) -> bool:
+        """Whether only what the native library does is done: a scale is better left where a layer takes it in."""
+        return self.native_only or not self.is_low
 
     @property
     def rank(self) -> int:
@@ -185,6 +191,12 @@ def _normalized_axes(site: Site) -> Reason | None:
     return scalar_like(site)
 
 
+def _in_low_precision(site: Site) -> Reason | None:
+    if site.is_low:
+        return None
+    return Reason("activation_precision", "the data is real, and its scale is better left where a layer takes it in")
+
+
 def _unpadded_or_zero(begin: int, end: int) -> Check:
     """Cells that the operation pads hold raw zero, which stands for zero only without a zero point."""
 
@@ -273,6 +285,8 @@ def _interpolable(site: Site) -> Reason | None:
     """Means whose weights sum to one commute with scale and zero point, as copies do."""
     if site.native_only or "axes" in site.attributes:
         return _nearest(site)
+    if not _copies(site.attributes) and (reason := _in_low_precision(site)):
+        return reason
     pads = [*site.attributes["pads_begin"], *site.attributes["pads_end"]]
     if any(pads):
         return Reason("padding", f"it pads by {pads}")
@@ -378,14 +392,13 @@ def _sliceable(site: Site) -> Reason | None:
 
 
 def _sliced(site: Site) -> Reason | None:
-    if site.native_only:
-        return along_channels(site) or per_tensor(site)
+    if reason := along_channels(site):
+        return reason
     if all(values.size == 1 for values in site.values):
-        return static_rank(site)
+        return None
     names = ("begin", "end", "step", "list of axes")
-    return static_rank(site) or all_of(
-        *(constant_input(port, names[port - 1]) for port in range(1, len(site.constants)))
-    )(site)
+    constant = (constant_input(port, names[port - 1]) for port in range(1, len(site.constants)))
+    return per_tensor(site) if site.as_native else all_of(*constant)(site)
 
 
 # Moves: the constant after from the constant before
@@ -517,10 +530,25 @@ def _pad_with(fill: float) -> Move:
     return move
 
 
+def _lands_on_channels(move: Move, site: Site) -> Reason | None:
+    """Behind a scale along another axis no layer computes in low precision."""
+    rank = len(site.output_shape)
+    for values in site.values:
+        shape = _aligned(move(values, site), rank).shape
+        if any(size > 1 and axis != 1 for axis, size in enumerate(shape)):
+            return Reason(
+                "channel_moves", f"behind it the scale would have the shape {list(shape)}, not one per channel"
+            )
+    return None
+
+
 def _transposable(site: Site) -> Reason | None:
-    if not site.native_only:
-        per_tensor = all(map(_scalar_like, site.values))
-        return static_rank(site) or (None if per_tensor else constant_input(1, "order")(site))
+    if not site.as_native:
+        if reason := static_rank(site):
+            return reason
+        if all(map(_scalar_like, site.values)):
+            return None
+        return constant_input(1, "order")(site) or _lands_on_channels(_transpose, site)
     if reason := along_channels(site) or constant_input(1, "order")(site):
         return reason
     if all(_scalar_like(values) for values in site.values):
@@ -537,7 +565,7 @@ def _transposable(site: Site) -> Reason | None:
 
 
 def _transpose(values: np.ndarray, site: Site) -> np.ndarray:
-    if values.size == 1 or (site.native_only and values.ndim <= 1):
+    if values.size == 1 or (site.as_native and values.ndim <= 1):
         return values
     if site.constants[1] is None:
         return _as_scalar(values)
@@ -549,9 +577,11 @@ def _reshapable(site: Site) -> Reason | None:
         return reason
     before, after = site.shape, site.output_shape
     per_tensor = all(_scalar_like(values) for values in site.values)
-    followed = not site.native_only and _blocks(before, after) is not None
+    followed = not site.as_native and _blocks(before, after) is not None
     if (per_tensor or followed) and not (site.strict and site.only_consumer == "MatMul"):
-        return None if followed else along_channels(site)
+        if not followed:
+            return along_channels(site)
+        return None if per_tensor else _lands_on_channels(_reshape, site)
     if reason := along_channels(site):
         return reason
     if site.constants[1] is None:
@@ -578,6 +608,8 @@ def _reshapable(site: Site) -> Reason | None:
 
 
 def _tileable(site: Site) -> Reason | None:
+    if reason := _in_low_precision(site):
+        return reason
     return None if all(map(_scalar_like, site.values)) else constant_input(1, "number of copies")(site)
 
 
@@ -592,6 +624,8 @@ def _tile(values: np.ndarray, site: Site) -> np.ndarray:
 
 
 def _rollable(site: Site) -> Reason | None:
+    if reason := _in_low_precision(site):
+        return reason
     if all(map(_scalar_like, site.values)):
         return None
     return all_of(constant_input(1, "shift"), constant_input(2, "list of axes"))(site)
@@ -639,7 +673,7 @@ def _reshape(values: np.ndarray, site: Site) -> np.ndarray:
     """Spread over the blocks of axes in which it varies, and one again along axes on which it then does not."""
     if _scalar_like(values):
         return values.reshape(-1)[0].reshape(())
-    blocks = None if site.native_only else _blocks(site.shape, site.output_shape)
+    blocks = None if site.as_native else _blocks(site.shape, site.output_shape)
     if blocks is None:
         channels = site.output_shape[1]
         repeated = np.repeat(values.reshape(-1), channels // values.size)

@@ -225,6 +225,7 @@ CASES = (
     Case("Tile space", _IMAGE, lambda x: opset1.tile(x, i64(2, 3))),
     Case("Tile channels", _IMAGE, lambda x: opset1.tile(x, i64(2, 1, 2, 1, 1))),
     Case("Transpose space", _IMAGE, lambda x: opset1.transpose(x, i64(0, 1, 3, 2))),
+    Case("Transpose tokens", (2, 6, 4), lambda x: opset1.transpose(x, i64(0, 2, 1))),
     Case("Transpose channels", _IMAGE, lambda x: opset1.transpose(x, i64(0, 2, 3, 1))),
     Case("Unsqueeze", (2, 4, 4), lambda x: opset1.unsqueeze(x, i64(2))),
     Case("Unsqueeze front", (2, 4, 4), lambda x: opset1.unsqueeze(x, i64(1))),

@@ -20,8 +20,8 @@ def test_per_tensor_zero_point(assert_transformed):
     )
 
 
-def test_along_space_zero_point_stays_in_native_only(assert_rejected):
-    assert_rejected(quantized("Slice", "space", 3), "Slice", "not_per_channel", NATIVE)
+def test_along_space_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Slice", "space", 3), "Slice", "not_per_channel")
 
 
 def test_channels_per_tensor_zero_point(assert_transformed):

@@ -1,3 +1,5 @@
+import pytest
+
 from ovlpt import Params
 from tests.graphs import quantized
 
@@ -36,15 +38,20 @@ def test_channels_per_tensor_zero_point(assert_transformed):
     )
 
 
-def test_channels_per_channel_zero_point(assert_transformed):
+@pytest.mark.parametrize("name, granularity", [("Transpose channels", "channel"), ("Transpose space", "space")])
+def test_a_scale_that_is_not_per_channel_behind_it_stays(assert_rejected, name, granularity):
+    assert_rejected(quantized(name, granularity, 3), "Transpose", "channel_moves")
+
+
+def test_tokens_along_space_zero_point(assert_transformed):
     result = assert_transformed(
-        quantized("Transpose channels", "channel", 3),
+        quantized("Transpose tokens", "space", 3),
         """
-        x: u8[2,4,4,4] = Parameter
-        y_original: u8[2,4,4,4] = Transpose(x, [0,2,3,1]:i64)
-        y/DequantizationSubtract: f32[2,4,4,4] = Subtract(y_original, 3)
-        y: f32[2,4,4,4] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
+        x: u8[2,6,4] = Parameter
+        y_original: u8[2,4,6] = Transpose(x, [0,2,1]:i64)
+        y/DequantizationSubtract: f32[2,4,6] = Subtract(y_original, 3)
+        y: f32[2,4,6] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
         """,
     )
     multiply = next(node for node in result.after.get_ops() if node.get_friendly_name() == "y")
-    assert list(multiply.input_value(1).get_shape()) == [1, 1, 1, 4]
+    assert list(multiply.input_value(1).get_shape()) == [1, 4, 1]
