@@ -64,9 +64,7 @@ class WeightableLayerTransformation(LayerTransformation):
         if self.params.native_only:
             return
         if remainder(weights.zero_point, weights.precision) is not None:
-            _reject_fraction("weights", weights.zero_point)
-        if self._remainder(found) is not None and not self._is_unpadded(node):
-            _reject_fraction("data", found.zero_point)
+            _reject_fraction(weights.zero_point)
 
     def check_activations(self, node: Node, found: Dequantization) -> None:
         reject_unless(
@@ -161,9 +159,12 @@ class WeightableLayerTransformation(LayerTransformation):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
 
-    def _remainder(self, found: Dequantization) -> np.ndarray | None:
-        """What rounding takes off the data's zero point. The native library lets go of it, up to half a step."""
-        if self.params.native_only or found.convert is None:
+    def _remainder(self, node: Node, found: Dequantization) -> np.ndarray | None:
+        """What rounding takes off the data's zero point, up to half a step.
+
+        The native library lets go of it. Under padding it is let go of here too: its sum would differ at the border.
+        """
+        if self.params.native_only or found.convert is None or not self._is_unpadded(node):
             return None
         return remainder(found.zero_point, found.data_precision)
 
@@ -175,7 +176,7 @@ class WeightableLayerTransformation(LayerTransformation):
 
     def _output_shift(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray | None:
         """``conv(r, w)`` of the remainder ``r``, [1, C_out, 1, …]: one sum per output channel without padding."""
-        left = self._remainder(found)
+        left = self._remainder(node, found)
         if left is None:
             return None
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
@@ -207,11 +208,11 @@ class WeightableLayerTransformation(LayerTransformation):
         return True
 
 
-def _reject_fraction(what: str, zero_point: np.ndarray) -> None:
+def _reject_fraction(zero_point: np.ndarray) -> None:
     """Names the value farthest from an integer."""
     values = zero_point.reshape(-1)
     worst = values[np.abs(values - np.rint(values)).argmax()]
-    text = f"the zero point of the {what} is {worst:g}, and rounding it would change the numbers"
+    text = f"the zero point of the weights is {worst:g}, and rounding it would change the numbers"
     reject("fractional_zero_point", text)
 
 

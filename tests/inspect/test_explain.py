@@ -142,8 +142,8 @@ REASONS = {
     "moved channels": (
         lambda: model(matmul(opset1.transpose(per_channel(parameter((1, 4, 6, 6))), i64(0, 2, 3, 1)))),
         {"operation": "MatMul"},
-        "contracted_scale",
-        "that axis is summed",
+        "lost_upstream",
+        "lost at Transpose",
     ),
 }
 
