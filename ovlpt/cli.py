@@ -7,10 +7,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from ovlpt.commands import explain, run, transform, verify
+from ovlpt.commands import explain, report, run, transform, verify
 from ovlpt.trace import OvlptError
 
-COMMANDS = (run, explain, transform, verify)
+COMMANDS = (run, explain, report, transform, verify)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

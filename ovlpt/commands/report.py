@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ovlpt.commands.printing import check_writable, console, write_json
+from ovlpt.commands.settings import add_settings, settings
+from ovlpt.inspect.report import report
+from ovlpt.inspect.report.page import check_packages, to_html
+
+
+def add(commands) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="write one page that says what ran in int8, what did not, why, and what it cost",
+        description="Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
+        epilog="example: ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
+    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_settings(parser)
+    parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
+    parser.add_argument(
+        "-f", "--float", metavar="FLOAT.xml", dest="float_model", help="the model before quantization, for its latency"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUT.html", help="default: report.html, unless --json or --csv names a file"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write everything to a file")
+    parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
+    parser.set_defaults(call=_call)
+
+
+def _call(options: argparse.Namespace) -> int:
+    page = options.output or (None if options.json or options.csv else "report.html")
+    for path in (page, options.json, options.csv):
+        check_writable(path)
+    if page:
+        check_packages()
+    found = report(options.model, options.device, options.input, options.float_model, settings(options))
+    if page:
+        Path(page).write_text(to_html(found), encoding="utf-8")
+    write_json(options.json, found.to_json())
+    if options.csv:
+        found.write_csv(options.csv)
+    console().print(found.verdict.text, markup=False)
+    return 0
