@@ -29,16 +29,19 @@ _PLACEMENT = frozenset(
     )
 )  # fmt: skip
 _SETTINGS = frozenset(("callback", "cleanup_disabled", "consumer_forbids", "disabled", "restriction"))
+_WITHOUT_KERNEL = frozenset(("no_kernel", "float_kernel"))
 
 LOST_WORK, LOST_TIME, OVERHEAD = 0.1, 0.25, 0.5  # shares from which on they decide the verdict
 
 
-def cause_of(answer: Answer) -> Cause:
-    """What kind of reason keeps an operation in float."""
-    if answer.root_reason.code == "no_kernel":
-        return Cause.HARDWARE
+def cause_of(answer: Answer, own_settings: bool) -> Cause:
+    """What kind of reason keeps an operation in float. Restrictions and callbacks say what a device can execute, unless
+    the settings are the caller's own.
+    """
     if answer.root_reason.code in _SETTINGS:
-        return Cause.SETTINGS
+        return Cause.SETTINGS if own_settings else Cause.HARDWARE
+    if answer.root_reason.code in _WITHOUT_KERNEL:
+        return Cause.HARDWARE
     return Cause.PLACEMENT if answer.root_reason.code in _PLACEMENT else Cause.GRAPH
 
 
@@ -64,8 +67,8 @@ class Offender:
         return {field: getattr(self, field) for field in self.__slots__} | {"cause": str(self.cause)}
 
 
-def offenders(layers: Sequence[Layer]) -> list[Offender]:
-    """What the float layers are float for, the reason that costs most time first."""
+def offenders(layers: Sequence[Layer], own_settings: bool = False) -> list[Offender]:
+    """What the float layers are float for, the reason that costs most time first. ``own_settings``: see `cause_of`."""
     groups: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
         if layer.kind is Kind.FLOAT and layer.executed and layer.answer is not None:
@@ -77,14 +80,14 @@ def offenders(layers: Sequence[Layer]) -> list[Offender]:
     for (operation, code), members in groups.items():
         members.sort(key=lambda layer: -layer.milliseconds)
         first, spent = members[0], sum(layer.milliseconds for layer in members)
+        cause = cause_of(first.answer, own_settings)
         found.append(
             Offender(
                 operation=operation,
-                cause=cause_of(first.answer),
+                cause=cause,
                 code=code,
                 text=first.answer.root_reason.text,
-                help=_first_help(members)
-                or _help(operation, cause_of(first.answer)),
+                help=_first_help(members) or _help(operation, cause),
                 roots=tuple(dict.fromkeys(layer.answer.root.split(" ", 1)[1] for layer in members)),
                 layers=tuple(layer.index for layer in members),
                 milliseconds=spent,
@@ -121,9 +124,8 @@ class Facts:
     has_vnni: bool | None  # None: no x86 CPU
     instructions: str | None
     int8_time_share: float
-    float_time_share: float
     int8_work_share: float
-    milliseconds: float  # of the whole inference
+    milliseconds: float  # of the fastest inference
     overhead: float  # milliseconds of it that calling that many layers takes at least
     layers: int
 
@@ -151,20 +153,23 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
         return Verdict(
             Cause.TOO_SMALL,
             f"The network is too small: calling {_count(facts.layers, 'layer')} takes about {overhead:.0%} of the "
-            f"{facts.milliseconds:.3f} ms, and int8 shortens only the rest.",
+            f"{facts.milliseconds:.3f} ms of an inference, and int8 shortens only the rest.",
         )
     lost_work = 1 - facts.int8_work_share
     if lost_work >= LOST_WORK and any(each.work_share for each in found):
         cause = _heaviest(found, lambda each: each.work_share)
         worst = next(each for each in found if each.cause is cause and each.work_share)
         return Verdict(
-            cause, f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float because of {_blame(worst)}."
+            cause,
+            f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float because of {_blame(worst)}.",
         )
-    if facts.float_time_share >= LOST_TIME and found:
+    lost_time = 1 - facts.int8_time_share
+    if lost_time >= LOST_TIME and found:
         cause = _heaviest(found, lambda each: each.milliseconds)
         worst = next(each for each in found if each.cause is cause)
         return Verdict(
-            cause, f"{_OPENING[cause]} {facts.float_time_share:.0%} of the time is spent in float because of {_blame(worst)}."
+            cause,
+            f"{_OPENING[cause]} {lost_time:.0%} of the time is spent outside int8, most of it because of {_blame(worst)}.",
         )
     done = f"{facts.int8_work_share:.0%} of the multiply-accumulates run in int8"
     if facts.has_vnni is False:

@@ -129,31 +129,33 @@ def report(
     layers = read_layers(compiled, execution, transformed, with_shapes(transformed, arrays), found)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
-    measured, call, per_layer = latencies(candidates, arrays, core, device, HINTS, seconds)
+    measured = latencies(candidates, arrays, core, device, HINTS, seconds)
     executed = [layer for layer in layers if layer.executed]
     capabilities = list(core.get_property(device, "OPTIMIZATION_CAPABILITIES"))
     instructions = instruction_set() if device == "CPU" else None
+    work = sum(layer.multiply_accumulates for layer in layers)
     facts = Facts(
         device=device,
         has_int8="INT8" in capabilities,
         has_vnni=has_vnni(instructions),
         instructions=instructions,
         int8_time_share=execution.int8_time_share,
-        float_time_share=_share(executed, "milliseconds", Kind.FLOAT),
-        int8_work_share=_share(layers, "multiply_accumulates", Kind.INT8),
-        milliseconds=measured["int8"],
-        overhead=call + per_layer * max(len(executed) - 1, 0),
+        int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
+        if work
+        else 0.0,
+        milliseconds=measured.fastest["int8"],
+        overhead=measured.overhead(len(executed)),
         layers=len(executed),
     )
-    worst = offenders(layers)
+    worst = offenders(layers, own_settings=config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
         device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
         openvino=openvino.__version__.split("-")[0],
         facts=facts,
         verdict=verdict(facts, worst),
-        latency=measured["int8"],
-        float_latency=measured["float"],
+        latency=measured.medians["int8"],
+        float_latency=measured.medians["float"],
         layers=layers,
         offenders=worst,
         borders=borders(layers),
@@ -167,9 +169,3 @@ def _check_device(core: Core, device: str) -> None:
     if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
         names = ", ".join(core.available_devices)
         raise InputError(f'no device "{device}" on this machine that ovlpt can use; available: {names}')
-
-
-def _share(layers: Sequence[Layer], field: str, kind: Kind) -> float:
-    """Part of a field's sum that layers of one kind have; 0 where the sum is."""
-    total = sum(getattr(layer, field) for layer in layers)
-    return sum(getattr(layer, field) for layer in layers if layer.kind is kind) / total if total else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,10 +13,14 @@ from ovlpt.device.hazards import behind
 from ovlpt.inspect.explain import Answer, Explanation
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.openvino_api import CompiledModel, Model, Node
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT8, REAL
 from ovlpt.trace import Reason
 
 _CONVERTS = frozenset(("Reorder", "Convert"))  # layers that change a type or a layout, and nothing else
+_WEIGHTED = frozenset(
+    ("Convolution", "BinaryConvolution", "DeformableConvolution", "Deconvolution", "FullyConnected", "MatMul", "Gemm",
+     "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
+)  # fmt: skip
 _SUFFIXES = ("_original", "/Rank3", "/Guard", "/Scale", "/WithoutBiases")
 
 
@@ -61,6 +65,7 @@ class Layer:
         return {
             **{field: getattr(self, field) for field in fields},
             "kind": str(self.kind),
+            "executed": self.executed,
             "operations": list(self.operations),
             "inputs": list(self.inputs),
             "reason": {"code": self.reason.code, "text": self.reason.text} if self.reason else None,
@@ -86,10 +91,11 @@ def read_layers(
     layers, counted = [], set()
     for at, node in enumerate(nodes):
         layer = by_name[node.get_friendly_name()]
-        held = [name for name in dict.fromkeys(owners.get(each) for each in _names(layer)) if name]
-        own = [name for name in held if name not in counted]
-        counted.update(own)
-        answer = _answer(layer, held, answers, found)
+        names = _names(layer) if layer.layer_type in _WEIGHTED else ()
+        held = {owner.get_friendly_name(): owner for each in names if (owner := owners.get(each))}
+        own = held.keys() - counted
+        counted |= own
+        answer = _answer(layer, held.values(), answers, found)
         layers.append(
             Layer(
                 index=at,
@@ -124,15 +130,15 @@ def _on_data(runtime: Model) -> Iterator[Node]:
             yield node
 
 
-def _owners(lowered: Model, work: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Names that a layer can have of an operation with work, each with the operation's own: the plugin may call the
-    layer after the scale or the bias behind it.
+def _owners(lowered: Model, work: Mapping[str, int]) -> Iterator[tuple[str, Node]]:
+    """Names that a layer can have of an operation with work, each with the operation: the plugin may call the layer
+    after the scale or the bias behind it.
     """
     for node in lowered.get_ordered_ops():
         name = node.get_friendly_name()
         if work.get(name):
             for each in (name, name.removesuffix("_original"), *behind(node).names[:2]):
-                yield each, name
+                yield each, node
 
 
 def _names(layer: LayerExecution) -> list[str]:
@@ -146,22 +152,39 @@ def _plain(name: str) -> str:
 
 
 def _answer(
-    layer: LayerExecution, weighted: Sequence[str], answers: dict[str, Answer], found: Explanation
+    layer: LayerExecution, weighted: Iterable[Node], answers: Mapping[str, Answer], found: Explanation
 ) -> Answer | None:
     """Why the layer is float: what is said of its weighted operation, or of the first other one that has an answer."""
     if layer.is_int8 or not _is_float(layer) or layer.layer_type in _CONVERTS:
         return None
-    names = [name for name in dict.fromkeys(map(_plain, (*weighted, *_names(layer)))) if name]
+    for node in weighted:
+        name = _plain(node.get_friendly_name())
+        if name in found.low_names:
+            return _without_kernel(layer, node.get_type_name(), name, node)
+        if name in answers:
+            return answers[name]
+    names = list(dict.fromkeys(map(_plain, _names(layer))))
     for name in names:
         if name in answers and answers[name].root_reason.code != "bias":
             return answers[name]
-    computing = [name for name in names if found.low_names.get(name, "FakeQuantize") != "FakeQuantize"]
-    if not computing:
-        return None
-    operation = found.low_names[computing[0]]
-    text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
-    reason = Reason("no_kernel", text)
-    return Answer(operation, computing[0], reason, (), None, True, f"{operation} {computing[0]}", reason)
+    for name in names:
+        if found.low_names.get(name, "FakeQuantize") != "FakeQuantize":
+            return _without_kernel(layer, found.low_names[name], name)
+    return None
+
+
+def _without_kernel(layer: LayerExecution, operation: str, name: str, node: Node | None = None) -> Answer:
+    """For an operation that reads integers in the transformed model, and runs in float all the same."""
+    if node is not None and node.input_value(1).get_node().get_type_name() == "Subtract":
+        text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
+        reason, help_ = Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
+    elif node is None and layer.precision in INT8:
+        text = "it reads integers and computes in float, as the plugin's elementwise kernels do"
+        reason, help_ = Reason("float_kernel", text), None
+    else:
+        text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
+        reason, help_ = Reason("no_kernel", text), None
+    return Answer(operation, name, reason, (), help_, node is not None, f"{operation} {name}", reason)
 
 
 def _is_float(layer: LayerExecution) -> bool:
