@@ -132,6 +132,18 @@ def compile_model(
     ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
     """
     core = core or Core()
+    ready = compilable(model, device, config, native_only, core, trace)
+    return core.compile_model(ready, device, {**(properties or {}), **lpt_properties(ready, device)})
+
+
+def compilable(
+    model: Model | str | Path,
+    device: str = "CPU",
+    config: PluginConfig | None = None,
+    native_only: bool = False,
+    core: Core | None = None,
+    trace: Trace | None = None,
+) -> Model:
+    """What `compile_model` compiles, for those who compile it more than once: with `lpt_properties`, and not saved."""
     lowering = {"lpt_on": True, "serializable": False}  # on where the model needs it: the property follows the model
-    transformed = _transform(model, device, config, lowering, native_only, core, trace)
-    return core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})
+    return _transform(model, device, config, lowering, native_only, core or Core(), trace)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ovlpt import data
 from ovlpt.config import PluginConfig
-from ovlpt.device import ExecutionTypes, compile_model, execution_types
-from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device import ExecutionTypes, execution_types
+from ovlpt.device.compile import LPT_OFF, compilable, lpt_properties, read_model
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies, median_ratio
@@ -81,9 +81,11 @@ def run(
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
-    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, config, core=core), arrays)
+    ready = compilable(model, device, config, core=core)
+    hints = {**HINTS, **lpt_properties(ready, device)}
+    layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
     compiled = {
-        OVLPT: compile_model(model, device, HINTS, config, core=core),
+        OVLPT: core.compile_model(ready, device, hints),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
         SIMULATION: core.compile_model(source, device, off),

@@ -116,11 +116,10 @@ let chosen = rows.length ? Number(rows[0].dataset.index) : null;
 function pick(index, options = {}) {
   chosen = index;
   choose(index, options.scrollTable);
-  const aside = $("aside").getBoundingClientRect();
-  const stacked = aside.width > $(".columns").clientWidth * 0.9;
-  if (options.scrollPicture && (stacked || aside.bottom < 0 || aside.top > innerHeight)) {
-    $("aside").scrollIntoView({ block: "start" });
-  }
+  if (!options.scrollPicture) return;
+  const stacked = $("aside").clientWidth > $(".columns").clientWidth * 0.9;
+  if (stacked) picture.scrollIntoView({ block: "start" });
+  else boxes.get(index).scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 $$("#layers th").forEach((header) => $("button", header).addEventListener("click", () => sort(header)));
