@@ -161,7 +161,7 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
         worst = next(each for each in found if each.cause is cause and each.work_share)
         return Verdict(
             cause,
-            f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float because of {_blame(worst)}.",
+            f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float, {_blame(worst, worst.work_share / lost_work)}.",
         )
     lost_time = 1 - facts.int8_time_share
     if lost_time >= LOST_TIME and found:
@@ -169,7 +169,7 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
         worst = next(each for each in found if each.cause is cause)
         return Verdict(
             cause,
-            f"{_OPENING[cause]} {lost_time:.0%} of the time is spent outside int8, most of it because of {_blame(worst)}.",
+            f"{_OPENING[cause]} {lost_time:.0%} of the time is spent outside int8, {_blame(worst, worst.time_share / lost_time)}.",
         )
     done = f"{facts.int8_work_share:.0%} of the multiply-accumulates run in int8"
     if facts.has_vnni is False:
@@ -198,11 +198,12 @@ def _heaviest(found: Iterable[Offender], weight) -> Cause:
     return max(totals, key=totals.__getitem__)
 
 
-def _blame(offender: Offender) -> str:
-    """With a helping "because of" before it."""
+def _blame(offender: Offender, part: float) -> str:
+    """``part``: of what is lost, that the offender takes."""
+    much = "" if part > 0.95 else "mostly " if part > 0.5 else "first of all "
     others = len(offender.roots) - 1
     more = f" and {_count(others, 'other')}" if others else ""
-    return f"{offender.operation} {offender.roots[0]}{more}: {offender.text}"
+    return f"{much}because of {offender.operation} {offender.roots[0]}{more}: {offender.text}"
 
 
 def _count(number: int, noun: str) -> str:

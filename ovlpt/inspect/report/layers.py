@@ -16,6 +16,7 @@ from ovlpt.openvino_api import CompiledModel, Model, Node
 from ovlpt.precisions import INT8, REAL
 from ovlpt.trace import Reason
 
+_BOUNDARY = frozenset(("Input", "Output"))
 _CONVERTS = frozenset(("Reorder", "Convert"))  # layers that change a type or a layout, and nothing else
 _WEIGHTED = frozenset(
     ("Convolution", "BinaryConvolution", "DeformableConvolution", "Deconvolution", "FullyConnected", "MatMul", "Gemm",
@@ -30,7 +31,7 @@ class Kind(StrEnum):
     INT8 = "int8"
     FLOAT = "float"
     BORDER = "border"  # between the two: it reorders, quantizes or dequantizes
-    OTHER = "other"  # indices, shapes, masks
+    OTHER = "other"  # indices, shapes, masks; the model's inputs and outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,8 @@ def _is_float(layer: LayerExecution) -> bool:
 def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
     if layer.is_int8:
         return Kind.INT8
+    if layer.layer_type in _BOUNDARY:
+        return Kind.OTHER
     if layer.layer_type in _CONVERTS and _is_float(layer):
         return Kind.BORDER
     if answer is not None:
