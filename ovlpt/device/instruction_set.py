@@ -1,41 +1,41 @@
-"""What the CPU's int8 kernels are made for, in oneDNN's words."""
+"""What the instruction set of a CPU decides: found by running two small layers, so limits set from outside count."""
 
 from __future__ import annotations
 
 import functools
-import os
-import re
-import subprocess
-import sys
 
 import numpy as np
 
+from ovlpt.device.compile import LPT_OFF
+from ovlpt.device.execution_types import execution_types
 from ovlpt.graph.constants import constant
-from ovlpt.openvino_api import Core, Model, opset1
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.openvino_api import Core, Model, Type, opset1
 
 
-@functools.cache
-def instruction_set() -> str | None:
-    """What oneDNN's log calls the instruction set: "Intel AVX2", "Intel AVX-512 with Intel DL Boost" …
+def saturates(core: Core, device: str = "CPU") -> bool:
+    """Whether int8 layers on ``device`` keep sums of two products in 16 bits: true of x86 CPUs without VNNI.
 
-    A process of its own compiles one convolution, since oneDNN reads its settings once. None where it says nothing.
+    False for every other device than "CPU". `ovlpt.reference.saturation` has the arithmetic.
     """
-    run = "from ovlpt.device import instruction_set; instruction_set.compile_convolution()"
-    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {run}"]
-    environment = {**os.environ, "ONEDNN_VERBOSE": "profile_create"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    found = re.search(r"^onednn_verbose.*,cpu,isa:(.*)$", done.stdout, re.MULTILINE)
-    return found[1].strip() if found else None
+    return device == "CPU" and _saturates(core)
 
 
-def has_vnni(instructions: str | None) -> bool | None:
-    """Whether an x86 CPU adds four products of 8-bit numbers in 32 bits; None for what is no x86 CPU, or not known."""
-    if instructions is None or "Intel" not in instructions:
-        return None
-    return "DL Boost" in instructions or "AMX" in instructions
+@functools.lru_cache(maxsize=1)
+def _saturates(core: Core) -> bool:
+    data = opset1.parameter([16, 16], Type.u8)
+    weights = constant(np.full((16, 16), 127), "i8")
+    product = relaxed("MatMul", [data.output(0), weights.output(0)], "f32", {"transpose_a": False, "transpose_b": True})
+    model = Model([opset1.result(product)], [data], "saturation")
+    answer = core.compile_model(model, "CPU", LPT_OFF["CPU"])([np.full((16, 16), 255, np.uint8)])[0]
+    return bool((answer < 16 * 255 * 127).any())
 
 
-def compile_convolution() -> None:
-    data = opset1.parameter([1, 16, 8, 8])
-    node = opset1.convolution(data, constant(np.ones((16, 16, 1, 1), np.float32)), [1, 1], [0, 0], [0, 0], [1, 1])
-    Core().compile_model(Model([node], [data], "convolution"), "CPU")
+@functools.lru_cache(maxsize=1)
+def has_avx512(core: Core) -> bool:
+    """Whether the CPU plugin runs a convolution with AVX-512, or AMX."""
+    data = opset1.parameter([1, 16, 8, 8], Type.f32)
+    weights = constant(np.ones((16, 16, 1, 1)))
+    node = opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    compiled = core.compile_model(Model([opset1.result(node)], [data], "avx512"), "CPU")
+    return any("avx512" in layer.exec_type.lower() for layer in execution_types(compiled))

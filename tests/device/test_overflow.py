@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from itertools import product
@@ -14,7 +15,6 @@ import pytest
 
 import ovlpt
 from ovlpt import cli
-from ovlpt.device.instruction_set import has_vnni, instruction_set
 from ovlpt.device.overflow import overflow_risks, weights_by_channel
 from ovlpt.openvino_api import Core, opset1
 from tests.graphs import dequantization, fake_quantize, model, parameter, run
@@ -142,8 +142,8 @@ def write_differences(path: str) -> None:
 
 def test_the_numbers_are_wrong_where_predicted(tmp_path, core):
     """On AVX2 without VNNI; a CPU that has it is told to do without."""
-    if has_vnni(instruction_set()) is None:
-        pytest.skip(f"oneDNN's kernels here are no x86 kernels ({instruction_set()}): nothing saturates")
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        pytest.skip(f"no x86 CPU ({platform.machine()}): nothing saturates")
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2", "OV_CPU_MAX_ISA": "AVX2"}
     code = f"import sys; sys.path[:] = {sys.path!r}; from tests.device import test_overflow; test_overflow.write_differences(sys.argv[1])"
     path = tmp_path / "differences.json"

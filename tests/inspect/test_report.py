@@ -121,8 +121,8 @@ def test_obstacle(name, core):
 def test_nothing_in_the_way(core):
     result = found(chain(), core)
     assert result.facts.int8_work_share == 1
-    assert result.verdict.cause is (Cause.HARDWARE if result.facts.has_vnni is False else Cause.NOTHING)
-    assert ("VNNI" in result.verdict.text) is (result.facts.has_vnni is False)
+    assert result.verdict.cause is (Cause.HARDWARE if result.facts.saturates else Cause.NOTHING)
+    assert ("VNNI" in result.verdict.text) is result.facts.saturates
 
 
 def test_too_small(core):
@@ -131,7 +131,7 @@ def test_too_small(core):
     assert result.verdict.cause is Cause.TOO_SMALL
 
 
-FACTS = Facts("CPU", True, True, "Intel AVX-512 with Intel DL Boost", 0.95, 0.98, 10.0, 0.5, 60)
+FACTS = Facts("CPU", True, False, 0.95, 0.98, 10.0, 0.5, 60)
 FLOAT = Offender("Sigmoid", Cause.GRAPH, "no_rule", "it is not linear", "", ("s",), (3,), 4.0, 0.4, 0.3)
 UNQUANTIZED = dataclasses.replace(FLOAT, operation="MatMul", cause=Cause.PLACEMENT, milliseconds=1.0, work_share=0.1)
 
@@ -140,13 +140,12 @@ UNQUANTIZED = dataclasses.replace(FLOAT, operation="MatMul", cause=Cause.PLACEME
     "facts, offenders, cause",
     [
         ({}, (), Cause.NOTHING),
-        ({"has_vnni": None}, (), Cause.NOTHING),
-        ({"has_vnni": False}, (), Cause.HARDWARE),
+        ({"saturates": True}, (), Cause.HARDWARE),
         ({"has_int8": False, "overhead": 9.0, "int8_work_share": 0.0}, (FLOAT,), Cause.HARDWARE),
         ({"overhead": 6.0, "int8_work_share": 0.0}, (FLOAT,), Cause.TOO_SMALL),
         ({"int8_work_share": 0.6}, (FLOAT, UNQUANTIZED), Cause.GRAPH),
         ({"int8_work_share": 0.6}, (UNQUANTIZED, UNQUANTIZED, UNQUANTIZED, UNQUANTIZED, FLOAT), Cause.PLACEMENT),
-        ({"int8_time_share": 0.5, "has_vnni": False}, (FLOAT, UNQUANTIZED), Cause.GRAPH),
+        ({"int8_time_share": 0.5, "saturates": True}, (FLOAT, UNQUANTIZED), Cause.GRAPH),
         ({"int8_time_share": 0.8}, (FLOAT,), Cause.NOTHING),
     ],
 )

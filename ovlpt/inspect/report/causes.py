@@ -121,8 +121,7 @@ class Facts:
 
     device: str
     has_int8: bool  # the device's capabilities name int8
-    has_vnni: bool | None  # None: no x86 CPU
-    instructions: str | None
+    saturates: bool  # its int8 kernels keep sums of two products in 16 bits: an x86 CPU without VNNI
     int8_time_share: float
     int8_work_share: float
     milliseconds: float  # of the fastest inference
@@ -172,10 +171,10 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
             f"{_OPENING[cause]} {lost_time:.0%} of the time is spent outside int8, {_blame(worst, worst.time_share / lost_time)}.",
         )
     done = f"{facts.int8_work_share:.0%} of the multiply-accumulates run in int8"
-    if facts.has_vnni is False:
+    if facts.saturates:
         return Verdict(
             Cause.HARDWARE,
-            f"The hardware: {done}, but this CPU has no VNNI ({facts.instructions}), the instructions that make int8 "
+            f"The hardware: {done}, but this CPU has no VNNI, the instructions that make int8 "
             "several times as fast as float.",
         )
     return Verdict(

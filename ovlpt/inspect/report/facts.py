@@ -13,7 +13,7 @@ from ovlpt.config import PluginConfig
 from ovlpt.device import PluginLowering, execution_types, transform
 from ovlpt.device.compile import LPT_OFF, lpt_properties, read_model
 from ovlpt.device.hazards import Hazard
-from ovlpt.device.instruction_set import has_vnni, instruction_set
+from ovlpt.device.instruction_set import saturates
 from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.inspect.explain import explanation
 from ovlpt.inspect.float_model import without_fake_quantize
@@ -63,8 +63,7 @@ class Report:
             "device": self.device,
             "openvino": self.openvino,
             "verdict": self.verdict.to_json(),
-            "instruction_set": self.facts.instructions,
-            "vnni": self.facts.has_vnni,
+            "saturates_16_bits": self.facts.saturates,
             "latency_ms": self.latency,
             "float_latency_ms": self.float_latency,
             "overhead_ms": self.facts.overhead,
@@ -132,13 +131,11 @@ def report(
     measured = latencies(candidates, arrays, core, device, HINTS, seconds)
     executed = [layer for layer in layers if layer.executed]
     capabilities = list(core.get_property(device, "OPTIMIZATION_CAPABILITIES"))
-    instructions = instruction_set() if device == "CPU" else None
     work = sum(layer.multiply_accumulates for layer in layers)
     facts = Facts(
         device=device,
         has_int8="INT8" in capabilities,
-        has_vnni=has_vnni(instructions),
-        instructions=instructions,
+        saturates=saturates(core, device),
         int8_time_share=execution.int8_time_share,
         int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
         if work
