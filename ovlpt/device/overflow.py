@@ -2,8 +2,8 @@
 
 Without VNNI the x86 kernels multiply u8 data by i8 weights with ``vpmaddubsw``, which adds the products of two
 neighbouring input channels in 16 bits and saturates. At the largest data ``255·a + 255·b`` leaves 16 bits exactly where
-``|a + b| > 128``. Data in i8 fares no better: the kernels shift it to u8 first. Kernels for depthwise convolutions
-have one input channel, and no pairs.
+``|a + b| > 128``. Data in i8 fares no better: the kernels shift it to u8 first. `ovlpt.reference.saturation` has the
+arithmetic.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ovlpt.device.hazards import is_int8_layer
 from ovlpt.graph.constants import precision_of, values_of
 from ovlpt.openvino_api import Constant, Model, Node, Output
 from ovlpt.precisions import INT8
+from ovlpt.reference.saturation import risky_pairs
 
 REMEDY = (
     "quantize again with NNCF's advanced_parameters=nncf.AdvancedQuantizationParameters("
     "overflow_fix=nncf.OverflowFix.ENABLE), which keeps the weights of such layers within half of their range"
 )
 
-_HIGHEST_SUM = 128  # of two weights: 255 * 128 still fits into 16 bits with the sign
 _AXES = {"Convolution": (0, 1), "GroupConvolution": (1, 2), "ConvolutionBackpropData": (1, 0)}  # outputs, inputs
 
 
@@ -67,10 +67,10 @@ def overflow_risks(model: Model) -> list[OverflowRisk]:
 
 def _risk(node: Node) -> OverflowRisk | None:
     weights = _integers(node.input_value(1))
-    if precision_of(weights) != "i8" or not isinstance(weights.get_node(), Constant):
+    if precision_of(weights) != "i8" or not isinstance(weights.get_node(), Constant) or _is_depthwise(node):
         return None
-    sums = _sums_of_pairs(weights_by_channel(node, values_of(weights.get_node())))
-    risky = np.abs(sums) > _HIGHEST_SUM
+    paired = _in_pairs(node, weights_by_channel(node, values_of(weights.get_node())))
+    risky = risky_pairs(paired)
     if not risky.any():
         return None
     return OverflowRisk(
@@ -79,9 +79,29 @@ def _risk(node: Node) -> OverflowRisk | None:
         pairs=risky.size,
         risky_pairs=int(risky.sum()),
         channels=len(risky),
-        risky_channels=int(risky.any(axis=(1, 2)).sum()),
-        worst=int(np.abs(sums).max()),
+        risky_channels=int(risky.any(axis=1).sum()),
+        worst=int(np.abs(paired[:, 0::2] + paired[:, 1::2]).max()),
     )
+
+
+def _is_depthwise(node: Node) -> bool:
+    """Its kernels multiply in 32 bits."""
+    return node.get_type_name() == "GroupConvolution" and list(node.get_input_shape(1)[1:3]) == [1, 1]
+
+
+def _in_pairs(node: Node, weights: np.ndarray) -> np.ndarray:
+    """int16 [output channels, K] with K even, in the kernels' order: input channels within positions of the kernel.
+
+    An odd last channel stands alone, but in a grouped convolution goes with the first of the next position.
+    """
+    ordered = weights.astype(np.int16).swapaxes(1, 2)
+    if node.get_type_name() != "GroupConvolution":
+        ordered = _even(ordered)
+    return _even(ordered.reshape(len(ordered), -1))
+
+
+def _even(weights: np.ndarray) -> np.ndarray:
+    return np.pad(weights, [(0, 0)] * (weights.ndim - 1) + [(0, weights.shape[-1] % 2)])
 
 
 def weights_by_channel(node: Node, weights: np.ndarray) -> np.ndarray:
@@ -99,12 +119,6 @@ def weights_by_channel(node: Node, weights: np.ndarray) -> np.ndarray:
         by_channel = np.moveaxis(weights.reshape(groups, -1, outputs, inputs), 1, -1)
         return by_channel.reshape(groups * outputs, inputs, -1)
     return np.moveaxis(weights.reshape(-1, *weights.shape[-2:]), 0, -1)
-
-
-def _sums_of_pairs(weights: np.ndarray) -> np.ndarray:
-    """Of input channels 0 and 1, 2 and 3, …: [output channels, pairs, everything else]; a last one alone has none."""
-    paired = weights[:, : weights.shape[1] // 2 * 2].astype(np.int16)
-    return paired[:, 0::2] + paired[:, 1::2]
 
 
 def _integers(value: Output) -> Output:

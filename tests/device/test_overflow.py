@@ -101,6 +101,21 @@ def test_the_bound():
     assert np.array_equal((extremes > 32767).any(0) | (extremes < -32768).any(0), np.abs(a + b) > 128)
 
 
+@pytest.mark.parametrize("channels, grouped, expected", [(3, False, 0), (3, True, 1), (4, True, 0)])
+def test_an_odd_last_channel(channels, grouped, expected, core):
+    """In a grouped convolution it is a pair with the first channel of the kernel's next position."""
+    kernel = np.zeros((2, 4, channels, 3, 3), np.int8)
+    kernel[:, :, -1, 0, 0] = kernel[:, :, 0, 0, 1] = 127
+    data = fake_quantize(parameter((1, 2 * channels, 9, 9)), 0.0, 2.55)
+    if grouped:
+        graph = model(opset1.group_convolution(data, constant(kernel), *ATTRIBUTES))
+    else:
+        whole = np.concatenate([kernel, kernel], 2).reshape(8, -1, 3, 3)[:, :channels]
+        data = fake_quantize(parameter((1, channels, 9, 9)), 0.0, 2.55)
+        graph = model(opset1.convolution(data, constant(whole), *ATTRIBUTES))
+    assert len(risks(graph, core)) == expected
+
+
 @pytest.mark.parametrize("value, expected", [(64, False), (65, True), (-64, False), (-65, True)])
 def test_the_bound_of_a_layer(value, expected, core):
     weights = of_pairs(0, value)[..., None, None]
