@@ -22,6 +22,7 @@ from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.inspect.report.page import to_html
 from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
 from ovlpt.openvino_api import _module, opset1
+from ovlpt.trace import InputError
 from tests.graphs import dequantization, f32, fake_quantize, integers, model, opset5, parameter
 
 CHANNELS, SIZE = 64, 24  # enough work for the layers to take longer than calling them
@@ -321,6 +322,11 @@ def test_what_cannot_be_reported(tmp_path, capsys):
         "is not quantized" in said[2],
         "no device" in said[3],
     ] == [True] * 4
+
+
+def test_a_transformed_model_has_no_reasons_left(core):
+    with pytest.raises(InputError, match="give the quantized model it was made of"):
+        found(ovlpt.transform(chain(), core=core), core)
 
 
 def test_a_missing_package_is_named_before_the_work(monkeypatch, capsys):

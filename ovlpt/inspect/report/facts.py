@@ -22,6 +22,7 @@ from ovlpt.inspect.report.borders import Border, borders
 from ovlpt.inspect.report.causes import Facts, Offender, Verdict, offenders, verdict
 from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
 from ovlpt.inspect.report.overhead import latencies
+from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError, Trace
 
@@ -118,6 +119,10 @@ def report(
     core = core or Core()
     source = read_model(model, core)
     _check_device(core, device)
+    if source.has_rt_info([MARKER, "transformed"]):
+        raise InputError(
+            f"{_name(model)} is transformed already, and says no more why; give the quantized model it was made of"
+        )
     arrays = load_inputs(inputs, source) if inputs else random_inputs(source)
     trace = Trace()
     transformed = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
@@ -141,7 +146,7 @@ def report(
         if work
         else 0.0,
         milliseconds=measured.fastest["int8"],
-        overhead=measured.overhead(len(executed)),
+        overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]),
         layers=len(executed),
     )
     worst = offenders(layers, own_settings=config is not None)
@@ -160,6 +165,10 @@ def report(
         hazards=found.hazards,
         trace=trace,
     )
+
+
+def _name(model: Model | str | Path) -> str:
+    return f'the model "{model.get_friendly_name()}"' if isinstance(model, Model) else f'"{model}"'
 
 
 def _check_device(core: Core, device: str) -> None:

@@ -40,7 +40,7 @@ class Layer:
 
     ``milliseconds``: mean real time. ``operations``: names of what it holds. ``answer``: of the operation that keeps it
     in float; None for another kind of layer, and for one that the plugin made. ``inputs``: indices of the layers it
-    reads.
+    reads. ``weighted``: names of the operations with multiply-accumulates.
     """
 
     index: int
@@ -55,6 +55,7 @@ class Layer:
     executed: bool
     operations: tuple[str, ...]
     inputs: tuple[int, ...]
+    weighted: tuple[str, ...] = ()
     answer: Answer | None = None
 
     @property
@@ -115,6 +116,7 @@ def read_layers(
                     for value in node.input_values()
                     if (name := value.get_node().get_friendly_name()) in index
                 ),
+                weighted=tuple(map(_plain, held)),
                 answer=answer,
             )
         )

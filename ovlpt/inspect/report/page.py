@@ -28,7 +28,7 @@ def to_html(report: Report) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     executed = report.executed
     prefix = _shared_prefix([layer.name for layer in executed])
-    environment.filters["plain"] = lambda name: name.removeprefix(prefix)
+    environment.filters["plain"] = lambda name: _own(name).removeprefix(prefix)
     environment.filters |= {"ms": milliseconds, "count": count, "percent": percent, "short": _short}
     return environment.from_string(page).render(
         report=report,
@@ -73,9 +73,14 @@ def _shared_prefix(names: list[str]) -> str:
     return first[: max(first.rfind(".", 0, size), first.rfind("/", 0, size)) + 1]
 
 
+def _own(name: str) -> str:
+    """Of the operation, where the plugin calls the layer after the scale behind it."""
+    return name.removesuffix("/Scale").removesuffix("/DequantizationMultiply")
+
+
 def _short(layer: Layer, size: int = 21) -> str:
     """The end of a name, which tells layers apart."""
-    name = layer.name.removesuffix("/Scale").removesuffix("/DequantizationMultiply")
+    name = _own(layer.name)
     return name if len(name) <= size else f"…{name[1 - size :]}"
 
 
@@ -89,14 +94,7 @@ def _details(report: Report) -> dict[int, dict[str, object]]:
     risks = {risk.layer: str(risk) for risk in report.overflow_risks}
     found = {}
     for layer in report.layers:
-        names = list(
-            dict.fromkeys(
-                (
-                    *layer.operations,
-                    *(name.removesuffix("/Scale").removesuffix("/DequantizationMultiply") for name in layer.operations),
-                )
-            )
-        )
+        names = list(dict.fromkeys((*layer.weighted, *layer.operations, *map(_own, layer.operations))))
         found[layer.index] = {
             "operations": list(layer.operations),
             "upstream": list(layer.answer.upstream[:8]) if layer.answer else [],
