@@ -64,7 +64,7 @@ def pages(found, core, tmp_path_factory):
 def opened(request, browser, pages):
     """Opens a page; at the end there was no message on the console, and the page asked for nothing but itself."""
     said, asked = [], []
-    page = browser.new_page(viewport={"width": request.param, "height": 900})
+    page = browser.new_page(viewport={"width": request.param, "height": 900}, reduced_motion="reduce")
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
@@ -130,7 +130,7 @@ def test_a_click_on_a_layer_shows_it_in_the_picture(opened, name):
         index = rows.nth(at).get_attribute("data-index")
         rows.nth(at).locator(".layer button").click()
         assert page.locator(".box.chosen").get_attribute("id") == f"box{index}"
-        page.wait_for_function(IN_VIEW, arg=f"#box{index}", timeout=3000)  # the page scrolls smoothly
+        page.wait_for_function(IN_VIEW, arg=f"#box{index}", timeout=10_000)
         title = page.locator(f"#box{index} title").text_content()
         assert page.locator("#detail h3").inner_text() == title
 
