@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.report.layers import Kind, Layer
@@ -123,7 +124,7 @@ class Facts:
     has_int8: bool  # the device's capabilities name int8
     saturates: bool  # its int8 kernels keep sums of two products in 16 bits: an x86 CPU without VNNI
     int8_time_share: float
-    int8_work_share: float
+    int8_work_share: float  # 1 where there is no work
     milliseconds: float  # of the fastest inference
     overhead: float  # milliseconds of it that calling that many layers takes at least
     layers: int
@@ -156,16 +157,14 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
         )
     lost_work = 1 - facts.int8_work_share
     if lost_work >= LOST_WORK and any(each.work_share for each in found):
-        cause = _heaviest(found, lambda each: each.work_share)
-        worst = next(each for each in found if each.cause is cause and each.work_share)
+        cause, worst = _heaviest(found, attrgetter("work_share"))
         return Verdict(
             cause,
             f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float, {_blame(worst, worst.work_share / lost_work)}.",
         )
     lost_time = 1 - facts.int8_time_share
     if lost_time >= LOST_TIME and found:
-        cause = _heaviest(found, lambda each: each.milliseconds)
-        worst = next(each for each in found if each.cause is cause)
+        cause, worst = _heaviest(found, attrgetter("milliseconds"))
         return Verdict(
             cause,
             f"{_OPENING[cause]} {lost_time:.0%} of the time is spent outside int8, {_blame(worst, worst.time_share / lost_time)}.",
@@ -190,11 +189,13 @@ _OPENING = {
 }
 
 
-def _heaviest(found: Iterable[Offender], weight) -> Cause:
-    totals: dict[Cause, float] = {}
+def _heaviest(found: Iterable[Offender], weight: Callable[[Offender], float]) -> tuple[Cause, Offender]:
+    """The cause with the greatest weight in all, and its greatest offender."""
+    causes: dict[Cause, list[Offender]] = {}
     for each in found:
-        totals[each.cause] = totals.get(each.cause, 0.0) + weight(each)
-    return max(totals, key=totals.__getitem__)
+        causes.setdefault(each.cause, []).append(each)
+    cause = max(causes, key=lambda cause: sum(map(weight, causes[cause])))
+    return cause, max(causes[cause], key=weight)
 
 
 def _blame(offender: Offender, part: float) -> str:

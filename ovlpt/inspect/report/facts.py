@@ -144,7 +144,7 @@ def report(
         int8_time_share=execution.int8_time_share,
         int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
         if work
-        else 0.0,
+        else 1.0,
         milliseconds=measured.fastest["int8"],
         overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]),
         layers=len(executed),
