@@ -30,7 +30,7 @@ _PLACEMENT = frozenset(
     )
 )  # fmt: skip
 _SETTINGS = frozenset(("callback", "cleanup_disabled", "consumer_forbids", "disabled", "restriction"))
-_WITHOUT_KERNEL = frozenset(("no_kernel", "float_kernel"))
+_WITHOUT_KERNEL = frozenset(("no_kernel", "float_kernel", "release"))  # of the plugin that is installed
 
 LOST_WORK, LOST_TIME, OVERHEAD = 0.1, 0.25, 0.5  # shares from which on they decide the verdict
 
