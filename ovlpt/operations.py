@@ -439,8 +439,8 @@ def _pad_with(fill: float) -> Move:
     def move(values: np.ndarray, site: Site) -> np.ndarray:
         mode, begin, end = site.attributes["pad_mode"], site.constants[1], site.constants[2]
         padded = np.flatnonzero((begin != 0) | (end != 0))
-        if mode == "constant" and values.size == 1 and (fill == 0 or _pad_value(site) != 0):
-            axis = int(padded[0]) if padded.size else 0
+        if mode == "constant" and values.size == 1 and padded.size and (fill == 0 or _pad_value(site) != 0):
+            axis = int(padded[0])
             shape = [1] * site.rank
             shape[axis] = site.shape[axis] or 1
             values = np.broadcast_to(values.reshape(-1)[0], shape)

@@ -60,6 +60,12 @@ class Dequantization:
         return self.scale is not None and bool((np.abs(self.scale) < 1e-32).any())
 
     @property
+    def is_shared(self) -> bool:
+        """Whether a link has several consumers."""
+        links = (self.convert, self.subtract, self.multiply)
+        return any(link is not None and len(link.output(0).get_target_inputs()) > 1 for link in links)
+
+    @property
     def is_per_tensor(self) -> bool:
         return all(values is None or values.size == 1 for values in (self.zero_point, self.scale))
 

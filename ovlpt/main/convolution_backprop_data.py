@@ -1,5 +1,6 @@
 import numpy as np
 
+from ovlpt.graph.constants import to_scalar_if_possible
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main.weightable_layer import WeightableLayerTransformation
 from ovlpt.operations import OPERATIONS
@@ -12,4 +13,4 @@ class ConvolutionBackpropDataTransformation(WeightableLayerTransformation):
 
     @staticmethod
     def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
-        return zero_point  # as the native library: one value stays one
+        return to_scalar_if_possible(zero_point)  # as the native library: equal values become one

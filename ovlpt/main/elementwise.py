@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
-from ovlpt.graph.dequantization import Dequantization
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject_unless
@@ -18,6 +19,13 @@ class ElementwiseTransformation(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         branches = self.branches(node)
+        for port, branch in enumerate(branches):
+            product = branch.multiply is None and node.input_value(port).get_node().get_type_name() == "Multiply"
+            reject_unless(
+                not (product and self.params.native_only),  # the native library gives up where it finds no constant
+                "product",
+                f"input {port} is a product, but no dequantization",
+            )
         self.check_row(node, branches[0])
         quantized = [port for port, branch in enumerate(branches) if not branch.empty]
         reject_unless(quantized, "not_quantized", "neither input has a dequantization")
@@ -29,6 +37,23 @@ class ElementwiseTransformation(LayerTransformation):
 
     def branches(self, node: Node) -> tuple[Dequantization, Dequantization]:
         return self.dequantization(node, 0), self.dequantization(node, 1)
+
+    def separate(self, node: Node) -> None:
+        """Give the node dequantizations of its own, as the native library does before it asks its last questions."""
+        if not self.params.native_only:
+            return
+        for port, found in enumerate(self.branches(node)):
+            if found.is_shared and not found.empty:
+                output, _ = write_dequantization(
+                    found.data,
+                    found.output.get_node().get_friendly_name(),
+                    found.scale,
+                    found.zero_point,
+                    found.precision,
+                    precision_of(found.output),
+                    found.zero_point_precision,
+                )
+                node.input(port).replace_source_output(output)
 
     def full_branch(self, node: Node) -> int | None:
         """The index of the full branch; None where one input is constant.
@@ -53,7 +78,7 @@ class ElementwiseTransformation(LayerTransformation):
         if has_fake_quantize[0] != has_fake_quantize[1]:
             return 0 if has_fake_quantize[0] else 1
         if all(has_fake_quantize):
-            several = [consumer_count(source) > 1 for source in data]
+            several = [branch.is_shared or consumer_count(branch.data.get_node()) > 1 for branch in (one, other)]
             if several[0] != several[1]:
                 return 1 if several[0] else 0
         parents = [self._weighted_parent(branch.data) for branch in (one, other)]
@@ -62,7 +87,10 @@ class ElementwiseTransformation(LayerTransformation):
             for index, branch in enumerate((one, other)):
                 if _is_broadcast(shape_of(branch.data)):
                     return index
-        several = [_branches_out(source, parent) for source, parent in zip(data, parents, strict=True)]
+        several = [
+            branch.is_shared or _branches_out(branch.data.get_node(), parent)
+            for branch, parent in zip((one, other), parents, strict=True)
+        ]
         if several[0] != several[1]:
             return 1 if several[0] else 0
         if is_target[0] != is_target[1]:

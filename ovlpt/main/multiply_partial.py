@@ -29,18 +29,20 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             "one input has no dequantization",
         )
         super().can_be_transformed(node)
-        if full is None:
-            port = self._constant_port(node)
-            reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
-            other = node.input_value(1 - port).get_node()
-            reject_unless(
-                other.get_type_name() == "Multiply"
-                and folded_constant(other.input_value(self._scale_port(other))) is not None,
-                "no_scale",
-                "the data has no scale that the constant could join",
-            )
-            return
-        empty = branches[1 - full]
+
+    def _check_constant(self, node: Node) -> None:
+        port = self._constant_port(node)
+        reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
+        other = node.input_value(1 - port).get_node()
+        reject_unless(
+            other.get_type_name() == "Multiply"
+            and folded_constant(other.input_value(self._scale_port(other))) is not None,
+            "no_scale",
+            "the data has no scale that the constant could join",
+        )
+
+    def _check_branches(self, node: Node, full: int) -> None:
+        empty = self.branches(node)[1 - full]
         if self.params.update_precisions:
             reject_unless(
                 empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}"
@@ -57,9 +59,12 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
 
     def transform(self, node: Node) -> None:
         full = self.full_branch(node)
+        self.separate(node)
         if full is None:
+            self._check_constant(node)
             self._join_constant(node)
             return
+        self._check_branches(node, full)
         branches, deq, name = self.branches(node), self.params.deq_precision, node.get_friendly_name()
         zero_point, scale = values_or(branches[full])
         joined = scale * values_or(branches[1 - full])[1]

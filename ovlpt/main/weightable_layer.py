@@ -120,10 +120,10 @@ class WeightableLayerTransformation(LayerTransformation):
         if zero_point is None:
             return integers
         axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
-        if (
-            self.params.native_only and len(weights.shape) == 5 and axes[0] == 0
-        ):  # the native library takes rank 5 for groups
-            spread = np.broadcast_to(spread, (*weights.shape[:2], 1, 1, 1))
+        if self.params.native_only and axes[0] == 0:  # the native library takes rank 5 for groups, and no other
+            kept = 2 if len(weights.shape) == 5 else 1
+            spread = spread if kept == 2 or len(axes) == 1 else spread[:, :1]
+            spread = np.broadcast_to(spread, weights.shape[:kept] + (1,) * (len(weights.shape) - kept))
         name = f"{node.get_friendly_name()}/WeightsZeroPoint"
         output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))
         return self._minus(integers, spread, weights.precision, name, output_precision)
