@@ -74,11 +74,12 @@ class ElementwiseTransformation(LayerTransformation):
             return 1 if quantized[0] else 0
         if not self.params.update_precisions:
             return 1 if not one.empty and other.empty else 0
+        added = _added_consumers(one, other)
         has_fake_quantize = [source.get_type_name() == "FakeQuantize" for source in data]
         if has_fake_quantize[0] != has_fake_quantize[1]:
             return 0 if has_fake_quantize[0] else 1
         if all(has_fake_quantize):
-            several = [branch.is_shared or consumer_count(branch.data.get_node()) > 1 for branch in (one, other)]
+            several = [consumer_count(source) + extra > 1 for source, extra in zip(data, added, strict=True)]
             if several[0] != several[1]:
                 return 1 if several[0] else 0
         parents = [self._weighted_parent(branch.data) for branch in (one, other)]
@@ -87,10 +88,7 @@ class ElementwiseTransformation(LayerTransformation):
             for index, branch in enumerate((one, other)):
                 if _is_broadcast(shape_of(branch.data)):
                     return index
-        several = [
-            branch.is_shared or _branches_out(branch.data.get_node(), parent)
-            for branch, parent in zip((one, other), parents, strict=True)
-        ]
+        several = [bool(extra) or _branches_out(*ends) for extra, *ends in zip(added, data, parents, strict=True)]
         if several[0] != several[1]:
             return 1 if several[0] else 0
         if is_target[0] != is_target[1]:
@@ -112,6 +110,16 @@ class ElementwiseTransformation(LayerTransformation):
 
 def consumer_count(node: Node) -> int:
     return sum(len(output.get_target_inputs()) for output in node.outputs())
+
+
+def _added_consumers(*branches: Dequantization) -> list[int]:
+    """How many consumers more the data has in the native library's eyes once shared chains are doubled.
+
+    The node is then doubled, too, and both read what comes without a dequantization.
+    """
+    shared = [branch.is_shared and not branch.empty for branch in branches]
+    raw = [branch.empty and branch.convert is None for branch in branches]
+    return [int(any(shared) and (own or plain)) for own, plain in zip(shared, raw, strict=True)]
 
 
 def _branches_out(data: Node, parent: Node) -> bool:
