@@ -90,11 +90,14 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
                 f"aligned with its neighbours it would keep {part.levels} levels",
             )
             shape = details.output_low.shape
-            levels, parts = part.levels, Decomposition(
-                np.float32(np.rint(part.output_low)),
-                np.float32(np.rint(part.output_high)),
-                np.full(shape, part.scale, np.float32),
-                np.full(shape, part.zero_point, np.float32) if part.zero_point else None,
+            levels, parts = (
+                part.levels,
+                Decomposition(
+                    np.float32(np.rint(part.output_low)),
+                    np.float32(np.rint(part.output_high)),
+                    np.full(shape, part.scale, np.float32),
+                    np.full(shape, part.zero_point, np.float32) if part.zero_point else None,
+                ),
             )
         reject_unless(
             self.params.update_precisions or (parts.scale != 1).any() or parts.zero_point is not None,

@@ -83,7 +83,7 @@ class MatMulTransformation(LayerTransformation):
             reject_unless(constant_right, "zero_point", "input 0 has a zero point and input 1 is not constant")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
-        if values is None or values.size == 1 or values.ndim != rank or rank < 2:
+        if values is None or is_scalar_like(values) or values.ndim != rank or rank < 2:
             return
         reject_unless(
             values.shape[axis] == 1,
@@ -108,7 +108,7 @@ class MatMulTransformation(LayerTransformation):
         replace_output(node.output(0), layer.output(0))
         zero_point = self._folded_zero_point(left, integers, attributes)
         rank = len(shape_of(left.data))
-        left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
+        left_scale = to_scalar_if_possible(left.scale) if left.scale is not None else np.ones((), np.float32)
         scale = _product(
             _transposed(left_scale, attributes["transpose_a"]),
             _transposed(right_scale, attributes["transpose_b"]),
