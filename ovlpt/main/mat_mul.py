@@ -83,7 +83,9 @@ class MatMulTransformation(LayerTransformation):
             reject_unless(constant_right, "zero_point", "input 0 has a zero point and input 1 is not constant")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
-        if values is None or is_scalar_like(values) or values.ndim != rank or rank < 2:
+        if values is None or values.ndim != rank or rank < 2:
+            return
+        if values.size == 1 or (is_scalar_like(values) and not (self.params.native_only and name == "input 1")):
             return
         reject_unless(
             values.shape[axis] == 1,
