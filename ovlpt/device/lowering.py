@@ -44,6 +44,7 @@ import numpy as np
 
 from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.device.release import check_release
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
@@ -87,7 +88,7 @@ class PluginLowering(ModelPass):
             return False
         guard = _guard_output if self.serializable else _guard_constants
         check_release(guard)
-        nodes = model.get_ordered_ops()
+        nodes = list(all_nodes(model))
         kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
@@ -120,7 +121,7 @@ class PluginLowering(ModelPass):
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
         if self.serializable and not self.lpt_on:
-            for node in model.get_ops():
+            for node in list(all_nodes(model)):
                 if node.get_type_name() == "FakeQuantize":
                     _hide_from_lpt(node)
         model.validate_nodes_and_infer_types()
@@ -150,7 +151,7 @@ def has_quantized_recurrence(model: Model) -> bool:
     """Whether a recurrent layer reads dequantized integer weights."""
     return any(
         not isinstance(node.input_value(port).get_node(), Constant)
-        for node in model.get_ops()
+        for node in all_nodes(model)
         for port in RECURRENT_WEIGHTS.get(node.get_type_name(), ())
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ovlpt.attributes import Attribute, AttributeTable, PrecisionPreserved, Precisions
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.layer_transformation import ModelTransformation
 from ovlpt.openvino_api import Model, Node, Output
@@ -33,13 +34,13 @@ def is_precision_preserved(attributes: AttributeTable, node: Node) -> bool:
 
 
 class Propagation(ModelTransformation):
-    """Visits every node in topological order."""
+    """Visits every node in topological order, those of bodies too."""
 
     part_of: type | None = None  # the pass whose step this is: its callback counts too
 
     def run_on_model(self, model: Model) -> bool:
         if not self.pass_config.is_disabled(type(self)):
-            for node in model.get_ordered_ops():
+            for node in all_nodes(model):
                 if not self._leave_alone(node) and not (self.part_of and self._leave_alone(node, self.part_of)):
                     self.visit(node)
         return False
