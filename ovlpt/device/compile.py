@@ -113,8 +113,7 @@ def _quantization(model: Model) -> str:
     if "FakeQuantize" in kinds:
         return "activations"
     compressed = any(
-        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4")
-        for node in nodes
+        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
     )
     return "weights" if compressed and "Convert" in kinds else "none"
 

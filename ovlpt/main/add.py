@@ -111,7 +111,9 @@ class AddTransformation(ElementwiseTransformation):
             added = added.reshape(scale.shape)  # whatever the axes, as the native library
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
-        deq, name = self.params.deq_precision, node.get_friendly_name()
+        # where the data is f16 without a Convert, the native library computes in f16, too
+        deq = found.precision if self.params.native_only else self.params.deq_precision
+        name = node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:
             add = relaxed(

@@ -27,6 +27,7 @@ from ovlpt.layer_transformation import (
     shape_of,
 )
 from ovlpt.openvino_api import Node, Output
+from ovlpt.precisions import round_half_away
 from ovlpt.trace import reject_unless
 
 
@@ -94,9 +95,13 @@ class WeightableLayerTransformation(LayerTransformation):
         name = f"{node.get_friendly_name()}/ZeroPoint"
         if found.zero_point is None:
             return found.data
-        if found.convert is None:  # the data is real
-            spread = self._per_channel(found.zero_point, found)
-            return self._minus(found.data, spread, found.precision, name, found.precision)
+        if not found.is_low_precision:  # precisions are not updated
+            zero_point, stored, data = found.zero_point, found.precision, found.data
+            if found.convert is not None and self.params.native_only:
+                zero_point, stored = round_half_away(zero_point), found.data_precision
+            elif found.convert is not None:
+                data = found.convert.output(0)
+            return self._minus(data, self._per_channel(zero_point, found), stored, name, found.precision)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
@@ -115,7 +120,7 @@ class WeightableLayerTransformation(LayerTransformation):
     def _weights_input(self, node: Node, weights: Weights) -> Output:
         integers = weights.integers()
         if weights.fake_quantize is not None and not self.params.update_precisions:
-            integers = constant(values_of(integers.get_node()), self.params.deq_precision).output(0)
+            integers = constant(values_of(integers.get_node()), precision_of(node.input_value(1))).output(0)
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
