@@ -101,21 +101,21 @@ class WeightableLayerTransformation(LayerTransformation):
                 zero_point, stored = round_half_away(zero_point), found.data_precision
             elif found.convert is not None:
                 data = found.convert.output(0)
-            return self._minus(data, self._per_channel(zero_point, found), stored, name, found.precision)
+            return self._minus(data, self._per_channel(node, zero_point, found), stored, name, found.precision)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
         return self._minus(
-            found.data, self._per_channel(zero_point, found), found.data_precision, name, found.precision
+            found.data, self._per_channel(node, zero_point, found), found.data_precision, name, found.precision
         )
 
-    @staticmethod
-    def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
-        shape = shape_of(found.data)
-        if shape[1] is None:
-            return zero_point
-        spatial = (1,) * (len(shape) - 2)
-        return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
+    def _per_channel(self, node: Node, zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
+        spatial = (1,) * (len(shape_of(found.data)) - 2)
+        return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, self.input_channels(node), *spatial))
+
+    def input_channels(self, node: Node) -> int:
+        """As the weights have them: the data's own number may be open."""
+        return node.get_input_shape(1)[1]
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
         integers = weights.integers()
