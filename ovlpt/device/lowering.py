@@ -31,7 +31,9 @@ are the rules, all found by running:
     error, with the plugin's own LPT too. The Clamp of rule 1 between the two keeps them apart.
 11. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
     report its new input's type. The Clamp gets a Convert.
-12. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+12. A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and a
+    Convert follows.
+13. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 """
 
@@ -88,6 +90,9 @@ class PluginLowering(ModelPass):
             return False
         guard = _guard_output if self.serializable else _guard_constants
         check_release(guard)
+        for node in list(all_nodes(model)):
+            if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
+                _report_f32(node)
         nodes = list(all_nodes(model))
         kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
@@ -128,6 +133,14 @@ class PluginLowering(ModelPass):
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _report_f32(node: Node) -> None:
+    wide = relaxed_like(node, node.input_values(), "f32")
+    narrow = opset1.convert(wide.output(0), "f16")
+    narrow.set_friendly_name(node.get_friendly_name())
+    wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
+    replace_output(node.output(0), narrow.output(0))
 
 
 def _hide_from_lpt(node: Node) -> None:
@@ -183,9 +196,9 @@ def _join_dequantization(node: Node) -> None:
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
     low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
-    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
-    if precision_of(joined.output(0)) != precision_of(found.multiply.output(0)):
+    if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
         return
+    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
     joined.set_friendly_name(found.multiply.get_friendly_name())
     replace_output(found.multiply.output(0), joined.output(0))
 
