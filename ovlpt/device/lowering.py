@@ -33,7 +33,10 @@ are the rules, all found by running:
     report its new input's type. The Clamp gets a Convert.
 12. A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and a
     Convert follows.
-13. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+13. The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
+    that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
+    single elements in front of the Subtract.
+14. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 """
 
@@ -108,6 +111,8 @@ class PluginLowering(ModelPass):
             elif kind in WEIGHTED:
                 if kind == "MatMul":
                     node = _run_at_rank_3(_absorb_transposes(node))
+                elif kind == "Convolution":
+                    node = _stride_before_zero_point(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
@@ -178,6 +183,24 @@ def _absorb_transposes(node: Node) -> Node:
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
+
+
+def _stride_before_zero_point(node: Node) -> Node:
+    subtract, attributes = node.input_value(0).get_node(), node.get_attributes()
+    strides, kernel = attributes["strides"], list(node.get_input_shape(1))[2:]
+    pads = (*attributes["pads_begin"], *attributes["pads_end"])
+    if subtract.get_type_name() != "Subtract" or subtract.input_value(0).get_node().get_output_size() == 1:
+        return node
+    if set(kernel) != {1} or set(strides) == {1} or any(pads) or attributes["auto_pad"].startswith("same"):
+        return node
+    nothing = [0] * len(kernel)
+    kept = opset1.max_pool(subtract.input_value(0), strides, nothing, nothing, kernel)
+    subtract = relaxed_like(subtract, [kept.output(0), subtract.input_value(1)], precision_of(subtract.output(0)))
+    inputs = [subtract.output(0), node.input_value(1)]
+    dense = relaxed("Convolution", inputs, precision_of(node.output(0)), attributes | {"strides": [1] * len(strides)})
+    dense.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), dense.output(0))
+    return dense
 
 
 def _pass_relu_by(node: Node) -> None:
