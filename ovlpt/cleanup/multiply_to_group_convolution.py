@@ -84,12 +84,12 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         if found.zero_point is not None:
             last = opset1.add(last, constant(-found.zero_point))
             last.set_friendly_name(f"{name}/GroupConvolution/Add")
-        inputs, original = [last.output(0), node.input_value(port)], precision_of(node.output(0))
-        product = (
-            opset1.multiply(*inputs)
-            if {precision_of(value) for value in inputs} == {original}
-            else relaxed("Multiply", inputs, original, {"auto_broadcast": "numpy"})
-        )
+        original, scale = precision_of(node.output(0)), node.input_value(port)
+        if original == precision_of(scale) == "f32":
+            product = opset1.multiply(last, scale)
+        else:
+            inputs = [last.output(0), constant(values_of(scale.get_node())).output(0)]
+            product = relaxed("Multiply", inputs, original, {"auto_broadcast": "numpy"})
         product.set_friendly_name(name)
         self.attributes.move(node, product)
         replace_output(node.output(0), product.output(0))

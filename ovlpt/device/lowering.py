@@ -10,7 +10,7 @@ are the rules, all found by running:
    post-operations as with its own LPT. Adds in front of the Multiply move behind it: (x + b) * s = x * s + b * s.
    The mark is no part of an IR. Where the model may be saved (``serializable``), on other devices, and where no such
    Multiply follows, a Clamp over the whole float range stands behind the layer instead: it costs a post-operation.
-2. A relaxed Subtract of an integer tensor and a float constant throws; it gets a Convert. Only there: a Convert before
+2. A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. Only there: a Convert before
    every zero point or residual Add loses the int8 fusion.
 3. Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
    convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
@@ -123,9 +123,9 @@ class PluginLowering(ModelPass):
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                if precision_of(node.input_value(0)) not in REAL:
+                if precision_of(node.input_value(0)) not in REAL or _is_widened(node):
                     _convert_input(node, opset1.multiply)
-            elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
+            elif _is_widened(node):
                 _convert_input(node, opset1.subtract)
             else:
                 subtracts.append(node)
@@ -216,6 +216,8 @@ def _join_dequantization(node: Node) -> None:
     found, details = dequantization_below(node), QuantizationDetails.of(node)
     if found.multiply is None or details is None:
         return
+    if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
+        return  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
     low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
@@ -291,6 +293,12 @@ def _guard_output(node: Node) -> None:
     for target in targets:
         target.replace_source_output(clamp.output(0))
     move_tensor_names(node.output(0), clamp.output(0))
+
+
+def _is_widened(node: Node) -> bool:
+    """Whether input 1 is real, and input 0 of another type."""
+    data, other = (precision_of(value) for value in node.input_values())
+    return other in REAL and data != other
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, precision_of, rounded_to
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
@@ -107,12 +107,13 @@ class AddTransformation(ElementwiseTransformation):
         port = self._constant_port(node)
         added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
         zero_point, scale = values_or(found)
+        # where the data is f16 without a Convert, the native library computes in f16, too
+        deq = found.precision if self.params.native_only else self.params.deq_precision
         if self.params.native_only and added.size == scale.size:
             added = added.reshape(scale.shape)  # whatever the axes, as the native library
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
-        # where the data is f16 without a Convert, the native library computes in f16, too
-        deq = found.precision if self.params.native_only else self.params.deq_precision
+        moved = rounded_to(moved, deq)
         name = node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:
