@@ -88,8 +88,7 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         if original == precision_of(scale) == "f32":
             product = opset1.multiply(last, scale)
         else:
-            inputs = [last.output(0), constant(values_of(scale.get_node())).output(0)]
-            product = relaxed("Multiply", inputs, original, {"auto_broadcast": "numpy"})
+            product = relaxed("Multiply", [last.output(0), scale], original, {"auto_broadcast": "numpy"})
         product.set_friendly_name(name)
         self.attributes.move(node, product)
         replace_output(node.output(0), product.output(0))

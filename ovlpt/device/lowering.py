@@ -36,7 +36,9 @@ are the rules, all found by running:
 13. The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
     that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
     single elements in front of the Subtract.
-14. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+14. Behind a MatMul with open sizes the plugin takes a scale by rows for one by columns, and throws. It is repeated along
+    the columns.
+15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 """
 
@@ -56,7 +58,7 @@ from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
@@ -111,6 +113,7 @@ class PluginLowering(ModelPass):
             elif kind in WEIGHTED:
                 if kind == "MatMul":
                     node = _run_at_rank_3(_absorb_transposes(node))
+                    _spread_row_scale(node)
                 elif kind == "Convolution":
                     node = _stride_before_zero_point(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
@@ -216,6 +219,9 @@ def _join_dequantization(node: Node) -> None:
     found, details = dequantization_below(node), QuantizationDetails.of(node)
     if found.multiply is None or details is None:
         return
+    rank = len(shape_of(node.output(0)) or ())
+    if not all(varies_along(values, rank, (1,)) for values in (found.scale, found.zero_point) if values is not None):
+        return  # plugins have no such FakeQuantize
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
@@ -299,6 +305,17 @@ def _is_widened(node: Node) -> bool:
     """Whether input 1 is real, and input 0 of another type."""
     data, other = (precision_of(value) for value in node.input_values())
     return other in REAL and data != other
+
+
+def _spread_row_scale(node: Node) -> None:
+    """Give a scale by rows the columns, too, where sizes are open: the plugin would take the rows for columns."""
+    shape, links = shape_of(node.output(0)), _affine_links(node)
+    if shape is None or None not in shape or shape[-1] is None or not links or links[0].get_type_name() != "Multiply":
+        return
+    values = constant_above(links[0].input_value(1))
+    if values.size > 1 and values.shape[-1] == 1:
+        spread = constant(np.repeat(values, shape[-1], axis=-1))
+        links[0].input(1).replace_source_output(spread.output(0))
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

@@ -110,7 +110,9 @@ class MatMulTransformation(LayerTransformation):
         replace_output(node.output(0), layer.output(0))
         zero_point = self._folded_zero_point(left, integers, attributes)
         rank = len(shape_of(left.data))
-        left_scale = to_scalar_if_possible(left.scale) if left.scale is not None else np.ones((), np.float32)
+        left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
+        if not self.params.native_only:
+            left_scale = to_scalar_if_possible(left_scale)
         scale = _product(
             _transposed(left_scale, attributes["transpose_a"]),
             _transposed(right_scale, attributes["transpose_b"]),

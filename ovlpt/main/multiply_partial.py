@@ -78,7 +78,6 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             joined,
             zero_point if zero_point.any() else None,
             deq,
-            precision_of(branches[full].output),
         )
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:

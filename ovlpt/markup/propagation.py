@@ -12,14 +12,13 @@ from ovlpt.openvino_api import Model, Node, Output
 
 
 def source_of(node: Node, port: int) -> Output:
-    """Where an input's value is quantized: behind its dequantization and the Convert of a Q/DQ pair."""
+    """Where an input's value is quantized: of a Q/DQ pair, behind its dequantization and its Convert."""
     found = dequantization_above(node, port)
-    if found.empty:
-        return node.input_value(port)
     source = found.data.get_node()
-    if source.get_type_name() == "Convert" and source.input_value(0).get_node().get_type_name() == "FakeQuantize":
+    is_pair = not found.empty and source.get_type_name() == "Convert"
+    if is_pair and source.input_value(0).get_node().get_type_name() == "FakeQuantize":
         return source.input_value(0)
-    return found.data
+    return node.input_value(port)
 
 
 def source_attribute(attributes: AttributeTable, node: Node, port: int, kind: type[Attribute]) -> Attribute | None:
