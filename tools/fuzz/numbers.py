@@ -122,15 +122,17 @@ def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def interface_difference(before: Model, after: Model) -> str | None:
+    """What changed of the inputs and outputs; an open size may become known."""
     for name in ("inputs", "outputs"):
-        one, other = ([_port(port) for port in getattr(model, name)] for model in (before, after))
-        if one != other:
-            return f"{name} are {other}, not {one}"
+        for one, other in zip(getattr(before, name), getattr(after, name), strict=True):
+            if _port(one) != _port(other) or not other.get_partial_shape().refines(one.get_partial_shape()):
+                shapes = f"{other.get_partial_shape()}, not {_port(one)} {one.get_partial_shape()}"
+                return f"one of the {name} is {_port(other)} {shapes}"
     return None
 
 
 def _port(port) -> str:
-    return f"{sorted(port.get_names())} {port.get_element_type().get_type_name()} {port.get_partial_shape()}"
+    return f"{sorted(port.get_names())} {port.get_element_type().get_type_name()}"
 
 
 def cause_of(error: Exception) -> str:
