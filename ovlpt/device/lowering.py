@@ -219,9 +219,10 @@ def _join_dequantization(node: Node) -> None:
     found, details = dequantization_below(node), QuantizationDetails.of(node)
     if found.multiply is None or details is None:
         return
-    rank = len(shape_of(node.output(0)) or ())
-    if not all(varies_along(values, rank, (1,)) for values in (found.scale, found.zero_point) if values is not None):
-        return  # plugins have no such FakeQuantize
+    shape = shape_of(node.output(0)) or (None,)
+    constants = [values for values in (found.scale, found.zero_point) if values is not None]
+    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in constants):
+        return  # the plugin has no such FakeQuantize for open sizes
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
