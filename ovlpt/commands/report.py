@@ -4,31 +4,29 @@ import argparse
 from pathlib import Path
 
 from ovlpt.commands.printing import check_writable, console, write_json
-from ovlpt.commands.settings import add_settings, settings
+from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.inspect.report import report
 from ovlpt.inspect.report.page import check_packages, to_html
 
 
 def add(commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "report",
-        help="write one page that says what ran in int8, what did not, why, and what it cost",
-        description="Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
-        epilog="example: ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
+        _call,
+        "write one page that says what ran in int8, what did not, why, and what it cost",
+        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
+        "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
     )
-    parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_model(parser)
     add_settings(parser)
-    parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
-    parser.add_argument(
-        "-f", "--float", metavar="FLOAT.xml", dest="float_model", help="the model before quantization, for its latency"
-    )
+    add_input(parser)
+    add_float(parser, "for its latency")
     parser.add_argument(
         "-o", "--output", metavar="OUT.html", help="default: report.html, unless --json or --csv names a file"
     )
-    parser.add_argument("--json", metavar="FILE", help="write everything to a file")
+    add_json(parser, "everything")
     parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
-    parser.set_defaults(call=_call)
 
 
 def _call(options: argparse.Namespace) -> int:
