@@ -97,7 +97,7 @@ def _transform(
         )
         return work
     manager = Manager()
-    manager.register_pass(CommonOptimizations())
+    manager.register_pass(CommonOptimizations(plugin_config.kernels(device)))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace))
     if lowering is not None:
         manager.register_pass(PluginLowering(device, **lowering))

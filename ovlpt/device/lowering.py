@@ -42,12 +42,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant
@@ -77,15 +77,17 @@ class PluginLowering(ModelPass):
 
     def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True):
         super().__init__()
-        if device.split(".")[0] not in ("CPU", "GPU"):
+        self.device = plugin_config.kind(device)
+        if self.device not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
-        self.device, self.lpt_on = device, lpt_on
-        self.serializable = serializable or device.split(".")[0] != "CPU"
+        self.lpt_on = lpt_on
+        self.serializable = serializable or self.device != "CPU"
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "lowered"]):
             return False
         guard = _guard_output if self.serializable else _guard_constants
+        kernels = plugin_config.kernels(self.device)
         check_release(guard)
         nodes = model.get_ordered_ops()
         kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
@@ -101,7 +103,9 @@ class PluginLowering(ModelPass):
                 _join_dequantization(node)
             elif kind in WEIGHTED:
                 if kind == "MatMul":
-                    node = _run_at_rank_3(_absorb_transposes(node))
+                    node = _absorb_transposes(node)
+                    if self.device == "CPU":
+                        node = _run_at_rank_3(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
@@ -109,13 +113,16 @@ class PluginLowering(ModelPass):
                 if precision_of(node.input_value(0)) not in REAL:
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "MVN":
-                if node.get_type_info().version_id == "opset6" and not has_kernel(node):
+                if node.get_type_info().version_id == "opset6" and not kernels["MVN"](node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                if precision_of(node.input_value(0)) not in REAL:
+                if precision_of(node.input_value(0)) not in REAL and (self.device == "CPU" or _meets_weights(node)):
                     _convert_input(node, opset1.multiply)
             elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
-                _convert_input(node, opset1.subtract)
+                if self.device == "CPU":
+                    _convert_input(node, opset1.subtract)
+                else:
+                    _add_negative(node)
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
@@ -164,6 +171,12 @@ def _absorb_transposes(node: Node) -> Node:
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
+
+
+def _meets_weights(multiply: Node) -> bool:
+    """Whether a scale by a constant stands before a layer with weights."""
+    readers = (target.get_node().get_type_name() for target in multiply.output(0).get_target_inputs())
+    return constant_above(multiply.input_value(1)) is not None and any(reader in WEIGHTED for reader in readers)
 
 
 def _pass_relu_by(node: Node) -> None:
@@ -260,6 +273,15 @@ def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> Non
     plain = operation(opset1.convert(node.input_value(0), precision_of(node.input_value(1))), node.input_value(1))
     plain.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), plain.output(0))
+
+
+def _add_negative(subtract: Node) -> None:
+    negative = constant(-constant_above(subtract.input_value(1)), precision_of(subtract.input_value(1)))
+    new = relaxed(
+        "Add", [subtract.input_value(0), negative.output(0)], precision_of(subtract.output(0)), {"auto_broadcast": "numpy"}
+    )
+    new.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), new.output(0))
 
 
 def _keep_siblings_apart(subtracts: list[Node]) -> None:
