@@ -75,12 +75,14 @@ class PluginLowering(ModelPass):
     for a model that is compiled as it stands.
     """
 
-    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True):
+    def __init__(
+        self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True, precision: str = "f32"
+    ):
         super().__init__()
         self.device = plugin_config.kind(device)
         if self.device not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
-        self.lpt_on = lpt_on
+        self.lpt_on, self.precision = lpt_on, precision
         self.serializable = serializable or self.device != "CPU"
 
     def run_on_model(self, model: Model) -> bool:
@@ -125,7 +127,15 @@ class PluginLowering(ModelPass):
                     _add_negative(node)
             else:
                 subtracts.append(node)
-        _keep_siblings_apart(subtracts)
+        numbers = _sibling_numbers(subtracts)
+        if self.precision != "f32":
+            for node in model.get_ops():
+                if is_relaxed(node) and precision_of(node.output(0)) == "f32":
+                    _report(node, self.precision, numbers.get(node.get_instance_id(), 0))
+        else:
+            for node in subtracts:
+                if number := numbers[node.get_instance_id()]:
+                    _keep_apart(node, number)
         if self.serializable and not self.lpt_on:
             for node in model.get_ops():
                 if node.get_type_name() == "FakeQuantize":
@@ -134,6 +144,19 @@ class PluginLowering(ModelPass):
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _report(node: Node, precision: str, siblings: int) -> None:
+    """Let a node report ``precision``, and a Convert behind it give what it gave."""
+    operation, opset = node.get_type_name(), node.get_type_info().version_id
+    new = relaxed(operation, node.input_values(), precision, node.get_attributes(), opset, siblings=siblings)
+    convert = opset1.convert(new, precision_of(node.output(0)))
+    names = node.get_friendly_name(), f"{node.get_friendly_name()}/Real"
+    if any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs()):
+        names = f"{node.get_friendly_name()}_original", node.get_friendly_name()
+    new.set_friendly_name(names[0])
+    convert.set_friendly_name(names[1])
+    replace_output(node.output(0), convert.output(0))
 
 
 def _hide_from_lpt(node: Node) -> None:
@@ -284,18 +307,21 @@ def _add_negative(subtract: Node) -> None:
     replace_output(subtract.output(0), new.output(0))
 
 
-def _keep_siblings_apart(subtracts: list[Node]) -> None:
+def _sibling_numbers(subtracts: list[Node]) -> dict[int, int]:
+    """By instance, how many Subtracts of the same tensor come before one."""
     siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node in subtracts:
         source = node.input_value(0)
         siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
-    for group in siblings.values():
-        for index, node in enumerate(group[1:], 1):
-            output = precision_of(node.output(0))
-            attributes = {"auto_broadcast": "numpy"}
-            apart = relaxed("Subtract", node.input_values(), output, attributes, siblings=index)
-            apart.set_friendly_name(node.get_friendly_name())
-            replace_output(node.output(0), apart.output(0))
+    return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
+
+
+def _keep_apart(node: Node, number: int) -> None:
+    """The node with a length of its input type list that is its own among its siblings."""
+    output = precision_of(node.output(0))
+    apart = relaxed("Subtract", node.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
+    apart.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), apart.output(0))
 
 
 _ELEMENTWISE = frozenset(
