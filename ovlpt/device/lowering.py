@@ -60,6 +60,8 @@ from ovlpt.trace import InputError
 RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
 # The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
+# Of integers these give f32 on a GPU whatever they report, until the scale behind them is part of the layer.
+_REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -157,6 +159,10 @@ def _report(node: Node, precision: str, siblings: int) -> None:
     new.set_friendly_name(names[0])
     convert.set_friendly_name(names[1])
     replace_output(node.output(0), convert.output(0))
+    if operation in _REDUCTIONS:
+        for target in convert.output(0).get_target_inputs():
+            if target.get_node().get_type_name() == "Multiply" and _meets_weights(target.get_node()):
+                _guard_output(target.get_node())
 
 
 def _hide_from_lpt(node: Node) -> None:
