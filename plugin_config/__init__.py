@@ -1,10 +1,10 @@
 """What one plugin can execute, as data.
 
-    CPU           cpu.py on x86-64, arm.py on ARM
-    GPU           gpu.py
-    AUTO, MULTI, HETERO, BATCH    the configuration of the devices they name, where these have the same one
-    NPU           none: its compiler has a quantization of its own and takes the model as it is
-    any other     none: pass your own `PluginConfig`
+CPU           cpu.py on x86-64, arm.py on ARM
+GPU           gpu.py
+AUTO, MULTI, HETERO, BATCH    the configuration of the devices they name, where these have the same one
+NPU           none: its compiler has a quantization of its own and takes the model as it is
+any other     none: pass your own `PluginConfig`
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, Quantizati
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.mvn import spans_last_axes
 from ovlpt.openvino_api import Node
+from ovlpt.precisions import INT8
 from ovlpt.predicates import (
     can_be_transformed_to_group_convolution,
     is_asymmetric_on_weights,
     is_asymmetric_quantization,
     is_dynamic_or_scalar,
 )
-from ovlpt.precisions import INT8
 
 U8_I8, I8 = ("u8", "i8"), ("i8",)
 # What common optimizations leave as it is; else they decompose it, as the plugin does.

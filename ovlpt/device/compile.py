@@ -148,11 +148,14 @@ def transform(
                 f'{label} was transformed for {made}, not for "{device}"; transform the quantized model for it'
             )
     elif lowered:
+        precision = precision or inference_precision(core, physical)
+        if precision != "f32":
+            work.set_rt_info(precision, [MARKER, "precision"])
         PluginLowering(
             physical,
             lpt_on=has_quantized_recurrence(work) and plugin_config.kind(physical) == "CPU",
             serializable=serializable or virtual,
-            precision=precision or inference_precision(core, physical),
+            precision=precision,
         ).run_on_model(work)
     return work
 

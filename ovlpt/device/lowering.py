@@ -77,9 +77,7 @@ class PluginLowering(ModelPass):
     for a model that is compiled as it stands.
     """
 
-    def __init__(
-        self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True, precision: str = "f32"
-    ):
+    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True, precision: str = "f32"):
         super().__init__()
         self.device = plugin_config.kind(device)
         if self.device not in ("CPU", "GPU"):
@@ -307,7 +305,10 @@ def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> Non
 def _add_negative(subtract: Node) -> None:
     negative = constant(-constant_above(subtract.input_value(1)), precision_of(subtract.input_value(1)))
     new = relaxed(
-        "Add", [subtract.input_value(0), negative.output(0)], precision_of(subtract.output(0)), {"auto_broadcast": "numpy"}
+        "Add",
+        [subtract.input_value(0), negative.output(0)],
+        precision_of(subtract.output(0)),
+        {"auto_broadcast": "numpy"},
     )
     new.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), new.output(0))

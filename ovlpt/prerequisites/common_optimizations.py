@@ -220,10 +220,14 @@ def _one_direction_each(node: Node) -> Node | None:
         return None
     states = 3 if node.get_type_name() == "LSTMSequence" else 2  # data and states have the batch first; then lengths
     axes = {port: 1 if port < states else 0 for port in range(1, node.get_input_size()) if port != states}
-    halves = {port: opset1.split(node.input_value(port), constant(np.array(axis), "i64"), 2) for port, axis in axes.items()}
+    halves = {
+        port: opset1.split(node.input_value(port), constant(np.array(axis), "i64"), 2) for port, axis in axes.items()
+    }
     each = []
     for half, direction in enumerate(("forward", "reverse")):
-        inputs = [halves[port].output(half) if port in halves else value for port, value in enumerate(node.input_values())]
+        inputs = [
+            halves[port].output(half) if port in halves else value for port, value in enumerate(node.input_values())
+        ]
         each.append(NodeFactory("opset5").create(node.get_type_name(), inputs, {**attributes, "direction": direction}))
         each[half].set_friendly_name(f"{node.get_friendly_name()}/{direction}")
     for port in range(1, node.get_output_size()):
