@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+from collections.abc import Callable
 
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
+from ovlpt.device import instruction_sets, own_process
+from ovlpt.trace import InputError
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -15,3 +20,30 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def settings(options: argparse.Namespace) -> PluginConfig | None:
     """What ``--config`` names; None without it, which means the device's own."""
     return load_config(options.config) if options.config else None
+
+
+def add_isa(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--isa",
+        metavar="ISA",
+        help=f"limit the CPU to an older instruction set: {', '.join(instruction_sets.INSTRUCTION_SETS)}",
+    )
+
+
+def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The command, carried out in a process of its own where ``--isa`` limits the CPU."""
+
+    def call(options: argparse.Namespace) -> int:
+        if options.isa is None:
+            return command(options)
+        if options.device != "CPU":
+            raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
+        print(instruction_sets.limits(options.isa))
+        plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
+        columns = os.environ.get("COLUMNS") or str(shutil.get_terminal_size((160, 24)).columns)
+        environment = {**instruction_sets.environment(options.isa), "COLUMNS": columns}
+        status, printed = own_process.call(command, plain, environment=environment)
+        print(printed, end="")
+        return status
+
+    return call

@@ -4,7 +4,7 @@ import argparse
 from collections import Counter
 
 from ovlpt.commands.printing import console, table, write_json
-from ovlpt.commands.settings import add_settings, settings
+from ovlpt.commands.settings import add_isa, add_settings, limited, settings
 from ovlpt.device.compile import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
@@ -23,6 +23,7 @@ def add(commands) -> None:
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
     add_settings(parser)
+    add_isa(parser)
     parser.add_argument("-i", "--input", metavar="DATA.npz", help="one array per input; default: random")
     parser.add_argument(
         "--method",
@@ -33,7 +34,7 @@ def add(commands) -> None:
     parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
     parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")
     parser.add_argument("--json", metavar="FILE", help="write the records to a file")
-    parser.set_defaults(call=_call)
+    parser.set_defaults(call=limited(_call))
 
 
 def _call(options: argparse.Namespace) -> int:
