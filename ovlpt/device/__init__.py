@@ -3,6 +3,7 @@
 from ovlpt.device.compile import compile_model, transform
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.instruction_set import has_avx512, saturates
 
 __all__ = [
     "ExecutionTypes",
@@ -10,5 +11,7 @@ __all__ = [
     "PluginLowering",
     "compile_model",
     "execution_types",
+    "has_avx512",
+    "saturates",
     "transform",
 ]
