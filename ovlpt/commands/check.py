@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import add_isa, add_settings, settings
+from ovlpt.commands.settings import add_settings
 from ovlpt.device.counters import write_counters
 from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
@@ -52,7 +53,7 @@ def _call(options: argparse.Namespace) -> int:
         options.against if asked or options.save_baseline else STOCK,
         options.baseline,
         options.counters,
-        settings(options),
+        options.config,
         options.virtual,
         options.isa,
         count=options.save_counters is not None,

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import add_isa, add_settings, limited, settings
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.post_ops import post_ops
 

@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-from collections.abc import Callable
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
-from ovlpt.device import instruction_sets, own_process
-from ovlpt.trace import InputError
+from ovlpt.openvino_api import Core
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    parser.add_argument("--force", action="store_true", help="also for a device without int8")
 
 
 def settings(options: argparse.Namespace) -> PluginConfig | None:
-    """What ``--config`` names; None without it, which means the device's own."""
-    return load_config(options.config) if options.config else None
-
-
-def add_isa(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--isa",
-        metavar="ISA",
-        help=f"limit the CPU to an older instruction set: {', '.join(instruction_sets.INSTRUCTION_SETS)}",
-    )
-
-
-def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The command, carried out in a process of its own where ``--isa`` limits the CPU."""
-
-    def call(options: argparse.Namespace) -> int:
-        if options.isa is None:
-            return command(options)
-        if options.device != "CPU":
-            raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
-        print(instruction_sets.limits(options.isa))
-        plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
-        columns = os.environ.get("COLUMNS") or str(shutil.get_terminal_size((160, 24)).columns)
-        environment = {**instruction_sets.environment(options.isa), "COLUMNS": columns}
-        status, printed = own_process.call(command, plain, environment=environment)
-        print(printed, end="")
-        return status
-
-    return call
+    """What ``--config`` names, or the device's own by ``--force``; None without either, which means the device's own."""
+    if options.config:
+        return load_config(options.config)
+    return plugin_config.for_device(Core(), options.device, force=True) if options.force else None

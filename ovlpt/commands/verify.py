@@ -3,8 +3,9 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, table, write_json
-from ovlpt.commands.settings import add_isa, add_settings, limited, settings
+from ovlpt.commands.settings import add_settings, settings
 from ovlpt.device.compile import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify

@@ -42,12 +42,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant
@@ -60,6 +60,8 @@ from ovlpt.trace import InputError
 RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
 # The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
+# Of integers these give f32 on a GPU whatever they report, until the scale behind them is part of the layer.
+_REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -75,17 +77,19 @@ class PluginLowering(ModelPass):
     for a model that is compiled as it stands.
     """
 
-    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True):
+    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True, precision: str = "f32"):
         super().__init__()
-        if device.split(".")[0] not in ("CPU", "GPU"):
+        self.device = plugin_config.kind(device)
+        if self.device not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
-        self.device, self.lpt_on = device, lpt_on
-        self.serializable = serializable or device.split(".")[0] != "CPU"
+        self.lpt_on, self.precision = lpt_on, precision
+        self.serializable = serializable or self.device != "CPU"
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "lowered"]):
             return False
         guard = _guard_output if self.serializable else _guard_constants
+        kernels = plugin_config.kernels(self.device)
         check_release(guard)
         nodes = model.get_ordered_ops()
         kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
@@ -101,7 +105,9 @@ class PluginLowering(ModelPass):
                 _join_dequantization(node)
             elif kind in WEIGHTED:
                 if kind == "MatMul":
-                    node = _run_at_rank_3(_absorb_transposes(node))
+                    node = _absorb_transposes(node)
+                    if self.device == "CPU":
+                        node = _run_at_rank_3(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
@@ -109,16 +115,27 @@ class PluginLowering(ModelPass):
                 if precision_of(node.input_value(0)) not in REAL:
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "MVN":
-                if node.get_type_info().version_id == "opset6" and not has_kernel(node):
+                if node.get_type_info().version_id == "opset6" and not kernels["MVN"](node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                if precision_of(node.input_value(0)) not in REAL:
+                if precision_of(node.input_value(0)) not in REAL and (self.device == "CPU" or _meets_weights(node)):
                     _convert_input(node, opset1.multiply)
             elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
-                _convert_input(node, opset1.subtract)
+                if self.device == "CPU":
+                    _convert_input(node, opset1.subtract)
+                else:
+                    _add_negative(node)
             else:
                 subtracts.append(node)
-        _keep_siblings_apart(subtracts)
+        numbers = _sibling_numbers(subtracts)
+        if self.precision != "f32":
+            for node in model.get_ops():
+                if is_relaxed(node) and precision_of(node.output(0)) == "f32":
+                    _report(node, self.precision, numbers.get(node.get_instance_id(), 0))
+        else:
+            for node in subtracts:
+                if number := numbers[node.get_instance_id()]:
+                    _keep_apart(node, number)
         if self.serializable and not self.lpt_on:
             for node in model.get_ops():
                 if node.get_type_name() == "FakeQuantize":
@@ -127,6 +144,23 @@ class PluginLowering(ModelPass):
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _report(node: Node, precision: str, siblings: int) -> None:
+    """Let a node report ``precision``, and a Convert behind it give what it gave."""
+    operation, opset = node.get_type_name(), node.get_type_info().version_id
+    new = relaxed(operation, node.input_values(), precision, node.get_attributes(), opset, siblings=siblings)
+    convert = opset1.convert(new, precision_of(node.output(0)))
+    names = node.get_friendly_name(), f"{node.get_friendly_name()}/Real"
+    if any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs()):
+        names = f"{node.get_friendly_name()}_original", node.get_friendly_name()
+    new.set_friendly_name(names[0])
+    convert.set_friendly_name(names[1])
+    replace_output(node.output(0), convert.output(0))
+    if operation in _REDUCTIONS:
+        for target in convert.output(0).get_target_inputs():
+            if target.get_node().get_type_name() == "Multiply" and _meets_weights(target.get_node()):
+                _guard_output(target.get_node())
 
 
 def _hide_from_lpt(node: Node) -> None:
@@ -164,6 +198,12 @@ def _absorb_transposes(node: Node) -> Node:
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
+
+
+def _meets_weights(multiply: Node) -> bool:
+    """Whether a scale by a constant stands before a layer with weights."""
+    readers = (target.get_node().get_type_name() for target in multiply.output(0).get_target_inputs())
+    return constant_above(multiply.input_value(1)) is not None and any(reader in WEIGHTED for reader in readers)
 
 
 def _pass_relu_by(node: Node) -> None:
@@ -262,18 +302,33 @@ def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> Non
     replace_output(node.output(0), plain.output(0))
 
 
-def _keep_siblings_apart(subtracts: list[Node]) -> None:
+def _add_negative(subtract: Node) -> None:
+    negative = constant(-constant_above(subtract.input_value(1)), precision_of(subtract.input_value(1)))
+    new = relaxed(
+        "Add",
+        [subtract.input_value(0), negative.output(0)],
+        precision_of(subtract.output(0)),
+        {"auto_broadcast": "numpy"},
+    )
+    new.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), new.output(0))
+
+
+def _sibling_numbers(subtracts: list[Node]) -> dict[int, int]:
+    """By instance, how many Subtracts of the same tensor come before one."""
     siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node in subtracts:
         source = node.input_value(0)
         siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
-    for group in siblings.values():
-        for index, node in enumerate(group[1:], 1):
-            output = precision_of(node.output(0))
-            attributes = {"auto_broadcast": "numpy"}
-            apart = relaxed("Subtract", node.input_values(), output, attributes, siblings=index)
-            apart.set_friendly_name(node.get_friendly_name())
-            replace_output(node.output(0), apart.output(0))
+    return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
+
+
+def _keep_apart(node: Node, number: int) -> None:
+    """The node with a length of its input type list that is its own among its siblings."""
+    output = precision_of(node.output(0))
+    apart = relaxed("Subtract", node.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
+    apart.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), apart.output(0))
 
 
 _ELEMENTWISE = frozenset(
