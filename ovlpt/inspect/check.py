@@ -18,6 +18,7 @@ from pathlib import Path
 import openvino
 
 from ovlpt.config import PluginConfig
+from ovlpt.config_file import load_config
 from ovlpt.device import (
     ExecutionTypes,
     LayerExecution,
@@ -25,7 +26,6 @@ from ovlpt.device import (
     execution_types,
     instruction_sets,
     own_process,
-    transform,
     virtual_gpu,
 )
 from ovlpt.device.compile import read_model
@@ -154,7 +154,7 @@ def check(
     against: str | None = None,
     baseline: str | Path | None = None,
     counters: str | Path | None = None,
-    config: PluginConfig | None = None,
+    config: PluginConfig | str | Path | None = None,
     virtual: str | None = None,
     isa: str | None = None,
     core: Core | None = None,
@@ -170,7 +170,7 @@ def check(
     ``counters``: check this report of benchmark_app (see `read_counters`); the model is only the plugin's then.
     ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
     fused there). ``isa``: a CPU limited to an instruction set (`ovlpt.device.instruction_sets`). Both work in a process
-    of their own. ``count``: infer on random inputs, for statuses and times. Floats are f32 by hint.
+    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and times. Floats are f32 by hint.
     Raises `InputError` for anything unusable.
     """
     questions = {"expect": expect, "against": against, "baseline": baseline}
@@ -231,15 +231,16 @@ class Executed:
 
 def execute(
     model: Model | str | Path,
-    transformed: Model | str | Path,
     device: str,
     variants: Sequence[str],
-    config: PluginConfig | None = None,
+    config: PluginConfig | str | Path | None = None,
     virtual: str | None = None,
     core: Core | None = None,
     count: bool = False,
 ) -> Executed:
-    """Compile ``model`` for each variant, here. ``transformed``: what to compile as ovlpt's, transformed or not yet."""
+    """Compile ``model`` for each variant, in this process."""
+    if isinstance(config, (str, Path)):
+        config = load_config(config)
     if virtual is not None:
         virtual_gpu.load(virtual)
     core = core or Core()
@@ -253,7 +254,7 @@ def execute(
                 layers[STOCK] = execution_types(core.compile_model(source, device, properties))
                 continue
             counted = properties | ({"PERF_COUNT": True} if count else {})
-            compiled = compile_model(transformed, device, counted, config, core=core)
+            compiled = compile_model(source, device, counted, config, core=core)
             layers[OVLPT] = execution_types(compiled, random_inputs(source) if count else None)
         except RuntimeError as error:
             raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
@@ -265,7 +266,7 @@ def _execute(
     model: Model | str | Path,
     device: str,
     variants: Sequence[str],
-    config: PluginConfig | None,
+    config: PluginConfig | str | Path | None,
     virtual: str | None,
     isa: str | None,
     core: Core | None,
@@ -274,7 +275,7 @@ def _execute(
 ) -> Executed:
     """`execute`, in a process of its own where one is needed."""
     if virtual is None and isa is None:
-        return execute(model, model, device, variants, config, None, core, count)
+        return execute(model, device, variants, config, None, core, count)
     kind = device.split(".")[0]
     if virtual is not None and kind != "GPU":
         raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
@@ -287,19 +288,15 @@ def _execute(
         virtual_gpu.library()
     else:
         notes.append(str(instruction_sets.limits(isa)))
-    core = core or Core()
-    source = read_model(model, core)
+    if isinstance(config, PluginConfig):
+        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
     with tempfile.TemporaryDirectory() as folder:
         path = str(model)
         if isinstance(model, Model):
             path = str(Path(folder, "model.xml"))
-            openvino.save_model(source, path, compress_to_fp16=False)
-        transformed = path
-        if config is not None:  # its callbacks stay here, the transformed model goes there
-            transformed = str(Path(folder, "transformed.xml"))
-            openvino.save_model(transform(source, device, config, core=core), transformed, compress_to_fp16=False)
+            openvino.save_model(model, path, compress_to_fp16=False)
         environment = instruction_sets.environment(isa) if isa else {}
-        arguments = (path, transformed, device, tuple(variants), None, virtual, None, count)
+        arguments = (path, device, tuple(variants), config, virtual, None, count)
         executed, _ = own_process.call(execute, *arguments, environment=environment)
     return executed
 
