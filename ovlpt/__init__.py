@@ -11,6 +11,7 @@ from ovlpt.config import (
 from ovlpt.config_file import load_config
 from ovlpt.device import PluginLowering, compile_model, execution_types, transform
 from ovlpt.fusions import fuse
+from ovlpt.inspect.check import check
 from ovlpt.inspect.explain import explain
 from ovlpt.low_precision import LowPrecision
 from ovlpt.trace import Trace
@@ -24,6 +25,7 @@ __all__ = [
     "PrecisionsRestriction",
     "QuantizationGranularityRestriction",
     "Trace",
+    "check",
     "compile_model",
     "execution_types",
     "explain",

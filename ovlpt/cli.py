@@ -7,10 +7,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from ovlpt.commands import explain, run, transform, verify
+from ovlpt.commands import check, explain, run, transform, verify
 from ovlpt.trace import OvlptError
 
-COMMANDS = (run, explain, transform, verify)
+COMMANDS = (run, explain, check, transform, verify)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_settings, settings
 from ovlpt.inspect.explain import explain
@@ -18,6 +19,7 @@ def add(commands) -> None:
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
     add_settings(parser)
+    add_isa(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument(
         "--strict",
@@ -29,7 +31,7 @@ def add(commands) -> None:
     )
     parser.add_argument("--stock", action="store_true", help="with --post-ops: as compiled with the plugin's own LPT")
     parser.add_argument("--json", metavar="FILE", help="write the answers to a file")
-    parser.set_defaults(call=_call)
+    parser.set_defaults(call=limited(_call))
 
 
 def _call(options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_settings, settings
 from ovlpt.device import ExecutionTypes
@@ -20,6 +21,7 @@ def add(commands) -> None:
     )
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
     add_settings(parser)
+    add_isa(parser)
     parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
     parser.add_argument(
         "-f",
@@ -30,7 +32,7 @@ def add(commands) -> None:
     )
     parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")
     parser.add_argument("--json", metavar="FILE", help="write everything to a file")
-    parser.set_defaults(call=_call)
+    parser.set_defaults(call=limited(_call))
 
 
 def _call(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, table, write_json
 from ovlpt.commands.settings import add_settings, settings
 from ovlpt.device.compile import read_model
@@ -23,6 +24,7 @@ def add(commands) -> None:
     parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
     add_settings(parser)
+    add_isa(parser)
     parser.add_argument("-i", "--input", metavar="DATA.npz", help="one array per input; default: random")
     parser.add_argument(
         "--method",
@@ -33,7 +35,7 @@ def add(commands) -> None:
     parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
     parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")
     parser.add_argument("--json", metavar="FILE", help="write the records to a file")
-    parser.set_defaults(call=_call)
+    parser.set_defaults(call=limited(_call))
 
 
 def _call(options: argparse.Namespace) -> int:
