@@ -64,6 +64,7 @@ class ElementwiseTransformation(LayerTransformation):
                 if _is_broadcast(shape_of(branch.data)):
                     return index
         several = [_branches_out(source, parent) for source, parent in zip(data, parents, strict=True)]
+        several[0] |= _is_shared(one)
         if several[0] != several[1]:
             return 1 if several[0] else 0
         if is_target[0] != is_target[1]:
