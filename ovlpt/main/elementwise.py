@@ -54,7 +54,7 @@ class ElementwiseTransformation(LayerTransformation):
             return 0 if has_fake_quantize[0] else 1
         if all(has_fake_quantize):
             several = [consumer_count(source) > 1 for source in data]
-            several[0] |= _is_shared(one)  # the native library gives input 0, and only that, a chain of its own first
+            several[0] |= _is_shared(one)  # the native library gives the Add a chain of its own first
             if several[0] != several[1]:
                 return 1 if several[0] else 0
         parents = [self._weighted_parent(branch.data) for branch in (one, other)]
@@ -64,7 +64,7 @@ class ElementwiseTransformation(LayerTransformation):
                 if _is_broadcast(shape_of(branch.data)):
                     return index
         several = [_branches_out(source, parent) for source, parent in zip(data, parents, strict=True)]
-        several[0] |= _is_shared(one)
+        several[0] |= one.is_low_precision and _is_shared(one)
         if several[0] != several[1]:
             return 1 if several[0] else 0
         if is_target[0] != is_target[1]:
