@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ovlpt.plugin_config import arm, cpu, gpu
 
 import ovlpt
 from ovlpt import data, plugin_config
 from ovlpt.openvino_api import opset1
-from ovlpt.plugin_config import arm, cpu, gpu
 from ovlpt.trace import InputError
 from tests.conftest import EXACT
-from tests.networks import const, int8_weights, model, parameter, quantized
+from tests.networks import const, int8_weights, parameter, quantized
 
 
 class Machine:
@@ -166,7 +166,11 @@ def test_arm_leaves_small_convolutions_and_products_of_activations():
     small = opset1.convolution(x, int8_weights([16, 16, 3, 3]), ones, zeros, zeros, ones)
     strided = opset1.convolution(x, int8_weights([16, 16, 3, 3]), [2, 2], zeros, zeros, ones)
     pointwise = opset1.convolution(x, int8_weights([16, 16, 1, 1]), ones, zeros, zeros, ones)
-    assert [callbacks["ConvolutionTransformation"](node) for node in (small, strided, pointwise)] == [True, False, False]
+    assert [callbacks["ConvolutionTransformation"](node) for node in (small, strided, pointwise)] == [
+        True,
+        False,
+        False,
+    ]
     a, b = parameter([2, 8]), parameter([8, 4])
     assert callbacks["MatMulTransformation"](opset1.matmul(a, b, False, False))
     assert not callbacks["MatMulTransformation"](opset1.matmul(a, int8_weights([8, 4]), False, False))

@@ -69,7 +69,9 @@ def test_ovlpt_takes_it_as_it_is(core, baked):
     trace = ovlpt.Trace()
     compiled = ovlpt.compile_model(baked, properties=EXACT, core=core, trace=trace)
     assert not list(trace)
-    assert layers_of(compiled) == layers_of(core.compile_model(str(baked), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
+    assert layers_of(compiled) == layers_of(
+        core.compile_model(str(baked), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    )
 
 
 def test_it_says_what_made_it(core, baked):
@@ -88,7 +90,9 @@ def test_another_line_of_openvino_is_named_before_reading(core, baked):
     else:
         text, other = text.replace('"type_relaxed_opset"', '"type_relaxed_opset1"'), "2026.4"
     baked.write_text(text.replace(f'<openvino value="{made}"', f'<openvino value="{other}"'))
-    sentence = f"was transformed on OpenVINO {other}, .* the {made} that is installed; transform the quantized model again"
+    sentence = (
+        f"was transformed on OpenVINO {other}, .* the {made} that is installed; transform the quantized model again"
+    )
     with pytest.raises(InputError, match=sentence):
         ovlpt.compile_model(baked, core=core)
 

@@ -13,10 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ovlpt.device.virtual_gpu import GPUS, XMX
-
 from ovlpt import LowPrecision, plugin_config
 from ovlpt.config import PluginConfig
+from ovlpt.device.virtual_gpu import GPUS, XMX
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.trace import InputError
 from tools.parity.compare import Comparison, compare
