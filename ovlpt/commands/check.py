@@ -60,7 +60,7 @@ def _call(options: argparse.Namespace) -> int:
     )
     _print(found)
     if options.save_baseline:
-        write_json(options.save_baseline, found.baseline())
+        write_json(options.save_baseline, dict(found.baseline))
     if options.save_counters:
         write_counters(options.save_counters, found.layers)
     write_json(options.json, found.to_json())

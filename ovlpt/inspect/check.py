@@ -56,6 +56,7 @@ WEIGHTED = frozenset(name for name, row in OPERATIONS.items() if row.kind == "we
 WEIGHTED_LAYERS = frozenset(layer_type for name in WEIGHTED for layer_type in LAYER_TYPES[name])
 EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}
 _FLOATS = ("f32", "f16", "bf16")
+_BETWEEN = ("Reorder", "Reshape", "Result")
 _ADDED = re.compile(r"(_original|/DequantizationMultiply|/Scale|/FullBranch|/Guard)+$")  # to names, on the way
 
 
@@ -124,16 +125,12 @@ class Check:
     compared: tuple[LayerPrecision, ...]  # the layers that the question is about
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
-    operations: Mapping[str, str]  # the model's operations: name to type; empty for counters
+    baseline: Mapping[str, object]  # this run as something to compare with: plain values for a file
 
     @property
     def ok(self) -> bool:
         """Whether every layer runs as wanted; one that runs in int8 beyond that is no failure."""
         return not any(difference.fails for difference in self.differences)
-
-    def baseline(self) -> dict[str, object]:
-        """This run as something to compare with: plain values for a file."""
-        return {**self.settings, "layers": [asdict(layer) for layer in _executed(self.layers, self.operations)]}
 
     def to_json(self) -> dict[str, object]:
         """Plain values for a file."""
@@ -196,8 +193,7 @@ def check(
     if counters is not None:
         executed.layers[OVLPT] = read_counters(counters)
         settings = dict.fromkeys(settings)
-    layers = executed.layers[OVLPT]
-    found = _executed(layers, executed.operations)
+    found = executed.precisions(OVLPT)
 
     question, compared, differences = "", found, ()
     if expect is not None:
@@ -205,16 +201,16 @@ def check(
         compared, differences = _compare_expected(wanted, found, executed.operations)
     elif against is not None:
         question = "against the plugin's own LPT"
-        compared, other = (
-            [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
-            for layers in (found, _executed(executed.layers[STOCK], executed.operations))
-        )
-        differences = [each for each in compare(other, compared) if each.kind != Kind.CHANGED]
+        compared, differences = executed.weighted(OVLPT), executed.against_stock()
     elif baseline is not None:
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
         differences = compare(recorded["layers"], found)
-    return Check(question, settings, layers, tuple(compared), tuple(differences), tuple(notes), executed.operations)
+    layers = executed.layers[OVLPT]
+    stored = [asdict(layer) for layer in found]
+    return Check(
+        question, settings, layers, tuple(compared), tuple(differences), tuple(notes), {**settings, "layers": stored}
+    )
 
 
 # What runs
@@ -227,6 +223,20 @@ class Executed:
     name: str  # of the device: CPU (AMD EPYC)
     layers: dict[str, ExecutionTypes]
     operations: dict[str, str]  # of the model: name to type
+
+    def precisions(self, variant: str) -> list[LayerPrecision]:
+        """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
+        computing = (layer for layer in self.layers[variant] if layer.is_executed and layer.layer_type not in _BETWEEN)
+        return [LayerPrecision.of(layer, self.operations) for layer in computing]
+
+    def weighted(self, variant: str) -> list[LayerPrecision]:
+        """The convolutions, MatMuls and recurrent layers."""
+        return [layer for layer in self.precisions(variant) if layer.layer_type in WEIGHTED_LAYERS]
+
+    def against_stock(self) -> list[Difference]:
+        """How ovlpt's weighted layers differ from the plugin's in being int8 or not."""
+        differences = compare(self.weighted(STOCK), self.weighted(OVLPT))
+        return [difference for difference in differences if difference.kind != Kind.CHANGED]
 
 
 def execute(
@@ -245,19 +255,19 @@ def execute(
         virtual_gpu.load(virtual)
     core = core or Core()
     name = _full_name(core, device)
-    properties = HINTS | (virtual_gpu.properties(virtual) if virtual else {})
+    properties = HINTS | (virtual_gpu.properties(virtual) if virtual else {}) | ({"PERF_COUNT": True} if count else {})
     source = read_model(model, core)
+    inputs = random_inputs(source) if count else None
     layers = {}
     for variant in variants:
         try:
-            if variant == STOCK:
-                layers[STOCK] = execution_types(core.compile_model(source, device, properties))
-                continue
-            counted = properties | ({"PERF_COUNT": True} if count else {})
-            compiled = compile_model(source, device, counted, config, core=core)
-            layers[OVLPT] = execution_types(compiled, random_inputs(source) if count else None)
+            if variant == OVLPT:
+                compiled = compile_model(model, device, properties, config, core=core)
+            else:
+                compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:
             raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
+        layers[variant] = execution_types(compiled, inputs)
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     return Executed(name, layers, operations)
 
@@ -311,12 +321,6 @@ def _full_name(core: Core, device: str) -> str:
     if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
         raise InputError(f"{name} computes nothing in int8, so there is nothing to check")
     return name
-
-
-def _executed(layers: ExecutionTypes, operations: Collection[str]) -> list[LayerPrecision]:
-    """The layers that compute: what stands between them, a Reorder, is the plugin's affair."""
-    computing = (layer for layer in layers if layer.is_executed and layer.layer_type not in ("Reorder", "Result"))
-    return [LayerPrecision.of(layer, operations) for layer in computing]
 
 
 # What differs
