@@ -291,6 +291,8 @@ def _execute(
         raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
     if isa is not None and kind != "CPU":
         raise InputError(f'an instruction set limits the device "CPU", not "{device}"')
+    if isinstance(config, PluginConfig):
+        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
     if virtual is not None:
         if count:
             raise InputError("a virtual GPU runs nothing and has no times; leave the counters out")
@@ -298,8 +300,6 @@ def _execute(
         virtual_gpu.library()
     else:
         notes.append(str(instruction_sets.limits(isa)))
-    if isinstance(config, PluginConfig):
-        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
     with tempfile.TemporaryDirectory() as folder:
         path = str(model)
         if isinstance(model, Model):
