@@ -92,7 +92,6 @@ def transposed_accumulator(
 
     Raises `InputError` where channels or groups do not fit.
     """
-    rank = x.ndim - 2
     if w.ndim != x.ndim or x.shape[1] != w.shape[0] or x.shape[1] % groups:
         raise InputError(
             f"{groups} groups do not fit input channels {x.shape[1]} and weights {w.shape[:2]}: check groups."
