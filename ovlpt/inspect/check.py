@@ -312,7 +312,7 @@ def _execute(
 
 
 def _full_name(core: Core, device: str) -> str:
-    if device not in core.available_devices:
+    if device not in core.available_devices and f"{device}.0" not in core.available_devices:
         remedy = f"available: {', '.join(core.available_devices)}"
         if device.split(".")[0] == "GPU":
             remedy += f"; --virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
