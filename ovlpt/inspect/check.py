@@ -36,7 +36,11 @@ from ovlpt.openvino_api import Core, Model
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import InputError, OvlptError
 
-HINTS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+# Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
+HINTS = {
+    "CPU": {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"},
+    "GPU": {"PERFORMANCE_HINT": "LATENCY"},
+}
 OVLPT, STOCK = "ovlpt", "stock"
 
 # The plugins' names of the layers that compute an operation, where they have names of their own.
@@ -167,7 +171,8 @@ def check(
     ``counters``: check this report of benchmark_app (see `read_counters`); the model is only the plugin's then.
     ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
     fused there). ``isa``: a CPU limited to an instruction set (`ovlpt.device.instruction_sets`). Both work in a process
-    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and times. Floats are f32 by hint.
+    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and
+    times. Floats are f32 on a CPU.
     Raises `InputError` for anything unusable.
     """
     questions = {"expect": expect, "against": against, "baseline": baseline}
@@ -202,6 +207,8 @@ def check(
     elif against is not None:
         question = "against the plugin's own LPT"
         compared, differences = executed.weighted(OVLPT), executed.against_stock()
+        if len(compared) != len(stock := executed.weighted(STOCK)):
+            notes.append(f"the plugin's own LPT has {len(stock)} such layers, ovlpt {len(compared)}")
     elif baseline is not None:
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
@@ -255,7 +262,11 @@ def execute(
         virtual_gpu.load(virtual)
     core = core or Core()
     name = _full_name(core, device)
-    properties = HINTS | (virtual_gpu.properties(virtual) if virtual else {}) | ({"PERF_COUNT": True} if count else {})
+    properties = (
+        HINTS.get(device.split(".")[0], {})
+        | (virtual_gpu.properties(virtual) if virtual else {})
+        | ({"PERF_COUNT": True} if count else {})
+    )
     source = read_model(model, core)
     inputs = random_inputs(source) if count else None
     layers = {}
