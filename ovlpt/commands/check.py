@@ -4,7 +4,6 @@ import argparse
 
 from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import add_settings
 from ovlpt.device.counters import write_counters
 from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
@@ -21,7 +20,7 @@ def add(commands) -> None:
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
     parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
-    add_settings(parser)
+    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
     question = parser.add_mutually_exclusive_group()
     question.add_argument(
         "--expect",
@@ -60,7 +59,7 @@ def _call(options: argparse.Namespace) -> int:
     )
     _print(found)
     if options.save_baseline:
-        write_json(options.save_baseline, found.baseline())
+        write_json(options.save_baseline, dict(found.baseline))
     if options.save_counters:
         write_counters(options.save_counters, found.layers)
     write_json(options.json, found.to_json())

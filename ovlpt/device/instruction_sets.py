@@ -7,6 +7,7 @@ plugin's own code. Both are read once a process, and a value that is unknown or 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -51,6 +52,7 @@ def environment(isa: str) -> dict[str, str]:
     return {"OV_CPU_MAX_ISA": value, "ONEDNN_MAX_CPU_ISA": value}
 
 
+@functools.cache
 def limits(isa: str) -> Limits:
     """Compile a small quantized network in a limited process, and read what oneDNN says of its instruction set.
 

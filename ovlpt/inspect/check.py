@@ -36,7 +36,11 @@ from ovlpt.openvino_api import Core, Model
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import InputError, OvlptError
 
-HINTS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+# Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
+HINTS = {
+    "CPU": {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"},
+    "GPU": {"PERFORMANCE_HINT": "LATENCY"},
+}
 OVLPT, STOCK = "ovlpt", "stock"
 
 # The plugins' names of the layers that compute an operation, where they have names of their own.
@@ -56,6 +60,7 @@ WEIGHTED = frozenset(name for name, row in OPERATIONS.items() if row.kind == "we
 WEIGHTED_LAYERS = frozenset(layer_type for name in WEIGHTED for layer_type in LAYER_TYPES[name])
 EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}
 _FLOATS = ("f32", "f16", "bf16")
+_BETWEEN = ("Reorder", "Reshape", "Result")
 _ADDED = re.compile(r"(_original|/DequantizationMultiply|/Scale|/FullBranch|/Guard)+$")  # to names, on the way
 
 
@@ -124,16 +129,12 @@ class Check:
     compared: tuple[LayerPrecision, ...]  # the layers that the question is about
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
-    operations: Mapping[str, str]  # the model's operations: name to type; empty for counters
+    baseline: Mapping[str, object]  # this run as something to compare with: plain values for a file
 
     @property
     def ok(self) -> bool:
         """Whether every layer runs as wanted; one that runs in int8 beyond that is no failure."""
         return not any(difference.fails for difference in self.differences)
-
-    def baseline(self) -> dict[str, object]:
-        """This run as something to compare with: plain values for a file."""
-        return {**self.settings, "layers": [asdict(layer) for layer in _executed(self.layers, self.operations)]}
 
     def to_json(self) -> dict[str, object]:
         """Plain values for a file."""
@@ -170,7 +171,8 @@ def check(
     ``counters``: check this report of benchmark_app (see `read_counters`); the model is only the plugin's then.
     ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
     fused there). ``isa``: a CPU limited to an instruction set (`ovlpt.device.instruction_sets`). Both work in a process
-    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and times. Floats are f32 by hint.
+    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and
+    times. Floats are f32 on a CPU.
     Raises `InputError` for anything unusable.
     """
     questions = {"expect": expect, "against": against, "baseline": baseline}
@@ -196,8 +198,7 @@ def check(
     if counters is not None:
         executed.layers[OVLPT] = read_counters(counters)
         settings = dict.fromkeys(settings)
-    layers = executed.layers[OVLPT]
-    found = _executed(layers, executed.operations)
+    found = executed.precisions(OVLPT)
 
     question, compared, differences = "", found, ()
     if expect is not None:
@@ -205,16 +206,18 @@ def check(
         compared, differences = _compare_expected(wanted, found, executed.operations)
     elif against is not None:
         question = "against the plugin's own LPT"
-        compared, other = (
-            [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
-            for layers in (found, _executed(executed.layers[STOCK], executed.operations))
-        )
-        differences = [each for each in compare(other, compared) if each.kind != Kind.CHANGED]
+        compared, differences = executed.weighted(OVLPT), executed.against_stock()
+        if len(compared) != len(stock := executed.weighted(STOCK)):
+            notes.append(f"the plugin's own LPT has {len(stock)} such layers, ovlpt {len(compared)}")
     elif baseline is not None:
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
         differences = compare(recorded["layers"], found)
-    return Check(question, settings, layers, tuple(compared), tuple(differences), tuple(notes), executed.operations)
+    layers = executed.layers[OVLPT]
+    stored = [asdict(layer) for layer in found]
+    return Check(
+        question, settings, layers, tuple(compared), tuple(differences), tuple(notes), {**settings, "layers": stored}
+    )
 
 
 # What runs
@@ -227,6 +230,20 @@ class Executed:
     name: str  # of the device: CPU (AMD EPYC)
     layers: dict[str, ExecutionTypes]
     operations: dict[str, str]  # of the model: name to type
+
+    def precisions(self, variant: str) -> list[LayerPrecision]:
+        """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
+        computing = (layer for layer in self.layers[variant] if layer.is_executed and layer.layer_type not in _BETWEEN)
+        return [LayerPrecision.of(layer, self.operations) for layer in computing]
+
+    def weighted(self, variant: str) -> list[LayerPrecision]:
+        """The convolutions, MatMuls and recurrent layers."""
+        return [layer for layer in self.precisions(variant) if layer.layer_type in WEIGHTED_LAYERS]
+
+    def against_stock(self) -> list[Difference]:
+        """How ovlpt's weighted layers differ from the plugin's in being int8 or not."""
+        differences = compare(self.weighted(STOCK), self.weighted(OVLPT))
+        return [difference for difference in differences if difference.kind != Kind.CHANGED]
 
 
 def execute(
@@ -245,19 +262,23 @@ def execute(
         virtual_gpu.load(virtual)
     core = core or Core()
     name = _full_name(core, device)
-    properties = HINTS | (virtual_gpu.properties(virtual) if virtual else {})
+    properties = (
+        HINTS.get(device.split(".")[0], {})
+        | (virtual_gpu.properties(virtual) if virtual else {})
+        | ({"PERF_COUNT": True} if count else {})
+    )
     source = read_model(model, core)
+    inputs = random_inputs(source) if count else None
     layers = {}
     for variant in variants:
         try:
-            if variant == STOCK:
-                layers[STOCK] = execution_types(core.compile_model(source, device, properties))
-                continue
-            counted = properties | ({"PERF_COUNT": True} if count else {})
-            compiled = compile_model(source, device, counted, config, core=core)
-            layers[OVLPT] = execution_types(compiled, random_inputs(source) if count else None)
+            if variant == OVLPT:
+                compiled = compile_model(model, device, properties, config, core=core)
+            else:
+                compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:
             raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
+        layers[variant] = execution_types(compiled, inputs)
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     return Executed(name, layers, operations)
 
@@ -281,6 +302,8 @@ def _execute(
         raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
     if isa is not None and kind != "CPU":
         raise InputError(f'an instruction set limits the device "CPU", not "{device}"')
+    if isinstance(config, PluginConfig):
+        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
     if virtual is not None:
         if count:
             raise InputError("a virtual GPU runs nothing and has no times; leave the counters out")
@@ -288,8 +311,6 @@ def _execute(
         virtual_gpu.library()
     else:
         notes.append(str(instruction_sets.limits(isa)))
-    if isinstance(config, PluginConfig):
-        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
     with tempfile.TemporaryDirectory() as folder:
         path = str(model)
         if isinstance(model, Model):
@@ -302,7 +323,7 @@ def _execute(
 
 
 def _full_name(core: Core, device: str) -> str:
-    if device not in core.available_devices:
+    if device not in core.available_devices and f"{device}.0" not in core.available_devices:
         remedy = f"available: {', '.join(core.available_devices)}"
         if device.split(".")[0] == "GPU":
             remedy += f"; --virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
@@ -311,12 +332,6 @@ def _full_name(core: Core, device: str) -> str:
     if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
         raise InputError(f"{name} computes nothing in int8, so there is nothing to check")
     return name
-
-
-def _executed(layers: ExecutionTypes, operations: Collection[str]) -> list[LayerPrecision]:
-    """The layers that compute: what stands between them, a Reorder, is the plugin's affair."""
-    computing = (layer for layer in layers if layer.is_executed and layer.layer_type not in ("Reorder", "Result"))
-    return [LayerPrecision.of(layer, operations) for layer in computing]
 
 
 # What differs

@@ -1,7 +1,7 @@
 /* The platform, its one device, and what the device answers: a table of devices and a table of answers.
  *
- * The environment variable OVLPT_VIRTUAL_GPU names the device, once for a process. Architecture numbers follow Intel's
- * numbering (Gen9 2.4, Xe-LP 3.0, Xe-HPG 3.11 and 3.13, Xe2 5.0 and 5.1). */
+ * The environment variable OVLPT_VIRTUAL_GPU names the device, once for a process. Its numbers follow public
+ * descriptions of such devices; what decides is the architecture and whether it computes int8 by DP4A or by XMX. */
 #define _GNU_SOURCE
 #include "runtime.h"
 
@@ -11,6 +11,7 @@
 
 #define INTEL 0x8086
 #define GIB (1ull << 30)
+#define ATOMIC_LOAD_STORE (CL_GLOBAL_FP_ATOMIC_LOAD_STORE | CL_LOCAL_FP_ATOMIC_LOAD_STORE)
 
 struct gpu {
     char key[8], name[64];
@@ -22,21 +23,25 @@ struct gpu {
     cl_ulong local_memory;
 };
 
-enum { NO_INTEGERS = 0, DP4A = CL_FEATURE_DP4A_INTEL, XMX = CL_FEATURE_DP4A_INTEL | CL_FEATURE_DPAS_INTEL };
-enum { DISCRETE, INTEGRATED };
+enum { NO_INT8 = 0, DP4A = CL_FEATURE_DP4A_INTEL, XMX = CL_FEATURE_DP4A_INTEL | CL_FEATURE_DPAS_INTEL };
+enum { OWN, SHARED };
 
 #define IP(architecture, release, revision) ((architecture) << 24 | (release) << 16 | (revision))
 #define NARROW {8, 16, 32}
 #define WIDE {16, 16, 32}
+#define KIB *1024
 
+/* clang-format off */
 static struct gpu devices[] = {
-    {"gen9", "Virtual UHD Graphics 620", IP(2, 0x40, 9), 0x5917, 1, 3, 8, 7, NO_INTEGERS, INTEGRATED, NARROW, 256, 65536},
-    {"xelp", "Virtual Iris Xe Graphics", IP(3, 0, 0), 0x9A49, 1, 6, 16, 7, DP4A, INTEGRATED, NARROW, 512, 65536},
-    {"dg2", "Virtual Arc A770", IP(3, 0x0D, 0xC008), 0x56A0, 8, 4, 16, 8, XMX, DISCRETE, NARROW, 1024, 65536},
-    {"mtl", "Virtual Meteor Lake Graphics", IP(3, 0x11, 0x8004), 0x7D55, 1, 8, 16, 8, DP4A, INTEGRATED, NARROW, 1024, 65536},
-    {"lnl", "Virtual Arc 140V", IP(5, 1, 4), 0x64A0, 2, 4, 8, 8, XMX, INTEGRATED, WIDE, 1024, 131072},
-    {"bmg", "Virtual Arc B580", IP(5, 0, 0x4004), 0xE20B, 5, 4, 8, 8, XMX, DISCRETE, WIDE, 1024, 131072},
+    /* key and name, architecture, PCI id, slices, subslices, units, threads, int8, memory, subgroups, group, local */
+    {"gen9", "Virtual UHD 620",     IP(2, 0x40, 0x9),    0x5917, 1, 3,  8, 7, NO_INT8, SHARED, NARROW,  256,  64 KIB},
+    {"xelp", "Virtual Iris Xe",     IP(3, 0x00, 0x0),    0x9A49, 1, 6, 16, 7, DP4A,    SHARED, NARROW,  512,  64 KIB},
+    {"dg2",  "Virtual Arc A770",    IP(3, 0x0D, 0xC008), 0x56A0, 8, 4, 16, 8, XMX,     OWN,    NARROW, 1024,  64 KIB},
+    {"mtl",  "Virtual Meteor Lake", IP(3, 0x11, 0x8004), 0x7D55, 1, 8, 16, 8, DP4A,    SHARED, NARROW, 1024,  64 KIB},
+    {"lnl",  "Virtual Arc 140V",    IP(5, 0x01, 0x4),    0x64A0, 2, 4,  8, 8, XMX,     SHARED, WIDE,   1024, 128 KIB},
+    {"bmg",  "Virtual Arc B580",    IP(5, 0x00, 0x4004), 0xE20B, 5, 4,  8, 8, XMX,     OWN,    WIDE,   1024, 128 KIB},
 };
+/* clang-format on */
 
 #define EXTENSIONS                                                                                                     \
     "cl_khr_fp16 cl_khr_fp64 cl_khr_byte_addressable_store cl_khr_global_int32_base_atomics "                          \
@@ -72,7 +77,7 @@ API cl_int clGetPlatformIDs(cl_uint capacity, cl_platform_id *platforms, cl_uint
 API cl_int clGetPlatformInfo(cl_platform_id of, ASKED) {
     (void)of;
     static const struct answer answers[] = {
-        TEXT(CL_PLATFORM_PROFILE, "FULL_PROFILE"),       TEXT(CL_PLATFORM_VERSION, "OpenCL 3.0 "),
+        TEXT(CL_PLATFORM_PROFILE, "FULL_PROFILE"),        TEXT(CL_PLATFORM_VERSION, "OpenCL 3.0 "),
         TEXT(CL_PLATFORM_VENDOR, "Intel(R) Corporation"), TEXT(CL_PLATFORM_NAME, "Intel(R) OpenCL Graphics"),
         TEXT(CL_PLATFORM_EXTENSIONS, EXTENSIONS),
     };
@@ -123,9 +128,9 @@ static const struct answer common_answers[] = {
     VALUE(CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE, cl_uint, 64),
     VALUE(CL_DEVICE_QUEUE_PROPERTIES, cl_flags, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE),
     VALUE(CL_DEVICE_HALF_FP_CONFIG, cl_flags, CL_FP_ALL),
-    VALUE(CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES, cl_flags, CL_GLOBAL_FP_ATOMIC_LOAD_STORE | CL_LOCAL_FP_ATOMIC_LOAD_STORE),
-    VALUE(CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES, cl_flags, CL_GLOBAL_FP_ATOMIC_LOAD_STORE | CL_LOCAL_FP_ATOMIC_LOAD_STORE),
-    VALUE(CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES, cl_flags, CL_GLOBAL_FP_ATOMIC_LOAD_STORE | CL_LOCAL_FP_ATOMIC_LOAD_STORE),
+    VALUE(CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES, cl_flags, ATOMIC_LOAD_STORE),
+    VALUE(CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES, cl_flags, ATOMIC_LOAD_STORE),
+    VALUE(CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES, cl_flags, ATOMIC_LOAD_STORE),
     VALUE(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL, cl_flags, CL_UNIFIED_SHARED_MEMORY_ALL_INTEL),
     VALUE(CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL, cl_flags, CL_UNIFIED_SHARED_MEMORY_ALL_INTEL),
     VALUE(CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, cl_flags, CL_UNIFIED_SHARED_MEMORY_ALL_INTEL),
@@ -151,7 +156,8 @@ API cl_int clGetDeviceInfo(cl_device_id of, ASKED) {
         ANSWER(CL_DEVICE_HOST_UNIFIED_MEMORY, gpu->shares_host_memory),
         ANSWER(CL_DEVICE_SUB_GROUP_SIZES_INTEL, gpu->subgroups),
         ANSWER(CL_DEVICE_MAX_WORK_GROUP_SIZE, gpu->work_group),
-        {CL_DEVICE_MAX_WORK_ITEM_SIZES, (const size_t[3]){gpu->work_group, gpu->work_group, gpu->work_group}, 3 * sizeof(size_t)},
+        {CL_DEVICE_MAX_WORK_ITEM_SIZES, (const size_t[3]){gpu->work_group, gpu->work_group, gpu->work_group},
+         3 * sizeof(size_t)},
         ANSWER(CL_DEVICE_LOCAL_MEM_SIZE, gpu->local_memory),
     };
     cl_int status = REPLY(answers);
@@ -168,7 +174,8 @@ API cl_int clReleaseDevice(cl_device_id of) {
     return CL_SUCCESS;
 }
 
-API cl_int clCreateSubDevices(cl_device_id of, const intptr_t *how, cl_uint capacity, cl_device_id *found, cl_uint *count) {
+API cl_int clCreateSubDevices(cl_device_id of, const intptr_t *how, cl_uint capacity, cl_device_id *found,
+                              cl_uint *count) {
     (void)of, (void)how, (void)capacity, (void)found, (void)count;
     return CL_DEVICE_PARTITION_FAILED;
 }

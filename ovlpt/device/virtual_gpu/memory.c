@@ -35,11 +35,16 @@ API cl_mem clCreateBuffer(cl_context context, cl_flags flags, size_t size, void 
     return succeed(memory, status);
 }
 
-API cl_mem clCreateSubBuffer(cl_mem parent, cl_flags flags, cl_uint kind, const cl_buffer_region *region, cl_int *status) {
+API cl_mem clCreateSubBuffer(cl_mem parent, cl_flags flags, cl_uint kind, const cl_buffer_region *region,
+                             cl_int *status) {
     (void)kind;
     cl_mem memory = allocate(sizeof *memory);
-    *memory = (struct memory){.references = 1, .context = parent->context, .parent = parent, .flags = flags,
-                              .bytes = parent->bytes + region->origin, .size = region->size};
+    *memory = (struct memory){.references = 1,
+                              .context = parent->context,
+                              .parent = parent,
+                              .flags = flags,
+                              .bytes = parent->bytes + region->origin,
+                              .size = region->size};
     retain(parent);
     return succeed(memory, status);
 }
@@ -58,36 +63,36 @@ API cl_int clGetMemObjectInfo(cl_mem memory, ASKED) {
     return REPLY(answers);
 }
 
-API cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem from, cl_bool blocking, size_t offset, size_t size, void *to,
-                           WAIT_LIST) {
+API cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem from, cl_bool blocking, size_t offset, size_t size,
+                               void *to, WAIT_LIST) {
     UNUSED_WAIT_LIST;
     memcpy(to, from->bytes + offset, size);
     return finish(queue, event);
 }
 
 API cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem to, cl_bool blocking, size_t offset, size_t size,
-                            const void *from, WAIT_LIST) {
+                                const void *from, WAIT_LIST) {
     UNUSED_WAIT_LIST;
     memcpy(to->bytes + offset, from, size);
     return finish(queue, event);
 }
 
 API cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
-                           size_t size, WAIT_LIST) {
+                               size_t size, WAIT_LIST) {
     (void)waiting, (void)wait_list;
     memmove(to->bytes + to_offset, from->bytes + from_offset, size);
     return finish(queue, event);
 }
 
 API cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem to, const void *pattern, size_t length, size_t offset,
-                           size_t size, WAIT_LIST) {
+                               size_t size, WAIT_LIST) {
     (void)waiting, (void)wait_list;
     fill(to->bytes + offset, pattern, length, size);
     return finish(queue, event);
 }
 
 API void *clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool blocking, cl_flags access, size_t offset,
-                         size_t size, WAIT_LIST, cl_int *status) {
+                             size_t size, WAIT_LIST, cl_int *status) {
     UNUSED_WAIT_LIST, (void)access, (void)size;
     finish(queue, event);
     return succeed(memory->bytes + offset, status);
@@ -126,16 +131,12 @@ static size_t channel_size(cl_uint type) {
     return 1;
 }
 
-static size_t texel(const cl_image_format *format) {
-    return channels(format->order) * channel_size(format->type);
-}
+static size_t texel(const cl_image_format *format) { return channels(format->order) * channel_size(format->type); }
 
-static size_t at_least_one(size_t extent) {
-    return extent ? extent : 1;
-}
+static size_t at_least_one(size_t extent) { return extent ? extent : 1; }
 
 API cl_mem clCreateImage(cl_context context, cl_flags flags, const cl_image_format *format, const cl_image_desc *image,
-                     void *host, cl_int *status) {
+                         void *host, cl_int *status) {
     size_t size = texel(format) * image->width * at_least_one(image->height) * at_least_one(image->depth);
     cl_mem memory = clCreateBuffer(context, flags & ~(cl_flags)CL_MEM_COPY_HOST_PTR, size, host, status);
     memory->format = *format;
@@ -143,8 +144,8 @@ API cl_mem clCreateImage(cl_context context, cl_flags flags, const cl_image_form
     return memory;
 }
 
-API cl_mem clCreateImage2D(cl_context context, cl_flags flags, const cl_image_format *format, size_t width, size_t height,
-                       size_t row_pitch, void *host, cl_int *status) {
+API cl_mem clCreateImage2D(cl_context context, cl_flags flags, const cl_image_format *format, size_t width,
+                           size_t height, size_t row_pitch, void *host, cl_int *status) {
     const cl_image_desc image = {.width = width, .height = height, .row_pitch = row_pitch};
     return clCreateImage(context, flags, format, &image, host, status);
 }
@@ -171,24 +172,25 @@ API cl_int clEnqueueFillImage(cl_command_queue queue, cl_mem image, const void *
 }
 
 API cl_int clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool blocking, REGION, size_t row, size_t slice,
-                          void *to, WAIT_LIST) {
+                              void *to, WAIT_LIST) {
     UNUSED_WAIT_LIST, (void)image, (void)origin, (void)region, (void)row, (void)slice, (void)to;
     return finish(queue, event);
 }
 
 API cl_int clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool blocking, REGION, size_t row, size_t slice,
-                           const void *from, WAIT_LIST) {
+                               const void *from, WAIT_LIST) {
     UNUSED_WAIT_LIST, (void)image, (void)origin, (void)region, (void)row, (void)slice, (void)from;
     return finish(queue, event);
 }
 
-API cl_int clEnqueueCopyImage(cl_command_queue queue, cl_mem from, cl_mem to, const size_t *from_origin, REGION, WAIT_LIST) {
+API cl_int clEnqueueCopyImage(cl_command_queue queue, cl_mem from, cl_mem to, const size_t *from_origin, REGION,
+                              WAIT_LIST) {
     (void)from, (void)to, (void)from_origin, (void)origin, (void)region, (void)waiting, (void)wait_list;
     return finish(queue, event);
 }
 
-API void *clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking, cl_flags access, REGION, size_t *row,
-                        size_t *slice, WAIT_LIST, cl_int *status) {
+API void *clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking, cl_flags access, REGION,
+                            size_t *row, size_t *slice, WAIT_LIST, cl_int *status) {
     UNUSED_WAIT_LIST, (void)access, (void)origin, (void)region;
     if (row)
         *row = image->image.width * texel(&image->format);
@@ -302,7 +304,10 @@ static cl_int clEnqueueMemsetINTEL(cl_command_queue queue, void *to, cl_int valu
 /* The plugin finds these by their names. */
 API void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
     (void)platform;
-#define EXTENSION(function) {#function, (void *)function}
+#define EXTENSION(function)                                                                                            \
+    {                                                                                                                  \
+        #function, (void *)function                                                                                    \
+    }
     static const struct {
         const char *name;
         void *function;
@@ -324,6 +329,4 @@ API void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, cons
     return NULL;
 }
 
-API void clSVMFree(cl_context context, void *pointer) {
-    (void)context, (void)pointer;
-}
+API void clSVMFree(cl_context context, void *pointer) { (void)context, (void)pointer; }

@@ -9,7 +9,7 @@ typedef int32_t cl_int;
 typedef uint32_t cl_uint;
 typedef uint64_t cl_ulong;
 typedef cl_uint cl_bool;
-typedef cl_ulong cl_flags; /* every kind of bit field: device types, memory flags, queue properties */
+typedef cl_ulong cl_flags;   /* every kind of bit field: device types, memory flags, queue properties */
 typedef cl_uint cl_question; /* the parameter name of every clGet…Info */
 
 typedef struct platform *cl_platform_id;
@@ -174,7 +174,7 @@ enum value {
     CL_GLOBAL_FP_ATOMIC_LOAD_STORE = 1 << 0,
     CL_LOCAL_FP_ATOMIC_LOAD_STORE = 1 << 16,
     CL_UNIFIED_SHARED_MEMORY_ALL_INTEL = 0xF, /* access, atomic, concurrent, concurrent atomic */
-    CL_FP_ALL = 0x3F, /* denormals, infinities, every rounding, fused multiply-add */
+    CL_FP_ALL = 0x3F,                         /* denormals, infinities, every rounding, fused multiply-add */
     CL_MEM_USE_HOST_PTR = 1 << 3,
     CL_MEM_COPY_HOST_PTR = 1 << 5,
     CL_MEM_OBJECT_BUFFER = 0x10F0,

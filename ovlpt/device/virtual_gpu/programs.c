@@ -68,7 +68,7 @@ static cl_program new_program(cl_context context, size_t size) {
 }
 
 API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const char **sources, const size_t *lengths,
-                                     cl_int *status) {
+                                         cl_int *status) {
 #define SOURCE_LENGTH(i) (lengths && lengths[i] ? lengths[i] : strlen(sources[i]))
     size_t size = 0;
     for (cl_uint i = 0; i < count; i++)
@@ -83,8 +83,8 @@ API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, cons
 
 /* A binary is what `CL_PROGRAM_BINARIES` gave, or the machine code that oneDNN makes by itself. */
 API cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, const cl_device_id *devices,
-                                     const size_t *lengths, const unsigned char **binaries, cl_int *each,
-                                     cl_int *status) {
+                                         const size_t *lengths, const unsigned char **binaries, cl_int *each,
+                                         cl_int *status) {
     (void)count, (void)devices;
     cl_program program = new_program(context, lengths[0]);
     memcpy(program->code, binaries[0], lengths[0]);
@@ -95,7 +95,7 @@ API cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, cons
 }
 
 API cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
-                      void *notify, void *data) {
+                          void *notify, void *data) {
     (void)program, (void)count, (void)devices, (void)options, (void)notify, (void)data;
     return CL_SUCCESS;
 }
@@ -198,10 +198,11 @@ API cl_int clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint index, const void 
     return CL_SUCCESS;
 }
 
-/* The plugin tries one kernel before it trusts block reads from local memory: eight work items, odd numbers expected. */
+/* The plugin tries one kernel before it trusts block reads from local memory: eight work items, odd numbers expected.
+ */
 static int is_block_read_trial(cl_kernel kernel, cl_uint dimensions, const size_t *items) {
-    return dimensions == 1 && items[0] == 8 && kernel->first_argument
-        && strstr(kernel->program->code, "LOCAL_BLOCK_IO_SUPPORTED");
+    return dimensions == 1 && items[0] == 8 && kernel->first_argument &&
+           strstr(kernel->program->code, "LOCAL_BLOCK_IO_SUPPORTED");
 }
 
 static void pass_block_read_trial(cl_mem result) {
@@ -210,7 +211,7 @@ static void pass_block_read_trial(cl_mem result) {
 }
 
 API cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
-                              const size_t *items, const size_t *group, WAIT_LIST) {
+                                  const size_t *items, const size_t *group, WAIT_LIST) {
     (void)offset, (void)group, (void)waiting, (void)wait_list;
     if (is_block_read_trial(kernel, dimensions, items))
         pass_block_read_trial((cl_mem)kernel->first_argument);

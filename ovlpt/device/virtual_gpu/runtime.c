@@ -28,9 +28,7 @@ cl_int retain(void *object) {
     return CL_SUCCESS;
 }
 
-int is_last_reference(void *object) {
-    return __atomic_sub_fetch((cl_uint *)object, 1, __ATOMIC_ACQ_REL) == 0;
-}
+int is_last_reference(void *object) { return __atomic_sub_fetch((cl_uint *)object, 1, __ATOMIC_ACQ_REL) == 0; }
 
 static void *checked(void *bytes) {
     if (bytes == NULL) {
@@ -40,9 +38,7 @@ static void *checked(void *bytes) {
     return bytes;
 }
 
-void *allocate(size_t size) {
-    return checked(calloc(1, size));
-}
+void *allocate(size_t size) { return checked(calloc(1, size)); }
 
 void *allocate_device(size_t size) {
     const size_t page = 4096, rounded = size ? (size + page - 1) / page * page : page;
@@ -60,7 +56,7 @@ void *succeed(void *object, cl_int *status) {
 DEFINE_RETAIN_AND_RELEASE(Context, cl_context, free)
 
 API cl_context clCreateContext(const intptr_t *properties, cl_uint count, const cl_device_id *devices, void *notify,
-                           void *data, cl_int *status) {
+                               void *data, cl_int *status) {
     (void)properties, (void)count, (void)devices, (void)notify, (void)data;
     cl_context context = allocate(sizeof *context);
     context->references = 1;
@@ -81,8 +77,8 @@ API cl_int clGetContextInfo(cl_context context, ASKED) {
 
 DEFINE_RETAIN_AND_RELEASE(CommandQueue, cl_command_queue, free)
 
-API cl_command_queue clCreateCommandQueueWithProperties(cl_context context, cl_device_id device, const cl_ulong *properties,
-                                                    cl_int *status) {
+API cl_command_queue clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+                                                        const cl_ulong *properties, cl_int *status) {
     (void)device, (void)properties;
     cl_command_queue queue = allocate(sizeof *queue);
     *queue = (struct queue){.references = 1, .context = context};
@@ -90,7 +86,8 @@ API cl_command_queue clCreateCommandQueueWithProperties(cl_context context, cl_d
 }
 
 /* The older call: oneDNN looks it up by name, and refuses a library without it. */
-API cl_command_queue clCreateCommandQueue(cl_context context, cl_device_id device, cl_flags properties, cl_int *status) {
+API cl_command_queue clCreateCommandQueue(cl_context context, cl_device_id device, cl_flags properties,
+                                          cl_int *status) {
     (void)properties;
     return clCreateCommandQueueWithProperties(context, device, NULL, status);
 }

@@ -32,8 +32,8 @@ cl_int retain(void *object);
 int is_last_reference(void *object); /* releases one reference */
 
 #define DEFINE_RETAIN_AND_RELEASE(Name, type, destroy)                                                                 \
-    API cl_int clRetain##Name(type object) { return retain(object); }                                                      \
-    API cl_int clRelease##Name(type object) {                                                                              \
+    API cl_int clRetain##Name(type object) { return retain(object); }                                                  \
+    API cl_int clRelease##Name(type object) {                                                                          \
         if (object == NULL)                                                                                            \
             return CL_INVALID_VALUE;                                                                                   \
         if (is_last_reference(object))                                                                                 \
@@ -41,8 +41,8 @@ int is_last_reference(void *object); /* releases one reference */
         return CL_SUCCESS;                                                                                             \
     }
 
-void *allocate(size_t size);         /* zeros; never NULL */
-void *allocate_device(size_t size);  /* the same, aligned as device memory is */
+void *allocate(size_t size);        /* zeros; never NULL */
+void *allocate_device(size_t size); /* the same, aligned as device memory is */
 void *succeed(void *object, cl_int *status);
 
 struct context {
