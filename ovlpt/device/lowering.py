@@ -106,8 +106,7 @@ class PluginLowering(ModelPass):
             elif kind in WEIGHTED:
                 if kind == "MatMul":
                     node = _absorb_transposes(node)
-                    if self.device == "CPU":
-                        node = _run_at_rank_3(node)
+                    node = _run_at_rank_3(node) if self.device == "CPU" else _with_rows_of_weights(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
@@ -204,6 +203,19 @@ def _meets_weights(multiply: Node) -> bool:
     """Whether a scale by a constant stands before a layer with weights."""
     readers = (target.get_node().get_type_name() for target in multiply.output(0).get_target_inputs())
     return constant_above(multiply.input_value(1)) is not None and any(reader in WEIGHTED for reader in readers)
+
+
+def _with_rows_of_weights(node: Node) -> Node:
+    """``MatMul(x, W)`` as ``MatMul(x, W.T, transpose_b)``: else a plain one with a Transpose would be made of it."""
+    weights, attributes = node.input_value(1), node.get_attributes()
+    if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) != 2 or attributes["transpose_b"]:
+        return node
+    rows = constant(values_of(weights.get_node()).T, precision_of(weights))
+    inputs, attributes = [node.input_value(0), rows.output(0)], {**attributes, "transpose_b": True}
+    new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
 
 
 def _pass_relu_by(node: Node) -> None:
