@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.mvn import spans_last_axes
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import RELEASE, Node
 from ovlpt.precisions import INT8
 from ovlpt.predicates import (
     can_be_transformed_to_group_convolution,
@@ -21,6 +21,8 @@ KERNELS = {
     "LSTMSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
     "GRUSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
 }
+# Releases since 2025 have no kernel of PRelu on integers.
+DISABLED = ("RecurrentCellTransformation", *(("PReluTransformation",) if RELEASE >= (2025, 0) else ()))
 CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
 
 
@@ -42,7 +44,7 @@ def config(systolic: bool = False) -> PluginConfig:
             QuantizationGranularityRestriction.create("ConvolutionBackpropData", [0]),
         ),
         params=Params(reshape_ignore_per_tensor_quantization_check=systolic),
-        disabled=("RecurrentCellTransformation",),
+        disabled=DISABLED,
         callbacks={
             "MarkupPrecisions": _is_other_multiply,
             "ConvolutionBackpropDataTransformation": _is_unfit_deconvolution,
