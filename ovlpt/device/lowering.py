@@ -33,6 +33,16 @@ are the rules, all found by running:
     report its new input's type. The Clamp gets a Convert.
 12. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
+
+On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
+
+2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
+5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
+8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
+13. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+    reports f16, and a Convert to f32 behind it goes with that change.
+14. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
+15. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ import shutil
 
 import numpy as np
 import pytest
+from ovlpt.plugin_config import arm
 
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.openvino_api import RELEASE, Manager
-from ovlpt.plugin_config import arm
 from tests.graphs import (
     CASES,
     dequantization,
