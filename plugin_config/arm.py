@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from ovlpt.config import PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.constants import constant_above, is_constant_path, precision_of
 from ovlpt.openvino_api import Node
@@ -27,7 +25,6 @@ DISABLED = (
 )
 
 
-@functools.cache  # one object for equal hardware: configurations of several devices can be compared
 def config(convolutions: bool = True) -> PluginConfig:
     """The configuration for an ARM CPU. ``convolutions``: the plugin has int8 convolutions (2026 and later)."""
     if not convolutions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -39,22 +40,16 @@ SIGNED_ACTIVATIONS = {
 KERNELS = {"MVN": spans_whole_channels, "LSTMSequence": lambda _: True, "GRUSequence": lambda _: True}
 
 
-@functools.cache  # one object for equal hardware: configurations of several devices can be compared
 def config(signed_activations: bool = False) -> PluginConfig:
     """The configuration for a CPU; ``signed_activations``: as `SIGNED_ACTIVATIONS` says of its instruction set."""
     activations = U8_I8 if signed_activations else U8
-
-    def group_convolution(node: Node) -> dict[int, tuple[str, ...]]:
-        rank = node.get_input_partial_shape(0).rank
-        is_volumetric = rank.is_static and rank.get_length() == 5
-        return {0: U8_I8 if is_volumetric else activations, 1: I8}
 
     return PluginConfig(
         "CPU with signed activations" if signed_activations else "CPU",
         precision_restrictions=(
             PrecisionsRestriction.create("Convolution", {0: activations, 1: I8}),
             PrecisionsRestriction.create("ConvolutionBackpropData", {0: U8_I8, 1: I8}),
-            PrecisionsRestriction.create("GroupConvolution", group_convolution),
+            PrecisionsRestriction.create("GroupConvolution", _signed_group if signed_activations else _unsigned_group),
             PrecisionsRestriction.create("MatMul", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("LSTMSequence", {(0, 1): U8}),
             PrecisionsRestriction.create("GRUSequence", {(0, 1): U8}),
@@ -71,6 +66,16 @@ def config(signed_activations: bool = False) -> PluginConfig:
             "FoldConvertTransformation": is_decompression_multiply,
         },
     )
+
+
+def _signed_group(node: Node) -> Mapping[int, tuple[str, ...]]:
+    return {0: U8_I8, 1: I8}
+
+
+def _unsigned_group(node: Node) -> Mapping[int, tuple[str, ...]]:
+    """Kernels of volumes take signed activations on any processor."""
+    rank = node.get_input_partial_shape(0).rank
+    return {0: U8_I8 if rank.is_static and rank.get_length() == 5 else U8, 1: I8}
 
 
 def _has_zero_points(node: Node) -> bool:

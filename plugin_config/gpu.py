@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.mvn import spans_last_axes
@@ -26,7 +24,6 @@ KERNELS = {
 CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
 
 
-@functools.cache  # one object for equal hardware: configurations of several devices can be compared
 def config(systolic: bool = False) -> PluginConfig:
     """The configuration for a GPU with int8.
 

@@ -54,6 +54,7 @@ class ElementwiseTransformation(LayerTransformation):
             return 0 if has_fake_quantize[0] else 1
         if all(has_fake_quantize):
             several = [consumer_count(source) > 1 for source in data]
+            several[0] |= _is_shared(one)  # the native library gives the Add a chain of its own first
             if several[0] != several[1]:
                 return 1 if several[0] else 0
         parents = [self._weighted_parent(branch.data) for branch in (one, other)]
@@ -63,6 +64,7 @@ class ElementwiseTransformation(LayerTransformation):
                 if _is_broadcast(shape_of(branch.data)):
                     return index
         several = [_branches_out(source, parent) for source, parent in zip(data, parents, strict=True)]
+        several[0] |= one.is_low_precision and _is_shared(one)
         if several[0] != several[1]:
             return 1 if several[0] else 0
         if is_target[0] != is_target[1]:
@@ -80,6 +82,12 @@ class ElementwiseTransformation(LayerTransformation):
             if behind.get_type_name() in _TARGETS:
                 return behind
         return node
+
+
+def _is_shared(found: Dequantization) -> bool:
+    """Whether another operation reads the same chain."""
+    links = (found.convert, found.subtract, found.multiply)
+    return any(consumer_count(link) > 1 for link in links if link is not None)
 
 
 def consumer_count(node: Node) -> int:
