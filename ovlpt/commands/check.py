@@ -4,6 +4,7 @@ import argparse
 
 from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.settings import add_command, add_device, add_json
 from ovlpt.device.counters import write_counters
 from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
@@ -11,15 +12,17 @@ from ovlpt.trace import InputError
 
 
 def add(commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "check",
-        help="exit 1 when a layer does not run in the precision that is wanted",
-        description="Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
+        _call,
+        "exit 1 when a layer does not run in the precision that is wanted",
+        "Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
         "which is the default, with a list, or with an earlier run.",
-        epilog="example: ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
+        "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_device(parser)
     parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
     question = parser.add_mutually_exclusive_group()
     question.add_argument(
@@ -35,8 +38,7 @@ def add(commands) -> None:
     parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
     parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
     add_isa(parser)
-    parser.add_argument("--json", metavar="FILE", help="write the result to a file")
-    parser.set_defaults(call=_call)
+    add_json(parser, "the result")
 
 
 def _call(options: argparse.Namespace) -> int:

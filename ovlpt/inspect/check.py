@@ -6,6 +6,7 @@ Layers of two compiled models are the same layer where they hold the same operat
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import tempfile
@@ -50,8 +51,8 @@ LAYER_TYPES = {
     "ConvolutionBackpropData": ("Deconvolution",),
     "GroupConvolutionBackpropData": ("Deconvolution",),
     "MatMul": ("FullyConnected", "MatMul", "Gemm"),
-    "LSTMSequence": ("RNNSeq", "LSTMSequence"),
-    "GRUSequence": ("RNNSeq", "GRUSequence"),
+    "LSTMSequence": ("RNNSeq", "LSTM_Seq"),
+    "GRUSequence": ("RNNSeq",),
     "MaxPool": ("Pooling",),
     "AvgPool": ("Pooling",),
     "FakeQuantize": ("FakeQuantize", "Quantize"),
@@ -432,8 +433,6 @@ def _expectations(texts: str | Sequence[str]) -> dict[str, str]:
 
 
 def _close_to(name: str) -> str:
-    import difflib
-
     close = difflib.get_close_matches(name.lower(), {each.lower(): each for each in OPERATIONS}, 1)
     found = next((each for each in OPERATIONS if close and each.lower() == close[0]), None)
     return f"; did you mean {found}?" if found else "; the README lists their names"
