@@ -26,7 +26,7 @@ config = ovlpt.plugin_config.for_device(core, "CPU")
 for turn in range(2):
     core.compile_model(sys.argv[1], "CPU")
     model = core.read_model(sys.argv[1])
-    CommonOptimizations().run_on_model(model)
+    CommonOptimizations(ovlpt.plugin_config.kernels("CPU")).run_on_model(model)
     step = ovlpt.LowPrecision.from_config(config, native_only=True)
     start = time.perf_counter()
     step.run_on_model(model)
