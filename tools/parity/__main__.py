@@ -16,6 +16,7 @@ from pathlib import Path
 from ovlpt import LowPrecision, plugin_config
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.trace import InputError
+from tools.ir import networks
 from tools.parity.compare import Comparison, compare
 from tools.parity.driver import core
 from tools.parity.stock import before_and_after
@@ -27,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--differences", type=int, default=20, help="how many to print for each network (default 20)")
     options = parser.parse_args(arguments)
     unequal = 0
-    for path in networks(options.models):
+    for path in pairs_and_models(options.models):
         try:
             before, after = _models(path)
         except InputError as error:
@@ -44,15 +45,13 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if unequal else 0
 
 
-def networks(paths: list[Path]) -> Iterator[Path]:
-    """Files, and folders that hold a traced pair."""
+def pairs_and_models(paths: list[Path]) -> Iterator[Path]:
+    """Models, and folders that hold a traced pair."""
     for path in paths:
-        if not path.exists():
-            raise SystemExit(f"no file or folder {path}")
-        if path.is_file() or (path / "pre.xml").exists():
+        if (path / "pre.xml").exists():
             yield path
         else:
-            yield from sorted(file for file in path.glob("*.xml") if not file.stem.endswith("_float"))
+            yield from networks([path])
             yield from sorted(file.parent for file in path.glob("*/pre.xml"))
 
 
