@@ -23,7 +23,7 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.graph.grafting import graft
-from ovlpt.layer_transformation import LayerTransformation, ModelTransformation
+from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
@@ -70,6 +70,7 @@ from ovlpt.markup.markup_can_be_quantized import MarkupCanBeQuantized
 from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
+from ovlpt.markup.propagation import Markup, Survey
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
@@ -132,7 +133,7 @@ CLEANUP: tuple[type[LayerTransformation], ...] = (
     FuseMultiplyToFakeQuantizeTransformation,
 )
 
-MARKUP: tuple[type[ModelTransformation], ...] = (
+MARKUP: tuple[type[Markup], ...] = (
     MarkupCanBeQuantized,
     MarkupPrecisions,
     MarkupQuantizationGranularity,
@@ -211,8 +212,9 @@ class LowPrecision(ModelPass):
             "attributes": AttributeTable(),
         }
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
-        for step in self._markup(model, settings):
-            step.run_on_model(model)
+        survey = Survey(model)
+        for step in self._markup(survey.kinds, settings):
+            step.run(survey)
         # The native order: Assign comes second.
         first, *others = (kind(**settings) for kind in MAIN)
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
@@ -225,9 +227,9 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
-    def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:
-        kinds = {node.get_type_name() for node in model.get_ops()}
-        steps: list[ModelPass] = [MarkupCanBeQuantized(**settings)]
+    def _markup(self, kinds: set[str], settings: dict[str, object]) -> list[Markup]:
+        """The steps for a model with operations of these type names."""
+        steps: list[Markup] = [MarkupCanBeQuantized(**settings)]
         if self.precision_restrictions:
             steps.append(MarkupPrecisions(self.precision_restrictions, **settings))
         if self.quantization_restrictions:
