@@ -212,9 +212,7 @@ class LowPrecision(ModelPass):
             "attributes": AttributeTable(),
         }
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
-        survey = Survey(model)
-        for step in self._markup(survey.kinds, settings):
-            step.run(survey)
+        self._mark(model, settings)
         # The native order: Assign comes second.
         first, *others = (kind(**settings) for kind in MAIN)
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
@@ -227,19 +225,20 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
-    def _markup(self, kinds: set[str], settings: dict[str, object]) -> list[Markup]:
-        """The steps for a model with operations of these type names."""
+    def _mark(self, model: Model, settings: dict[str, object]) -> None:
+        survey = Survey(model)
         steps: list[Markup] = [MarkupCanBeQuantized(**settings)]
         if self.precision_restrictions:
             steps.append(MarkupPrecisions(self.precision_restrictions, **settings))
         if self.quantization_restrictions:
             steps.append(MarkupQuantizationGranularity(self.quantization_restrictions, **settings))
-        if "AvgPool" in kinds:
+        if "AvgPool" in survey.kinds:
             steps.append(MarkupAvgPoolPrecisionPreserved(**settings))
         steps.append(PropagatePrecisions(**settings))
-        if "Concat" in kinds:
+        if "Concat" in survey.kinds:
             steps += [AlignQuantizationIntervals(**settings), AlignQuantizationParameters(**settings)]
-        return [*steps, MarkupBias(**settings)]
+        for step in (*steps, MarkupBias(**settings)):
+            step.run(survey)
 
     @staticmethod
     def _rewrite(model: Model, passes: list[LayerTransformation]) -> None:

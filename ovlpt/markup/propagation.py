@@ -16,7 +16,8 @@ A = TypeVar("A", bound=Attribute)
 class Survey:
     """A model as markup reads it. Markup changes no graph, so all its steps share one look at it.
 
-    Constants are left out: nothing is marked on them.
+    Constants are left out: nothing is marked on them. A survey is let go before the graph changes: a node that it
+    holds goes on to count as a consumer after it was replaced.
     """
 
     def __init__(self, model: Model):
@@ -75,6 +76,7 @@ class Propagation(Markup):
 
     operations: Container[str] | None = None  # type names
     part_of: type | None = None  # the pass whose step this is: its callback counts too
+    survey: Survey | None = None  # while it runs
 
     def run(self, survey: Survey) -> None:
         if self.pass_config.is_disabled(type(self)):
@@ -84,6 +86,7 @@ class Propagation(Markup):
         for node in survey.nodes(self.operations):
             if not any(self._leave_alone(node, kind) for kind in asked):
                 self.visit(node)
+        self.survey = None
 
     def visit(self, node: Node) -> None:
         raise NotImplementedError
