@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ class QuantizationDetails:
     def is_supported(self) -> bool:
         return self.levels in ALL_LEVELS
 
-    @property
+    @functools.cached_property
     def precision(self) -> PrecisionDetails:
         """What the output intervals ask for."""
         return precision_details(self.levels, self.output_low, self.output_high)
