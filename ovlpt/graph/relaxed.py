@@ -61,11 +61,15 @@ class _Template:
             return node
 
 
-@functools.lru_cache(maxsize=4096)
+_Kind = tuple[str, str, str, int, str, int, str]  # what `relaxed` takes, the attributes as printed
+_templates: dict[_Kind, _Template] = {}
+
+
 def _template(
-    operation: str, opset: str, attributes: tuple[tuple[str, str], ...], inputs: int, origins: str, outputs: str
+    operation: str, opset: str, attributes: Mapping[str, object], inputs: int, origin: str, siblings: int, outputs: str
 ) -> _Template:
     index = _INDEX_INPUTS.get(operation, ())
+    origins = ", ".join([*(UNDEFINED if port in index else origin for port in range(inputs)), *[origin] * siblings])
     layers, edges = [], []
     for port in range(inputs):
         kind = "i64" if port in index else "f32"
@@ -73,7 +77,11 @@ def _template(
             f'<layer id="{port}" name="i{port}" type="Parameter" version="opset1">'
             f'<data shape="..." element_type="{kind}"/><output><port id="0" precision="{kind}"/></output></layer>'
         )
-    data = "".join(f" {name}={quoteattr(value)}" for name, value in attributes)
+    data = "".join(
+        f" {name}={quoteattr(_text(value))}"
+        for name, value in attributes.items()
+        if name not in _RELAXATION and value is not None
+    )
     ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
     for node in range(inputs, inputs + 2 * _SIZE, 2):
         layers.append(
@@ -115,14 +123,11 @@ def relaxed(
     if RELEASE < (2025, 0) and opset != _FIRST_OPSET.get(operation, "opset1"):
         # the version string of that release has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
-    texts = tuple(
-        (name, _text(value))
-        for name, value in (attributes or {}).items()
-        if name not in _RELAXATION and value is not None
-    )
-    index = _INDEX_INPUTS.get(operation, ())
-    origins = [UNDEFINED if port in index else origin for port in range(len(inputs))] + [origin] * siblings
-    node = _template(operation, opset, texts, len(inputs), ", ".join(origins), output_precision).node()
+    attributes = attributes or {}
+    kind = operation, opset, repr(attributes), len(inputs), origin, siblings, output_precision
+    if kind not in _templates:
+        _templates[kind] = _template(operation, opset, attributes, *kind[3:])
+    node = _templates[kind].node()
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
     node.validate_and_infer_types()
