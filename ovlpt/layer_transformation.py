@@ -54,7 +54,7 @@ class _Configured:
     def _leave_alone(self, node: Node, kind: type | None = None) -> bool:
         """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
         kind = kind or type(self)
-        if not self.pass_config.has_callback(kind):
+        if kind.__name__ not in self.pass_config.callbacks:
             return False
         token = current_attributes.set(self.attributes)
         try:
@@ -137,7 +137,7 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if self.pass_config.is_disabled(type(self)):
+        if type(self).__name__ in self.pass_config.disabled:
             if not self.quiet:
                 self._record(Outcome.DISABLED, node, Reason("disabled", f"{type(self).__name__} is switched off"))
             return False
