@@ -32,7 +32,8 @@ are the rules, all found by running:
 11. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
     report its new input's type. The Clamp gets a Convert.
 12. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
-    numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
+    numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.13. A scale and a shift between the Clamp of rule 1 and a FakeQuantize would be fused into its input interval whenever
+    a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval already.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -119,6 +121,10 @@ class PluginLowering(ModelPass):
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
+        if guard is _guard_output and self.device.split(".")[0] == "CPU":
+            for node in model.get_ops():
+                if node.get_type_name() == "FakeQuantize":
+                    _take_affine_in(node)
         if self.serializable and not self.lpt_on:
             for node in model.get_ops():
                 if node.get_type_name() == "FakeQuantize":
@@ -172,6 +178,32 @@ def _pass_relu_by(node: Node) -> None:
         return
     while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
         node.input(0).replace_source_output(relu.input_value(0))
+
+
+def _take_affine_in(node: Node) -> None:
+    """``FQ(clamp(x) * s + b; il, ih) == FQ(clamp(x); (il - b) / s, (ih - b) / s)``"""
+    details, data = QuantizationDetails.of(node), node.input_value(0)
+    if details is None:
+        return
+    low, high = details.input_low, details.input_high
+    while (link := data.get_node()).get_type_name() in ("Multiply", "Add"):
+        values = constant_above(link.input_value(1))
+        shapes = {shape_of(value) for value in (link.input_value(0), link.output(0))}
+        if values is None or len(shapes) > 1 or is_relaxed(link) or len(data.get_target_inputs()) > 1:
+            return
+        scales = link.get_type_name() == "Multiply"
+        if scales and not (values > 0).all():
+            return
+        with np.errstate(over="ignore"):
+            low, high = (end / values if scales else end - values for end in (low, high))
+        data = link.input_value(0)
+    is_moved = data != node.input_value(0)
+    if not is_moved or link.get_type_name() != "Clamp" or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return
+    ends = [constant(low).output(0), constant(high).output(0), *node.input_values()[3:]]
+    quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
+    quantize.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), quantize.output(0))
 
 
 def _join_dequantization(node: Node) -> None:
