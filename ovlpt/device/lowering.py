@@ -38,7 +38,9 @@ are the rules, all found by running:
     single elements in front of the Subtract.
 14. Behind a MatMul with open sizes the plugin takes a scale by rows for one by columns, and throws. It is repeated along
     the columns.
-15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+15. A scale and a shift between the Clamp of rule 1 and a FakeQuantize would be fused into its input interval whenever
+    a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval already.
+16. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 
 On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
@@ -46,10 +48,10 @@ On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 
 2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
 5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
 8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
-16. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+17. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
     reports f16, and a Convert to f32 behind it goes with that change.
-17. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
-18. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
+18. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
+19. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
@@ -154,6 +157,10 @@ class PluginLowering(ModelPass):
             else:
                 _add_negative(node)
         numbers = _sibling_numbers(subtracts)
+        if guard is _guard_output and self.device == "CPU":
+            for node in list(all_nodes(model)):
+                if node.get_type_name() == "FakeQuantize":
+                    _take_affine_in(node)
         if self.precision != "f32":
             for node in model.get_ops():
                 if is_relaxed(node) and precision_of(node.output(0)) == "f32":
@@ -277,6 +284,32 @@ def _pass_relu_by(node: Node) -> None:
         return
     while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
         node.input(0).replace_source_output(relu.input_value(0))
+
+
+def _take_affine_in(node: Node) -> None:
+    """``FQ(clamp(x) * s + b; il, ih) == FQ(clamp(x); (il - b) / s, (ih - b) / s)``"""
+    details, data = QuantizationDetails.of(node), node.input_value(0)
+    if details is None:
+        return
+    low, high = details.input_low, details.input_high
+    while (link := data.get_node()).get_type_name() in ("Multiply", "Add"):
+        values = constant_above(link.input_value(1))
+        shapes = {shape_of(value) for value in (link.input_value(0), link.output(0))}
+        if values is None or len(shapes) > 1 or is_relaxed(link) or len(data.get_target_inputs()) > 1:
+            return
+        scales = link.get_type_name() == "Multiply"
+        if scales and not (values > 0).all():
+            return
+        with np.errstate(over="ignore"):
+            low, high = (end / values if scales else end - values for end in (low, high))
+        data = link.input_value(0)
+    is_moved = data != node.input_value(0)
+    if not is_moved or link.get_type_name() != "Clamp" or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return
+    ends = [constant(low).output(0), constant(high).output(0), *node.input_values()[3:]]
+    quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
+    quantize.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), quantize.output(0))
 
 
 def _join_dequantization(node: Node) -> None:

@@ -18,6 +18,7 @@ from ovlpt.config import PluginConfig
 from ovlpt.device.virtual_gpu import GPUS, XMX
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.trace import InputError
+from tools.ir import networks
 from tools.parity.compare import Comparison, compare
 from tools.parity.driver import core, run_native_with
 from tools.parity.stock import before_and_after
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     elif options.arm:
         config = plugin_config.arm.config()
     unequal = 0
-    for path in networks(options.models):
+    for path in pairs_and_models(options.models):
         try:
             before, after = _models(path, options.gpu)
             if options.arm:
@@ -56,15 +57,13 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if unequal else 0
 
 
-def networks(paths: list[Path]) -> Iterator[Path]:
-    """Files, and folders that hold a traced pair."""
+def pairs_and_models(paths: list[Path]) -> Iterator[Path]:
+    """Models, and folders that hold a traced pair."""
     for path in paths:
-        if not path.exists():
-            raise SystemExit(f"no file or folder {path}")
-        if path.is_file() or (path / "pre.xml").exists():
+        if (path / "pre.xml").exists():
             yield path
         else:
-            yield from sorted(file for file in path.glob("*.xml") if not file.stem.endswith("_float"))
+            yield from networks([path])
             yield from sorted(file.parent for file in path.glob("*/pre.xml"))
 
 
