@@ -14,6 +14,7 @@ COMMANDS = (  # in the order of the help; each is a module of ovlpt.commands
     "run",
     "explain",
     "report",
+    "check",
     "compare",
     "bench",
     "verify",

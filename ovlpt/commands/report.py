@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, write_json
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.inspect.report import report
@@ -13,13 +14,14 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "report",
-        _call,
+        limited(_call),
         "write one page that says what ran in int8, what did not, why, and what it cost",
         "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
         "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
     )
     add_model(parser)
     add_settings(parser)
+    add_isa(parser)
     add_input(parser)
     add_float(parser, "for its latency")
     parser.add_argument(

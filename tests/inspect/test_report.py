@@ -314,7 +314,7 @@ def test_what_cannot_be_reported(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "none.xml"), "-o", str(tmp_path / "a.html")]) == 2
     assert cli.main(["report", str(data.digits()), "-o", str(tmp_path / "none" / "a.html")]) == 2
     assert cli.main(["report", str(data.digits_float()), "-o", str(tmp_path / "a.html")]) == 2
-    assert cli.main(["report", str(data.digits()), "-d", "NPU", "-o", str(tmp_path / "a.html")]) == 2
+    assert cli.main(["report", str(data.digits()), "-d", "TPU", "-o", str(tmp_path / "a.html")]) == 2
     said = capsys.readouterr().err.splitlines()
     assert [
         "no file" in said[0],

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import openvino
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import PluginLowering, execution_types, transform
-from ovlpt.device.compile import LPT_OFF, lpt_properties, read_model
+from ovlpt.device import execution_types, transform
+from ovlpt.device.compile import inference_precision, lpt_properties, read_model
 from ovlpt.device.hazards import Hazard
 from ovlpt.device.instruction_set import saturates
 from ovlpt.device.overflow import REMEDY, OverflowRisk
@@ -118,29 +119,31 @@ def report(
     """
     core = core or Core()
     source = read_model(model, core)
-    _check_device(core, device)
+    own = config or plugin_config.for_device(core, device, force=True)  # what has no int8 is reported to have none
+    physical = plugin_config.physical_devices(core, device)[0]
     if source.has_rt_info([MARKER, "transformed"]):
         raise InputError(
             f"{_name(model)} is transformed already, and says no more why; give the quantized model it was made of"
         )
     arrays = load_inputs(inputs, source) if inputs else random_inputs(source)
     trace = Trace()
-    transformed = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
+    transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
     found = explanation(transformed, trace)
-    PluginLowering(device, lpt_on=True, serializable=False).run_on_model(transformed)
-    compiled = core.compile_model(transformed, device, {**HINTS, **lpt_properties(transformed, device)})
+    precision = inference_precision(core, physical, HINTS)
+    ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
+    compiled = core.compile_model(ready, device, {**HINTS, **lpt_properties(ready, device)})
     execution = execution_types(compiled, arrays)
-    layers = read_layers(compiled, execution, transformed, with_shapes(transformed, arrays), found)
+    layers = read_layers(compiled, execution, ready, with_shapes(ready, arrays), found)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
     candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
     measured = latencies(candidates, arrays, core, device, HINTS, seconds)
     executed = [layer for layer in layers if layer.executed]
-    capabilities = list(core.get_property(device, "OPTIMIZATION_CAPABILITIES"))
+    capabilities = list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES"))
     work = sum(layer.multiply_accumulates for layer in layers)
     facts = Facts(
         device=device,
         has_int8="INT8" in capabilities,
-        saturates=saturates(core, device),
+        saturates=saturates(core, physical),
         int8_time_share=execution.int8_time_share,
         int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
         if work
@@ -152,7 +155,7 @@ def report(
     worst = offenders(layers, own_settings=config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
-        device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
+        device=f"{device} ({core.get_property(physical, 'FULL_DEVICE_NAME').strip()})",
         openvino=openvino.__version__.split("-")[0],
         facts=facts,
         verdict=verdict(facts, worst),
@@ -169,9 +172,3 @@ def report(
 
 def _name(model: Model | str | Path) -> str:
     return f'the model "{model.get_friendly_name()}"' if isinstance(model, Model) else f'"{model}"'
-
-
-def _check_device(core: Core, device: str) -> None:
-    if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
-        names = ", ".join(core.available_devices)
-        raise InputError(f'no device "{device}" on this machine that ovlpt can use; available: {names}')
