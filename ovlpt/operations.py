@@ -103,6 +103,13 @@ def along_channels(site: Site) -> Reason | None:
     return None
 
 
+def _constant_in_space(site: Site) -> Reason | None:
+    """Windows run over the axes from the third on. (Behind a MatMul the channels lie last.) The native library fails."""
+    if site.native_only or site.channel_axis < 2 or all(values.size == 1 for values in site.values):
+        return None
+    return Reason("spatial_scale", f"the scale varies along axis {site.channel_axis}, over which its windows run")
+
+
 def no_zero_point(site: Site) -> Reason | None:
     if site.zero_point is not None:
         return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
@@ -511,8 +518,8 @@ def _pad_with(fill: float) -> Move:
     def move(values: np.ndarray, site: Site) -> np.ndarray:
         mode, begin, end = site.attributes["pad_mode"], site.constants[1], site.constants[2]
         padded = np.flatnonzero((begin != 0) | (end != 0))
-        if mode == "constant" and values.size == 1 and (fill == 0 or _pad_value(site) != 0):
-            axis = int(padded[0]) if padded.size else 0
+        if mode == "constant" and values.size == 1 and padded.size and (fill == 0 or _pad_value(site) != 0):
+            axis = int(padded[0])
             shape = [1] * site.rank
             shape[axis] = site.shape[axis] or 1
             values = np.broadcast_to(values.reshape(-1)[0], shape)
@@ -836,11 +843,16 @@ _ROWS = (
         precision_preserved=True,
     ),
     # reduces
-    Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged), added=("opset14",)),
+    Operation(
+        "AvgPool",
+        "reduces",
+        check=all_of(along_channels, _constant_in_space, _padding_not_averaged),
+        added=("opset14",),
+    ),
     Operation(
         "MaxPool",
         "reduces",
-        check=all_of(along_channels, positive_scale),
+        check=all_of(along_channels, _constant_in_space, positive_scale),
         precision_preserved=True,
         added=("opset8", "opset14"),
     ),
@@ -864,6 +876,7 @@ _ROWS = (
     _passes(
         "Interpolate",
         along_channels,
+        _constant_in_space,
         constant_input(1, "target size"),
         _interpolable,
         opsets=("opset1", "opset4"),

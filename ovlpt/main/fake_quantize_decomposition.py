@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.attributes import IntervalsAlignment, Precisions, QuantizationAlignment
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
-from ovlpt.graph.decomposition import decompose
+from ovlpt.graph.decomposition import Decomposition, decompose
 from ovlpt.graph.dequantization import dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -32,7 +32,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed, stored = self.attributes.get(node.output(0), Precisions), precision_of(node.output(0))
         is_settled = is_low(stored) and allowed is not None and allowed.value == (stored,)
         reject_unless(not is_settled, "decomposed", "it is in low precision already")
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
@@ -71,20 +71,13 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             return self._fuse_convert(node, convert)
         if is_low(precision_of(node.output(0))):
             return self._compose(node)
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         allowed = self.attributes.get(node.output(0), Precisions)
         alignment = self._alignment(node)
         precision = self._data_precision(details, allowed.value, alignment)
         allowed.value = (precision.precision,)  # everything that shares the tensor now takes this type
         if alignment is None:
-            parts = decompose(details, precision, self.params.update_precisions)
-            levels, low, high, scale, zero_point = (
-                details.levels,
-                parts.low,
-                parts.high,
-                parts.scale,
-                parts.zero_point,
-            )
+            levels, parts = details.levels, decompose(details, precision, self.params.update_precisions)
         else:
             combined = alignment.value
             part = aligned_levels(
@@ -96,20 +89,26 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
                 "alignment",
                 f"aligned with its neighbours it would keep {part.levels} levels",
             )
-            levels, low, high = (
+            shape = details.output_low.shape
+            levels, parts = (
                 part.levels,
-                np.float32(np.rint(part.output_low)),
-                np.float32(np.rint(part.output_high)),
+                Decomposition(
+                    np.float32(np.rint(part.output_low)),
+                    np.float32(np.rint(part.output_high)),
+                    np.full(shape, part.scale, np.float32),
+                    np.full(shape, part.zero_point, np.float32) if part.zero_point else None,
+                ),
             )
-            scale = np.full(details.output_low.shape, part.scale, np.float32)
-            zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
         reject_unless(
-            self.params.update_precisions or (scale != 1).any() or zero_point is not None,
+            self.params.update_precisions or (parts.scale != 1).any() or parts.zero_point is not None,
             "decomposed",
             "its output interval is that of the precision already, and precisions are not updated",
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
-        self._write(node, precision.precision, levels, low, high, scale, zero_point, deq_precision)
+        stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision)
+        self.attributes.move(node, quantize)
+        self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
     def _fuse_convert(self, node: Node, convert: Node) -> None:
         """``Convert(FQ(x))`` is a FakeQuantize that gives the low precision."""
@@ -129,12 +128,12 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             and not dequantization_below(quantize).empty
             and not is_constant_path(quantize)
         ):
-            allowed.value = (_expected(QuantizationDetails.of(quantize), allowed.value),)
+            allowed.value = (_expected(self.details(quantize), allowed.value),)
         self.register_new_node(quantize)
 
     def _compose(self, node: Node) -> None:
         """``(FQ(x) - z) * s`` is a FakeQuantize whose output interval is shifted and scaled."""
-        details, below = QuantizationDetails.of(node), dequantization_below(node)
+        details, below = self.details(node), dequantization_below(node)
         zero_point = 0 if below.zero_point is None else below.zero_point
         low, high = ((end - zero_point) * below.scale for end in (details.output_low, details.output_high))
         precision = precision_of(below.output)
@@ -145,27 +144,6 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         self.attributes.move(node, quantize)
         replace_output(below.output, quantize.output(0))
         self.register_new_node(quantize)
-
-    def _write(self, node, precision, levels, low, high, scale, zero_point, deq_precision) -> None:
-        output, targets = node.output(0), consumers_of(node.output(0))
-        original = precision_of(output)
-        stored = precision_of(node.input_value(3))
-        ends = [
-            node.input_value(1),
-            node.input_value(2),
-            constant(low, stored).output(0),
-            constant(high, stored).output(0),
-        ]
-        precision = precision if self.params.update_precisions else original
-        quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
-        quantize.set_friendly_name(node.get_friendly_name())
-        self.attributes.move(node, quantize)
-        replace_output(output, quantize.output(0))
-        dequantized, nodes = write_dequantization(
-            quantize.output(0), node.get_friendly_name(), scale, zero_point, deq_precision, original
-        )
-        insert_after(quantize.output(0), dequantized, targets, nodes)
-        self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
     def _alignment(self, node: Node) -> IntervalsAlignment | None:
         for target in node.output(0).get_target_inputs():
@@ -191,6 +169,24 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if len(allowed) > 1 and alignment is not None:
             chosen = next((item for item in alignment.value.preferable if item in allowed), chosen)
         return DataPrecision.of(chosen, details.levels, has_zero_point=True)
+
+
+def write_decomposition(node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str) -> Node:
+    """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization stands behind it.
+
+    Returns its new form.
+    """
+    output, targets, name = node.output(0), consumers_of(node.output(0)), node.get_friendly_name()
+    stored, original = precision_of(node.input_value(3)), precision_of(output)
+    ends = [*node.input_values()[1:3], *(constant(end, stored).output(0) for end in (parts.low, parts.high))]
+    quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
+    quantize.set_friendly_name(name)
+    replace_output(output, quantize.output(0))
+    dequantized, nodes = write_dequantization(
+        quantize.output(0), name, parts.scale, parts.zero_point, deq_precision, original
+    )
+    insert_after(quantize.output(0), dequantized, targets, nodes)
+    return quantize
 
 
 def _low_convert(quantize: Node) -> Node | None:

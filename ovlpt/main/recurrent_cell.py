@@ -35,7 +35,7 @@ class RecurrentCellTransformation(LayerTransformation):
                     f"input {port} comes in {found.data_precision}; the cell takes u8",
                 )
         for port in self._quantized_weights(node):
-            details = QuantizationDetails.of(node.input_value(port).get_node())
+            details = self.details(node.input_value(port).get_node())
             reject_unless(
                 details is not None, "dynamic_intervals", f"an interval end of input {port} is not a constant"
             )
@@ -75,7 +75,7 @@ class RecurrentCellTransformation(LayerTransformation):
 
     def _decompose(self, node: Node, port: int) -> None:
         quantize = node.input_value(port).get_node()
-        details = QuantizationDetails.of(quantize)
+        details = self.details(quantize)
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
         original = precision_of(quantize.output(0))

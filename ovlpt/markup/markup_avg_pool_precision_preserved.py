@@ -9,16 +9,15 @@ from ovlpt.markup.propagation import (
     Propagations,
     UpdateSharedPrecisionPreserved,
 )
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
 
 class _CreatePoolAttributes(Propagation):
+    operations = frozenset(("AvgPool",))
+
     def visit(self, node: Node) -> None:
-        row = OPERATIONS["AvgPool"]
-        if node.get_type_name() == row.name and not row.why_no_rule(
-            node.get_type_info().version_id, self.params.native_only
-        ):
+        if not OPERATIONS["AvgPool"].why_no_rule(node.get_type_info().version_id, self.params.native_only):
             pool, preserved = AvgPoolPrecisionPreserved(False), PrecisionPreserved(False)
             preserved.shared = pool.shared  # what decides for the pool decides whether it preserves precision
             self.attributes.set(node, pool)
@@ -28,7 +27,7 @@ class _CreatePoolAttributes(Propagation):
 class MarkupAvgPoolPrecisionPreserved(Propagations):
     """An AvgPool keeps low precision where what it feeds is quantized."""
 
-    def steps(self, model: Model) -> Iterable[Propagation]:
+    def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
             _CreatePoolAttributes(**settings),

@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from ovlpt.plugin_config import arm
 
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
@@ -24,7 +25,7 @@ from tests.graphs import (
 from tests.main.test_recurrent_cell import sequence
 from tests.test_operations_on_graphs import quantized
 from tools.parity.compare import compare
-from tools.parity.driver import run_native
+from tools.parity.driver import run_native, run_native_with
 
 pytestmark = [
     pytest.mark.skipif(
@@ -160,3 +161,43 @@ def test_comparison_names_what_differs():
 @pytest.mark.parametrize("quantized_weights", [True, False])
 def test_recurrent_cell(quantized_weights):
     assert_native(sequence(quantized_weights=quantized_weights))
+
+
+def biased(data, stride: int = 1, kernel: int = 3):
+    """A convolution with a bias, quantized behind: one layer on ARM, unless it is a small one."""
+    stored = weights([4, 4, kernel, kernel], np.linspace(0.01, 0.02, 4).reshape(4, 1, 1, 1))
+    layer = opset1.convolution(data, stored, [stride] * 2, [kernel // 2] * 2, [kernel // 2] * 2, [1, 1])
+    return opset1.add(layer, f32(np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1)))
+
+
+def residual(shared_first: bool):
+    data = fake_quantize(opset1.relu(parameter((1, 4, 8, 8))), 0.0, 2.55)
+    branches = data, fake_quantize(biased(data), 0.0, 1.27)
+    return opset1.relu(opset1.add(*branches if shared_first else branches[::-1]))
+
+
+ARM = {
+    **QDQ,
+    **PREREQUISITES,
+    "small convolution": lambda: biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55)),
+    "strided convolutions": lambda: biased(
+        fake_quantize(biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55), 2), 0.0, 2.55), 2
+    ),
+    "signed behind unsigned": lambda: biased(
+        fake_quantize(biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55), 1, 1), -1.28, 1.27), 1, 1
+    ),
+    "residual, shared input first": lambda: residual(True),
+    "residual, shared input second": lambda: residual(False),
+}
+
+
+@pytest.mark.parametrize("convolutions", [True, False], ids=["", "products_only"])
+@pytest.mark.parametrize("name", ARM)
+def test_arm(name, convolutions):
+    graph, config = model(ARM[name]()), arm.config(convolutions)
+    expected = run_native_with(config, graph)
+    manager = Manager()
+    manager.register_pass(LowPrecision.from_config(config, native_only=True))
+    manager.run_passes(graph)
+    result = compare(expected, graph)
+    assert result.equal, f"{result.matched} / {result.total}: {result.differences}"

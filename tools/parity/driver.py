@@ -7,14 +7,16 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import openvino
 
-from ovlpt.config import Params, PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import Core, Model
+from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.openvino_api import Core, Model, Node
+from ovlpt.operations import OPERATIONS
 from ovlpt.trace import InputError
 
 _SOURCE = Path(__file__).with_name("driver.cpp")
@@ -71,17 +73,20 @@ def run_native(
     quantization_restrictions: Sequence[QuantizationGranularityRestriction] = (),
     params: Params | None = None,
     disabled: Iterable[str] = (),
+    callbacks: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}),
 ) -> Model:
     """The model after OpenVINO's own pass; ``model`` itself stays as it is.
 
-    Callbacks and restrictions that are functions cannot be handed over. Raises `InputError` where the pass fails.
+    Restrictions that are functions cannot be handed over; of callbacks those that the driver has a counterpart of. Raises
+    `InputError` where the pass fails.
     """
     directives = "\n".join(
         [
-            *map(_precision, precision_restrictions),
-            *map(_granularity, quantization_restrictions),
+            *map(_precision, filter(_is_native, precision_restrictions)),
+            *map(_granularity, filter(_is_native, quantization_restrictions)),
             *_params(params or Params()),
             *(f"disable {name}" for name in disabled),
+            *(f"callback {name} {callback.__name__}" for name, callback in callbacks.items()),
         ]
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -93,9 +98,26 @@ def run_native(
         return _loaded(after)
 
 
+def run_native_with(config: PluginConfig, model: Model) -> Model:
+    """As `run_native`, with all of a plugin's settings."""
+    return run_native(
+        model,
+        config.precision_restrictions,
+        config.quantization_restrictions,
+        config.params,
+        config.disabled,
+        config.callbacks,
+    )
+
+
 def _loaded(path: Path) -> Model:
     """The model, read whole: its file may go."""
     return core().read_model(path.read_bytes(), path.with_suffix(".bin").read_bytes())
+
+
+def _is_native(restriction: PrecisionsRestriction | QuantizationGranularityRestriction) -> bool:
+    """Whether the native library has a rule for the operation."""
+    return OPERATIONS[restriction.operation].has_rule(native_only=True)
 
 
 def _precision(restriction: PrecisionsRestriction) -> str:
@@ -117,4 +139,5 @@ def _params(params: Params) -> list[str]:
         f"update {int(params.update_precisions)}",
         f"deq {params.deq_precision}",
         f"default {','.join(params.default_precisions)}",
+        f"reshape {int(params.reshape_ignore_per_tensor_quantization_check)}",
     ]
