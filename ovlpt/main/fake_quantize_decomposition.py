@@ -109,7 +109,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             "its output interval is that of the precision already, and precisions are not updated",
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
-        self._write(node, precision.precision, levels, low, high, scale, zero_point, deq_precision)
+        write_decomposition(self, node, precision.precision, levels, low, high, scale, zero_point, deq_precision)
 
     def _fuse_convert(self, node: Node, convert: Node) -> None:
         """``Convert(FQ(x))`` is a FakeQuantize that gives the low precision."""
@@ -146,27 +146,6 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         replace_output(below.output, quantize.output(0))
         self.register_new_node(quantize)
 
-    def _write(self, node, precision, levels, low, high, scale, zero_point, deq_precision) -> None:
-        output, targets = node.output(0), consumers_of(node.output(0))
-        original = precision_of(output)
-        stored = precision_of(node.input_value(3))
-        ends = [
-            node.input_value(1),
-            node.input_value(2),
-            constant(low, stored).output(0),
-            constant(high, stored).output(0),
-        ]
-        precision = precision if self.params.update_precisions else original
-        quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
-        quantize.set_friendly_name(node.get_friendly_name())
-        self.attributes.move(node, quantize)
-        replace_output(output, quantize.output(0))
-        dequantized, nodes = write_dequantization(
-            quantize.output(0), node.get_friendly_name(), scale, zero_point, deq_precision, original
-        )
-        insert_after(quantize.output(0), dequantized, targets, nodes)
-        self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
-
     def _alignment(self, node: Node) -> IntervalsAlignment | None:
         for target in node.output(0).get_target_inputs():
             aligned = self.attributes.get(target.get_node(), QuantizationAlignment)
@@ -191,6 +170,39 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if len(allowed) > 1 and alignment is not None:
             chosen = next((item for item in alignment.value.preferable if item in allowed), chosen)
         return DataPrecision.of(chosen, details.levels, has_zero_point=True)
+
+
+def write_decomposition(
+    step: LayerTransformation,
+    node: Node,
+    precision: str,
+    levels: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    scale: np.ndarray,
+    zero_point: np.ndarray | None,
+    deq_precision: str = "f32",
+) -> None:
+    """Put a FakeQuantize that gives [low, high] in ``precision``, and the dequantization, in the place of ``node``."""
+    output, targets = node.output(0), consumers_of(node.output(0))
+    original = precision_of(output)
+    stored = precision_of(node.input_value(3))
+    ends = [
+        node.input_value(1),
+        node.input_value(2),
+        constant(low, stored).output(0),
+        constant(high, stored).output(0),
+    ]
+    precision = precision if step.params.update_precisions else original
+    quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
+    quantize.set_friendly_name(node.get_friendly_name())
+    step.attributes.move(node, quantize)
+    replace_output(output, quantize.output(0))
+    dequantized, nodes = write_dequantization(
+        quantize.output(0), node.get_friendly_name(), scale, zero_point, deq_precision, original
+    )
+    insert_after(quantize.output(0), dequantized, targets, nodes)
+    step.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
 
 def _low_convert(quantize: Node) -> Node | None:

@@ -6,6 +6,7 @@
 //     granularity Convolution 0 1:           per tensor on port 0, per channel on port 1; none: per tensor on all
 //     update 0 | deq f16 | default u8,i8     parameters
 //     disable AddTransformation              a pass that does not run
+//     strip 65536 1                          FQStrippingTransformation instead; 1: with adjusted weights
 //
 // The wheel has the pass but no header for it, so the classes are declared here as its library lays them out.
 
@@ -17,6 +18,7 @@
 
 #include <functional>
 #include <iostream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -65,6 +67,15 @@ private:
     char fields[4096];
 };
 
+class FQStrippingTransformation : public ModelPass {
+public:
+    FQStrippingTransformation(const std::set<size_t>& levels, bool need_weights_adjustment);
+    bool run_on_model(const std::shared_ptr<Model>&) override;
+
+private:
+    char fields[256];
+};
+
 }  // namespace ov::pass::low_precision
 
 namespace lpt = ov::pass::low_precision;
@@ -102,6 +113,8 @@ int main(int argc, char** argv) {
     std::vector<lpt::QuantizationGranularityRestriction> granularities;
     lpt::LayerTransformation::Params params;
     std::vector<std::string> disabled;
+    std::set<size_t> levels;
+    bool adjusted = false;
     for (std::string line; std::getline(std::cin, line);) {
         std::stringstream words(line);
         std::string directive, subject;
@@ -129,11 +142,18 @@ int main(int argc, char** argv) {
             params.default_precisions = types(subject);
         } else if (directive == "disable") {
             disabled.push_back(subject);
+        } else if (directive == "strip") {
+            levels.insert(std::stoul(subject));
+            words >> adjusted;
         }
     }
 
     // The declared class is not the true one: it is never destroyed, and the process leaves at once.
-    const std::shared_ptr<lpt::LowPrecision> pass(new lpt::LowPrecision(precisions, granularities, params), [](auto) {});
+    std::shared_ptr<ov::pass::ModelPass> pass;
+    if (levels.empty())
+        pass = {new lpt::LowPrecision(precisions, granularities, params), [](auto) {}};
+    else
+        pass = {new lpt::FQStrippingTransformation(levels, adjusted), [](auto) {}};
     ov::pass::Manager manager;
     for (const auto& name : disabled)
         manager.get_pass_config()->disable(ov::DiscreteTypeInfo(name.c_str(), "0"));

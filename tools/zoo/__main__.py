@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     options.output.mkdir(parents=True, exist_ok=True)
     status = 0
-    for name in dict.fromkeys(each for name in options.names for each in groups.get(name, [name])):
+    for name in dict.fromkeys(each for given in options.names for each in groups.get(given, [given])):
         entry = CATALOGUE[name]
         try:
             print(entry.build(options.output), flush=True)
