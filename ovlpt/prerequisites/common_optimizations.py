@@ -15,6 +15,7 @@ from ovlpt.graph.mvn import has_kernel
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
 from ovlpt.precisions import INT4, INT8
+from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
 
 class CommonOptimizations(ModelTransformation):
@@ -22,6 +23,7 @@ class CommonOptimizations(ModelTransformation):
 
     def run_on_model(self, model: Model) -> bool:
         model = Model(model)
+        ConvertPrecision(**self.settings()).run_on_model(model)
         pinned = _pin_quantized_constants(model)
         apply_moc_transformations(model, True)
         for parameter, stored in pinned:

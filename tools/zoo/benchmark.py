@@ -1,6 +1,7 @@
-"""The networks that a comparison of speed with the stock plugin should run: what each is for.
+"""The networks that a comparison of speed with the stock plugin should run, and what each is for.
 
-``obstacle`` says what keeps the stock plugin from int8 somewhere in the network, or "none".
+``obstacle`` says what keeps the stock plugin from int8, or from the fusions of int8, somewhere in the network; "none"
+where it runs every convolution and every product with weights in int8 and fuses what follows.
 """
 
 from __future__ import annotations
@@ -13,4 +14,27 @@ class Contender(NamedTuple):
     obstacle: str
 
 
-BENCHMARK = (Contender("resnet50", "none"),)
+BENCHMARK = (
+    Contender("resnet50", "none"),
+    Contender("mobilenet_v2", "none"),
+    Contender("densenet", "none"),
+    Contender("convnext", "none"),
+    Contender("yolo", "none"),
+    Contender("fcn", "none"),
+    Contender("resnet18_qdq", "none"),
+    Contender("lstm_tagger", "none"),
+    Contender("bert", "attention: the second product's scores are not quantized"),
+    Contender("vit", "attention: the second product's scores are not quantized"),
+    Contender("swin", "attention: the second product's scores are not quantized"),
+    Contender("yolos", "attention: the second product's scores are not quantized"),
+    Contender("wav2vec2", "attention: the second product's scores are not quantized"),
+    Contender("segformer", "scales per channel before Transpose and Reshape: depthwise convolutions stay float"),
+    Contender("dpt", "transposed convolutions with stride 4 or a zero point stay float"),
+    Contender("unet", "transposed convolutions have zero points and stay float"),
+    Contender("regnet", "squeeze and excitation: what its convolutions read is not in int8"),
+    Contender("shufflenet", "ShuffleChannels and Concat move int8 data for half of the time"),
+    Contender("googlenet", "MaxPool-14 with ceil_torch: no rule, and the convolutions behind stay float"),
+    Contender("resnet18_u8_weights", "u8 weights with the zero point 128: all convolutions stay float"),
+    Contender("shared_head", "convolutions share one bias constant, which is then not fused"),
+    Contender("leaky", "PRelu on data with a zero point: the convolutions behind stay float"),
+)
