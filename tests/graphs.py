@@ -248,8 +248,9 @@ def _recurrent(data: Node, kind: str, gates: int, activations: int) -> Output:
     rng = np.random.default_rng(0)
     first = opset8.slice(data, i64(0), i64(1), i64(1), i64(1))
     hidden = opset8.slice(first, i64(0), i64(3), i64(1), i64(2))  # of the same batch, whatever it is
-    batch = opset8.gather(opset3.shape_of(data), i64(0), opset1.constant(np.int64(0)))
-    lengths = opset3.broadcast(i64(3), batch)
+    batch = data.get_output_partial_shape(0)[0]
+    sizes = opset8.gather(opset3.shape_of(data), i64(0), opset1.constant(np.int64(0)))
+    lengths = opset3.broadcast(i64(3), sizes) if batch.is_dynamic else i64(*[3] * batch.get_length())
     kernels = [f32(rng.uniform(-1, 1, (1, gates * 3, size))) for size in (4, 3)] + [f32(np.zeros((1, gates * 3)))]
     states = [hidden, opset1.relu(hidden)] if kind == "LSTMSequence" else [hidden]
     attributes = {"hidden_size": 3, "direction": "forward", "activations": ["sigmoid", "tanh", "tanh"][:activations]}

@@ -184,7 +184,9 @@ def write_decomposition(
     deq_precision: str = "f32",
 ) -> None:
     """Put a FakeQuantize that gives [low, high] in ``precision``, and the dequantization, in the place of ``node``."""
-    output, targets = node.output(0), consumers_of(node.output(0))
+    output = node.output(0)
+    # the native library lets operations on shapes read the dequantized value here, and only here
+    targets = list(output.get_target_inputs()) if step.params.native_only else consumers_of(output)
     original = precision_of(output)
     stored = precision_of(node.input_value(3))
     ends = [

@@ -29,7 +29,7 @@ from tests.graphs import (
     weights,
 )
 from tests.main.test_recurrent_cell import sequence
-from tests.test_operations_on_graphs import quantized
+from tests.test_operations_on_graphs import quantized, variants
 from tools.parity.compare import compare
 from tools.parity.driver import run_native, strip_native
 
@@ -62,14 +62,13 @@ def assert_native(graph, precisions=(), granularity=(), params=NATIVE, disabled=
     assert result.equal, f"{result.matched} / {result.total}: {result.differences}"
 
 
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic_batch"])
 @pytest.mark.parametrize("update", [True, False], ids=["", "precisions_kept"])
-@pytest.mark.parametrize("zero_point", [False, True], ids=["symmetric", "zero_point"])
-@pytest.mark.parametrize("axis", [None, 1], ids=["per_tensor", "axis_1"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_operation(case, axis, zero_point, update):
-    if (case.name, axis) in NATIVE_FAILS:
-        return
-    assert_native(quantized(case, axis, zero_point, dynamic=False), params=Params(update, native_only=True))
+def test_operation(case, update, dynamic):
+    """Every granularity, with and without a zero point."""
+    chosen = [variant for variant in variants(case, dynamic) if (case.name, variant.axis) not in NATIVE_FAILS]
+    assert_native(quantized(case, chosen, dynamic), params=Params(update, native_only=True))
 
 
 SHAPE = (1, 3, 4, 4)
