@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from ovlpt.openvino_api import RELEASE
 from ovlpt.operations import OPERATIONS
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, run_pass
+from tests.graphs import CORE
 from tests.tools.test_parity import GRANULARITY, PRECISIONS, assert_native
 from tools.zoo import sketches
 from tools.zoo.__main__ import main
@@ -83,6 +85,22 @@ def test_the_benchmark_names_networks_of_the_zoo():
     assert len(BENCHMARK) >= 16
     assert {contender.name for contender in BENCHMARK} <= CATALOGUE.keys()
     assert len({contender.name for contender in BENCHMARK}) == len(BENCHMARK)
+
+
+def _stock_layers(name: str):
+    _, quantized, samples = sketch(name)
+    compiled = CORE.compile_model(quantized, "CPU", EXACT)
+    layers = ovlpt.execution_types(compiled, samples[0]).executed
+    return [layer for layer in layers if layer.layer_type == "Convolution"]
+
+
+def test_the_obstacle_of_leaky_data_is_there():
+    assert sum(not layer.is_int8 for layer in _stock_layers("leaky")) == 6
+
+
+def test_the_obstacle_of_shared_biases_is_there():
+    """The twelve convolutions of the head give f32, the seven before give u8."""
+    assert Counter(layer.output_precision for layer in _stock_layers("shared_head")) == {"f32": 12, "u8": 7}
 
 
 def test_a_network_from_the_command_line(tmp_path, capsys):
