@@ -31,11 +31,14 @@ def quantized(data, low: float, high: float, levels: int = 256, name: str | None
 
 
 def int8_weights(shape, axis: int = 0, seed: int = 0) -> Node:
-    """i8 Constant → Convert → Multiply by a scale per output channel, as NNCF stores weights."""
+    """i8 Constant → Convert → Multiply by a scale per output channel, as NNCF stores weights.
+
+    Within ±63, so that no CPU saturates the sum of two products.
+    """
     generator = np.random.default_rng(seed)
     scale_shape = [size if index == axis else 1 for index, size in enumerate(shape)]
     scale = const(generator.uniform(0.002, 0.01, scale_shape))
-    stored = const(generator.integers(-127, 128, shape), "i8")
+    stored = const(generator.integers(-63, 64, shape), "i8")
     return opset1.multiply(opset1.convert(stored, "f32"), scale)
 
 

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ovlpt.device import has_avx512
 from ovlpt.fake_quantize import chain as ops
 from ovlpt.fake_quantize.chain import FUNCTIONS, Chain, Operation, decompose
 from ovlpt.fake_quantize.composer import Attributes, Step, predict
@@ -38,6 +39,7 @@ from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.fake_quantize.simplify import RULES, Exactness, Rewrite, merge, multiply_into_eltwise, simplify
 from ovlpt.fake_quantize.values import rational
 from ovlpt.inspect.post_ops import Logged
+from ovlpt.openvino_api import Core
 from ovlpt.trace import Rejected
 
 INPUTS = 16
@@ -246,7 +248,19 @@ def prediction(layer: Layer) -> Attributes:
     if layer.consumer:
         steps[-1] = _stored(steps[-1])
     store = "u8" if layer.consumer else None
-    return predict(steps, int8=layer.int8, bias=layer.bias, dequantization=dequantization, store=store)
+    return predict(
+        steps,
+        int8=layer.int8,
+        bias=layer.bias,
+        dequantization=dequantization,
+        store=store,
+        binaries=not layer.int8 or has_avx512(_core()),
+    )
+
+
+@functools.cache
+def _core() -> Core:
+    return Core()
 
 
 def _stored(quantizer: FakeQuantize, signed: bool = False) -> FakeQuantize:

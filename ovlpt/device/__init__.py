@@ -2,6 +2,7 @@
 
 from ovlpt.device.compile import compile_model, transform
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
+from ovlpt.device.instruction_set import has_avx512, saturates
 from ovlpt.device.lowering import PluginLowering
 
 __all__ = [
@@ -10,5 +11,7 @@ __all__ = [
     "PluginLowering",
     "compile_model",
     "execution_types",
+    "has_avx512",
+    "saturates",
     "transform",
 ]

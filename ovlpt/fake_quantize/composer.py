@@ -16,6 +16,13 @@ and the plugin maps one operation after the other:
     clip                                                               -> eltwise_clip or binary_max and _min
     FakeQuantize, with a clip or a per-channel multiply or add before  -> simplified first, then the above
 
+Kernels that take no binary (int8 convolutions on CPUs without AVX-512) have post-operations of the plugin's own:
+
+    multiply or add per channel that no scale takes                    -> depthwise_scale_shift
+    prelu per channel                                                  -> depthwise_prelu, which lets no scale through
+    FakeQuantize that would need a binary, as a whole                  -> quantization_quantize, or
+                                                                          quantization_quantize_dequantize
+
 The relu rule does not ask for the sign of s: `Attributes.hazards` says where that changes the result.
 oneDNN 2 had an output scale on the accumulator with its bias and a scale on every eltwise: `LegacyComposer`.
 """
@@ -80,7 +87,8 @@ _LARGEST = np.finfo(np.float32).max
 class PostOperation:
     """One entry of oneDNN's attr-post-ops: an eltwise with its parameters, a sum, or a binary with a vector.
 
-    ``scale`` is the eltwise scale of oneDNN 2 and 1 otherwise; ``vector`` is the second operand of a binary.
+    ``scale`` is the eltwise scale of oneDNN 2 and 1 otherwise; ``vector`` is the second operand of a binary;
+    ``inside`` is what a post-operation of the plugin's own computes.
     """
 
     kind: str
@@ -88,9 +96,12 @@ class PostOperation:
     vector: np.ndarray | None = None
     mask: int = 0
     scale: float = 1.0
+    inside: tuple[Operation, ...] = ()
 
     def operations(self) -> tuple[Operation, ...]:
         """What the entry computes, as basic operations."""
+        if self.inside:
+            return self.inside
         scaled = () if self.scale == 1 else (Multiply(self.scale),)
         match self.kind:
             case "eltwise_linear":
@@ -127,6 +138,14 @@ class PostOperation:
         while parameters and parameters[-1] == 0:
             parameters.pop()
         return ":".join([self.kind, *(f"{parameter:g}" for parameter in parameters)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Quantizer:
+    """A FakeQuantize among the steps: all that it computes, and the same simplified."""
+
+    whole: tuple[Operation, ...]
+    operations: tuple[Operation, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +218,7 @@ class Composer:
         store: str | None = None,
         weight_mask: int = 1,
         channel_mask: int = 2,
+        binaries: bool = True,
     ):
         if store not in (None, *STORES):
             raise InputError(f"store {store!r} is unknown; give 'u8', 'i8' or None")
@@ -207,6 +227,7 @@ class Composer:
         self.store = store
         self.weight_mask = weight_mask
         self.channel_mask = channel_mask
+        self.binaries = binaries
         self.layer_scale = values(1)
         self.dst_scale = np.float32(1)
         self.post_operations: list[PostOperation] = []
@@ -219,22 +240,21 @@ class Composer:
         groups = self._groups(tuple(steps))
         for at, group in enumerate(groups, 1):
             last = at == len(groups)
-            match group:
-                case (Multiply(scale), Add(shift)):
-                    self._linear(scale, shift, last)
-                case (operation,):
-                    self._append(operation, last)
+            if isinstance(group, _Quantizer):
+                self._quantize(group, last)
+            else:
+                self._append(group, last)
         return self._attributes()
 
-    def _groups(self, steps: tuple[Step, ...]) -> list[tuple[Operation, ...]]:
-        """Basic operations one by one; a multiply and an add of one FakeQuantize together, as one linear.
+    def _groups(self, steps: tuple[Step, ...]) -> list[Operation | _Quantizer]:
+        """Basic operations one by one, and each FakeQuantize with what it takes in of those in front of it.
 
         A multiply and an add of the model stay apart, even next to each other.
         """
-        groups: list[tuple[Operation, ...]] = []
+        groups: list[Operation | _Quantizer] = []
         for at, step in enumerate(steps):
             if not isinstance(step, FakeQuantize):
-                groups.append((step,))
+                groups.append(step)
                 continue
             front = _front(steps[:at])
             del groups[len(groups) - len(front) :]
@@ -242,14 +262,32 @@ class Composer:
                 self._note_clips_apart(front[-1], step)
             behind = [type(later) for later in steps[at + 1 :]]
             residual = not groups and Sum in behind and FakeQuantize in behind
-            own: list[tuple[Operation, ...]] = []
-            for operation in simplified(step, None if behind else self.store, residual, front):
-                if isinstance(operation, Add) and own and isinstance(own[-1][-1], Multiply):
-                    own[-1] += (operation,)
-                else:
-                    own.append((operation,))
-            groups += own
+            whole = (*front, *decompose(step))
+            groups.append(_Quantizer(whole, simplified(step, None if behind else self.store, residual, front)))
         return groups
+
+    def _quantize(self, quantizer: _Quantizer, last: bool) -> None:
+        """Its operations one by one, a multiply and the add behind it as one linear."""
+        operations = list(quantizer.operations)
+        if not self.binaries and self._needs_binary(operations):
+            *_, scale, shift = quantizer.whole
+            plain = np.all(scale.scale == 1) and np.all(shift.shift == 0)
+            kind = "quantization_quantize" if plain else "quantization_quantize_dequantize"
+            self.post_operations.append(PostOperation(kind, inside=quantizer.whole))
+            return
+        while operations:
+            match operations:
+                case [Multiply(scale), Add(shift), *rest]:
+                    self._linear(scale, shift, last and not rest)
+                case [operation, *rest]:
+                    self._append(operation, last and not rest)
+            operations = rest
+
+    def _needs_binary(self, operations: Sequence[Operation]) -> bool:
+        first, *rest = operations
+        if isinstance(first, Multiply) and self.int8 and not self.bias and self._reaches_layer(first.scale):
+            operations = rest
+        return not all(operation.per_tensor for operation in operations)
 
     def _note_clips_apart(self, clip: Clip, parameters: FakeQuantize) -> None:
         if np.any(np.maximum(clip.low, parameters.input_low) > np.minimum(clip.high, parameters.input_high)):
@@ -304,7 +342,11 @@ class Composer:
         self.post_operations.append(PostOperation(kind, tuple(map(float, parameters))))
 
     def _binary(self, kind: str, vector: np.ndarray) -> None:
-        self.post_operations.append(PostOperation(kind, vector=vector, mask=self.channel_mask))
+        binary = PostOperation(kind, vector=vector, mask=self.channel_mask)
+        if not self.binaries:
+            own = "depthwise_prelu" if kind == "binary_prelu" else "depthwise_scale_shift"
+            binary = PostOperation(own, inside=binary.operations())
+        self.post_operations.append(binary)
 
     def _multiply(self, scale: np.ndarray, last: bool) -> None:
         if self.int8 and last and per_tensor(scale):

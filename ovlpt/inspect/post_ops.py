@@ -179,11 +179,20 @@ def _predicted(steps: Sequence[Step], chain: Behind, layer: LayerExecution, node
         int8=True,
         store=store,
         weight_mask=3 if grouped else 1,
+        binaries=_takes_binaries(layer, node),
         channel_mask=2
         if node.get_type_name() != "MatMul"
         else 1 << (1 if layer.layer_type == "FullyConnected" else rank - 1),
         **chain.attributes(),
     )
+
+
+def _takes_binaries(layer: LayerExecution, node: Node) -> bool:
+    """The plugin has post-operations of its own for int8 convolutions without AVX-512, and for grouped ones."""
+    if layer.layer_type != "Convolution":
+        return True
+    depthwise = node.get_type_name() == "GroupConvolution" and list(node.get_input_shape(1)[1:3]) == [1, 1]
+    return "avx512" in layer.exec_type.lower() and (node.get_type_name() == "Convolution" or depthwise)
 
 
 def _adjusted(step: Step) -> Step:

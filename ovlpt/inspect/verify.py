@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ovlpt.config import PluginConfig
-from ovlpt.device import PluginLowering, transform
+from ovlpt.device import PluginLowering, saturates, transform
 from ovlpt.device.compile import LPT_OFF, read_model
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import random_inputs
@@ -72,7 +72,7 @@ def verify(
     levels differ by one where the exact result lies as near to the middle between both as float32 arithmetic
     in any order cannot tell apart; else "wrong". A layer without a FakeQuantize at its end is equal within
     that same bound. The compiled side runs with ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT
-    off.
+    off. On a device that sums pairs of products in 16 bits (`saturates`) the interpreter does so too.
 
     Raises `InputError` as `transform` and `execute` do, where the model has no int8 layer, and where
     ``against`` lacks one.
@@ -81,7 +81,8 @@ def verify(
     source = read_model(model, core)
     work = transform(model, device, config, lowered=False, core=core)
     other = work if against is None else transform(against, device, config, lowered=False, core=core)
-    interpreter = Interpreter(work, inputs if inputs is not None else random_inputs(source), method)
+    arrays = inputs if inputs is not None else random_inputs(source)
+    interpreter = Interpreter(work, arrays, method, saturates(core, device))
     if not interpreter.layers:
         raise InputError(
             f'"{source.get_friendly_name()}" has no int8 layer: "ovlpt explain" says why and what would help'

@@ -9,6 +9,8 @@ import numpy as np
 
 from ovlpt.openvino_api import Node
 from ovlpt.reference import convolution_accumulator, matrix_accumulator, transposed_accumulator
+from ovlpt.reference.accumulation import spread_out
+from ovlpt.reference.saturation import convolution_saturation_loss, saturation_loss
 
 
 def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -18,40 +20,73 @@ def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray
     layouts: weights [O, I, ...], of a GroupConvolution [G, O / G, I / G, ...], of a ConvolutionBackpropData
     [I, O, ...].
     """
-    data, weights, attributes = data.astype(np.int32), weights.astype(np.int32), node.get_attributes()
+    data, weights = data.astype(np.int32), weights.astype(np.int32)
     if node.get_type_name() == "MatMul":
-        return _inner_product(data, weights, attributes)
-    spatial = {name: tuple(attributes[name]) for name in ("strides", "dilations")}
+        rows, columns = _matrices(node, data, weights)
+        largest = int(np.abs(rows).max(initial=0))
+        return _output(node, matrix_accumulator(columns, rows.swapaxes(-1, -2), largest))
+    weights, arguments = _convolution(node, data.shape, weights)
+    transposed = node.get_type_name() == "ConvolutionBackpropData"
+    return (transposed_accumulator if transposed else convolution_accumulator)(data, weights, **arguments)
+
+
+def saturation(node: Node, stored: np.ndarray, zero_point: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What to add to the accumulator on a CPU that sums pairs of products in 16 bits (`saturation_loss`).
+
+    ``stored``: u8 or i8 as the node's data is stored, ``zero_point`` what was subtracted of each number, one for
+    a channel at most. i8 data is moved by 128 into u8 before it is multiplied.
+    """
+    moved = 128 if stored.dtype == np.int8 else 0
+    stored, weights = stored.astype(np.int32) + moved, weights.astype(np.int32)
+    if node.get_type_name() == "MatMul":
+        rows, columns = _matrices(node, stored, weights)
+        batch = np.broadcast_shapes(rows.shape[:-2], columns.shape[:-2])
+        rows, columns = (np.broadcast_to(each, (*batch, *each.shape[-2:])) for each in (rows, columns))
+        loss = np.empty((*batch, columns.shape[-2], rows.shape[-2]), np.int64)
+        for at in np.ndindex(*batch):
+            loss[at] = saturation_loss(columns[at], rows[at].T)
+        return _output(node, loss)
+    weights, arguments = _convolution(node, stored.shape, weights)
     if node.get_type_name() == "ConvolutionBackpropData":
-        extra = tuple(attributes.get("output_padding") or ())
-        begin, end = _transposed_pads(node, data.shape, weights.shape, attributes)
-        return transposed_accumulator(data, weights, pads_begin=begin, pads_end=end, output_padding=extra, **spatial)
-    groups = 1
-    if node.get_type_name() == "GroupConvolution":
-        groups, weights = weights.shape[0], weights.reshape(-1, *weights.shape[2:])
-    begin, end = pads(data.shape[2:], weights.shape[2:], attributes)
-    return convolution_accumulator(data, weights, pads_begin=begin, pads_end=end, groups=groups, **spatial)
+        groups, dilations = 1, arguments["dilations"]
+        stored, weights, arguments = spread_out(stored, weights, **arguments)
+        return convolution_saturation_loss(stored, weights, groups=groups, dilations=dilations, **arguments)
+    of_channels = (slice(1), slice(None), *(slice(1) for _ in stored.shape[2:]))
+    return convolution_saturation_loss(stored, weights, zero_point[of_channels] + moved, **arguments)
 
 
-def _inner_product(data: np.ndarray, weights: np.ndarray, attributes: dict) -> np.ndarray:
-    vector = data.ndim == 1, weights.ndim == 1
-    if vector[0]:
+def _convolution(node: Node, data: tuple[int, ...], weights: np.ndarray) -> tuple[np.ndarray, dict]:
+    """Weights [O, I / G, ...] (of a transposed convolution [I, O, ...]) and what the reference takes besides."""
+    attributes = node.get_attributes()
+    arguments = {name: tuple(attributes[name]) for name in ("strides", "dilations")}
+    if node.get_type_name() == "ConvolutionBackpropData":
+        arguments["output_padding"] = tuple(attributes.get("output_padding") or ())
+        begin, end = _transposed_pads(node, data, weights.shape, attributes)
+    else:
+        arguments["groups"] = 1
+        if node.get_type_name() == "GroupConvolution":
+            arguments["groups"], weights = weights.shape[0], weights.reshape(-1, *weights.shape[2:])
+        begin, end = pads(data[2:], weights.shape[2:], attributes)
+    return weights, {"pads_begin": begin, "pads_end": end, **arguments}
+
+
+def _matrices(node: Node, data: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows [..., M, K] of the data and columns [..., N, K] of the weights; one tall matrix where weights have rank 2."""
+    attributes = node.get_attributes()
+    if data.ndim == 1:
         data = data[None]
     elif attributes["transpose_a"]:
         data = data.swapaxes(-1, -2)
-    if vector[1]:
-        weights = weights[:, None]
-    elif attributes["transpose_b"]:
+    if weights.ndim == 1:
+        weights = weights[None]
+    elif not attributes["transpose_b"]:
         weights = weights.swapaxes(-1, -2)
-    if weights.ndim == 2:  # one tall product, not one per batch
-        rows, shape = data.reshape(-1, data.shape[-1]), data.shape[:-1]
-    else:
-        rows, shape = data, None
-    largest = int(np.abs(rows).max(initial=0))
-    product = matrix_accumulator(weights.swapaxes(-1, -2), rows.swapaxes(-1, -2), largest).swapaxes(-1, -2)
-    product = product if shape is None else product.reshape(*shape, -1)
-    product = product[..., 0, :] if vector[0] else product
-    return product[..., 0] if vector[1] else product
+    return (data.reshape(-1, data.shape[-1]) if weights.ndim == 2 else data), weights
+
+
+def _output(node: Node, product: np.ndarray) -> np.ndarray:
+    """[..., N, M] in the shape of the node's output."""
+    return product.swapaxes(-1, -2).reshape(tuple(node.get_output_shape(0)))
 
 
 def pads(space: Sequence[int], kernel: Sequence[int], attributes: dict) -> tuple[list[int], list[int]]:

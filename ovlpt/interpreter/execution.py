@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ovlpt.graph.constants import is_real, precision_of, values_of
-from ovlpt.interpreter.accumulators import accumulator, pads
+from ovlpt.interpreter.accumulators import accumulator, pads, saturation
 from ovlpt.interpreter.evaluation import evaluate
-from ovlpt.interpreter.layer import Layer, layers_of
+from ovlpt.interpreter.layer import Layer, integer_source, layers_of
 from ovlpt.interpreter.post_operations import apply, fake_quantized, finish
 from ovlpt.openvino_api import Constant, Model, Node, Output
 from ovlpt.precisions import NUMPY
@@ -27,12 +27,14 @@ def execute(
     inputs: Sequence[np.ndarray],
     method: str = "openvino",
     values: dict[str, np.ndarray] | None = None,
+    saturates: bool = False,
 ) -> list[np.ndarray]:
     """The outputs of a model that `ovlpt.transform` made, lowered or not, for one array per input.
 
     ``values``: a dictionary that takes the value of every node by its friendly name; nodes inside an int8
     layer (see `Layer`) have none. ``method``: whose arithmetic follows the accumulators
-    (`ovlpt.reference.METHODS`).
+    (`ovlpt.reference.METHODS`). ``saturates``: accumulators as on an x86 CPU without VNNI, which sums pairs of
+    products in 16 bits (`ovlpt.device.saturates` tells of the CPU at hand).
 
     A weighted operation that reads u8 or i8 is an exact integer accumulator of `ovlpt.reference`. What
     follows it up to the FakeQuantize is, for "openvino", the chain of post-operations that the CPU plugin
@@ -46,7 +48,7 @@ def execute(
     Raises `InputError` for arrays that do not fit the inputs, an operation that OpenVINO cannot evaluate, and
     a layer that the method does not have.
     """
-    interpreter = Interpreter(model, inputs, method)
+    interpreter = Interpreter(model, inputs, method, saturates)
     for _ in interpreter.run():
         pass
     if values is not None:
@@ -69,8 +71,8 @@ class Interpreter:
     ``model`` is a clone with the shapes of the inputs. Arguments and errors as in `execute`.
     """
 
-    def __init__(self, model: Model, inputs: Sequence[np.ndarray], method: str = "openvino"):
-        self.method = resolve(method)
+    def __init__(self, model: Model, inputs: Sequence[np.ndarray], method: str = "openvino", saturates: bool = False):
+        self.method, self.saturates = resolve(method), saturates
         self.model = model.clone()
         _show_hidden_ends(self.model)
         if len(inputs) != len(model.inputs):
@@ -108,6 +110,9 @@ class Interpreter:
                 continue  # otherwise it lies inside a layer
             data, weights = (self.value(value) for value in node.input_values()[:2])
             integers = accumulator(node, data, weights)
+            if self.saturates:
+                stored = self.value(integer_source(node.input_value(0)))
+                integers += saturation(node, stored, stored.astype(np.int32) - data.astype(np.int32), weights)
             result = finish(layer, integers, data.shape[1] if data.ndim > 1 else 1, self.method)
             self._values[_key(layer.end.output(0))] = result
             yield layer, integers

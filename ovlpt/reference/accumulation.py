@@ -92,11 +92,26 @@ def transposed_accumulator(
 
     Raises `InputError` where channels or groups do not fit.
     """
-    rank = x.ndim - 2
     if w.ndim != x.ndim or x.shape[1] != w.shape[0] or x.shape[1] % groups:
         raise InputError(
             f"{groups} groups do not fit input channels {x.shape[1]} and weights {w.shape[:2]}: check groups."
         )
+    spread, mirrored, pads = spread_out(x, w, strides, pads_begin, pads_end, dilations, output_padding, groups)
+    return convolution_accumulator(spread, mirrored, dilations=dilations, groups=groups, **pads)
+
+
+def spread_out(
+    x: np.ndarray,
+    w: np.ndarray,
+    strides: Sequence[int] = (),
+    pads_begin: Sequence[int] = (),
+    pads_end: Sequence[int] = (),
+    dilations: Sequence[int] = (),
+    output_padding: Sequence[int] = (),
+    groups: int = 1,
+) -> tuple[np.ndarray, np.ndarray, dict[str, list[int]]]:
+    """A transposed convolution as a convolution: its input with zeros between, its mirrored kernel OIHW, its pads."""
+    rank = x.ndim - 2
     ones, zeros = (1,) * rank, (0,) * rank
     strides, dilations, begin = tuple(strides) or ones, tuple(dilations) or ones, tuple(pads_begin) or zeros
     end, extra = tuple(pads_end) or begin, tuple(output_padding) or zeros
@@ -105,11 +120,11 @@ def transposed_accumulator(
     mirrored = np.flip(w, tuple(range(2, w.ndim))).reshape(groups, -1, *w.shape[1:])
     mirrored = mirrored.swapaxes(1, 2).reshape(-1, w.shape[0] // groups, *w.shape[2:])
     reach = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
-    return convolution_accumulator(
-        spread, mirrored, dilations=dilations, groups=groups,
-        pads_begin=[r - p for r, p in zip(reach, begin, strict=True)],
-        pads_end=[r - p + e for r, p, e in zip(reach, end, extra, strict=True)],
-    )  # fmt: skip
+    pads = {
+        "pads_begin": [r - p for r, p in zip(reach, begin, strict=True)],
+        "pads_end": [r - p + e for r, p, e in zip(reach, end, extra, strict=True)],
+    }
+    return spread, mirrored, pads
 
 
 def sliding_windows(

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from ovlpt.device import has_avx512
 from ovlpt.fake_quantize.chain import Add, Clip, Eltwise, Multiply, Relu, Round
 from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.fake_quantize.hazards import hazards
+from ovlpt.openvino_api import Core
 from tools.post_ops import CHANNELS, Layer, run
 
 MIXED = np.linspace(-1, 1, CHANNELS)
@@ -58,4 +60,8 @@ def test_the_plugin_computes_the_wrong_numbers_that_are_predicted(name):
     for step in tail:
         right = step(right, axis=1) if isinstance(step, FakeQuantize) else step(np.moveaxis(right, 1, -1))
         right = right if isinstance(step, FakeQuantize) else np.moveaxis(right, -1, 1)
-    assert np.mean(np.abs(actual - right) > 1e-2) > 0.1
+    wrong = np.mean(np.abs(actual - right) > 1e-2)
+    if name == "prelu, mixed signs" and not has_avx512(Core()):
+        assert wrong == 0  # the plugin's own prelu, which lets no scale through
+    else:
+        assert wrong > 0.1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovlpt import data
-from ovlpt.device import compile_model, transform
+from ovlpt.device import compile_model, saturates, transform
 from ovlpt.interpreter import Interpreter, execute, layers_of
 from ovlpt.openvino_api import opset1, opset8
 from ovlpt.reference import Quantization, convolution
@@ -58,7 +58,7 @@ def test_a_weighted_operation_equals_the_plugin(kind, core):
     assert len(list(layers_of(transformed))) == 1
     arrays = inputs_of(net)
     expected = compile_model(net, "CPU", EXACT, core=core)(arrays)
-    assert_close(execute(transformed, arrays), list(expected.values()))
+    assert_close(execute(transformed, arrays, saturates=saturates(core)), list(expected.values()))
 
 
 @pytest.mark.parametrize("make", [networks.residual, networks.shared_zero_point, networks.encoder])

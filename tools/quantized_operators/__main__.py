@@ -71,24 +71,57 @@ def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)
     return counts
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the document's table: its letter, how it is computed (an operator of `POWER` each), the counts."""
+
+    letter: str
+    roundings: tuple[str, ...]
+    counts: tuple[Count, ...]
+
+    def __str__(self) -> str:
+        if not self.roundings:
+            return "no such operator"
+        if not self.counts:
+            return f"{self.letter or '+'}  not measured"
+        wrong, total = (sum(getattr(count, name) for count in self.counts) for name in ("wrong", "total"))
+        return f"{self.letter or '+'}  {wrong} of {total:,}"
+
+    def markdown(self) -> str:
+        if not self.roundings:
+            return str(self)
+        letter, result = str(self).split("  ")
+        return "<br>".join((f"`{letter}` {result}", *(f"`{text}`" for text in self.roundings)))
+
+
+def document_cells(counts: dict[str, dict[str, Count]]) -> dict[str, list[Cell]]:
+    """The document's own table: operator → its cells, a framework each."""
+    rows = {}
+    for operator, letters in DOCUMENT.items():
+        names = POWER if operator == "Power" else (operator,)
+        rows[operator] = []
+        for letter, method in zip(letters, FRAMEWORKS.values(), strict=True):
+            roundings = {name: text for name in names if (text := rounding(name, method))}
+            found = [count for name in roundings if (count := counts.get(method, {}).get(name))]
+            rows[operator].append(Cell(letter, tuple(roundings.values()), tuple(found)))
+    return rows
+
+
 def document_table(counts: dict[str, dict[str, Count]]) -> str:
     """The document's own table, each cell with its mismatches; + marks one that it leaves empty."""
     lines = [f"{'operator':16}" + "".join(f"{f'{name} ({method})':30}" for name, method in FRAMEWORKS.items())]
-    for operator, letters in DOCUMENT.items():
-        cells = []
-        for letter, method in zip(letters, FRAMEWORKS.values(), strict=True):
-            names = POWER if operator == "Power" else (operator,)
-            found = [counts.get(method, {}).get(name) for name in names if rounding(name, method)]
-            found = [count for count in found if count]
-            if not any(rounding(name, method) for name in names):
-                cells.append("no such operator")
-            elif not found:
-                cells.append(f"{letter or '+'}  not measured")
-            else:
-                wrong, total = sum(count.wrong for count in found), sum(count.total for count in found)
-                cells.append(f"{letter or '+'}  {wrong} of {total:,}")
-        lines.append(f"{operator:16}" + "".join(f"{cell:30}" for cell in cells))
+    lines += [
+        f"{operator:16}" + "".join(f"{cell!s:30}" for cell in cells)
+        for operator, cells in document_cells(counts).items()
+    ]
     return "\n".join(lines)
+
+
+def markdown_table(counts: dict[str, dict[str, Count]]) -> str:
+    """The same in Markdown, each cell with how it is computed."""
+    head = ["operator", *(f"{name} ({method})" for name, method in FRAMEWORKS.items())]
+    rows = [[operator, *(cell.markdown() for cell in cells)] for operator, cells in document_cells(counts).items()]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
 def details(counts: dict[str, dict[str, Count]]) -> str:
@@ -111,8 +144,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.quantized_operators", description=__doc__)
     parser.add_argument("--recorded", action="store_true", help="compare with the recorded answers only")
     parser.add_argument("--method", action="append", choices=METHODS, help="only this method (may be repeated)")
+    parser.add_argument("--markdown", action="store_true", help="print the document's table only, as the README has it")
     arguments = parser.parse_args()
     counts = measure(arguments.recorded, arguments.method or tuple(METHODS))
+    if arguments.markdown:
+        print(markdown_table(counts))
+        return
     print("Outputs that differ from the runtime's, of all compared\n")
     print(document_table(counts))
     print("\nt, o, c, ~: the document's letters; +: a cell that the document leaves empty\n")

@@ -1,0 +1,41 @@
+"""What the instruction set of a CPU decides: found by running two small layers, so limits set from outside count."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ovlpt.device.compile import LPT_OFF
+from ovlpt.device.execution_types import execution_types
+from ovlpt.graph.constants import constant
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.openvino_api import Core, Model, Type, opset1
+
+
+def saturates(core: Core, device: str = "CPU") -> bool:
+    """Whether int8 layers on ``device`` keep sums of two products in 16 bits: true of x86 CPUs without VNNI.
+
+    False for every other device than "CPU". `ovlpt.reference.saturation` has the arithmetic.
+    """
+    return device == "CPU" and _saturates(core)
+
+
+@functools.lru_cache(maxsize=1)
+def _saturates(core: Core) -> bool:
+    data = opset1.parameter([16, 16], Type.u8)
+    weights = constant(np.full((16, 16), 127), "i8")
+    product = relaxed("MatMul", [data.output(0), weights.output(0)], "f32", {"transpose_a": False, "transpose_b": True})
+    model = Model([opset1.result(product)], [data], "saturation")
+    answer = core.compile_model(model, "CPU", LPT_OFF["CPU"])([np.full((16, 16), 255, np.uint8)])[0]
+    return bool((answer < 16 * 255 * 127).any())
+
+
+@functools.lru_cache(maxsize=1)
+def has_avx512(core: Core) -> bool:
+    """Whether the CPU plugin runs a convolution with AVX-512, or AMX."""
+    data = opset1.parameter([1, 16, 8, 8], Type.f32)
+    weights = constant(np.ones((16, 16, 1, 1)))
+    node = opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    compiled = core.compile_model(Model([opset1.result(node)], [data], "avx512"), "CPU")
+    return any("avx512" in layer.exec_type.lower() for layer in execution_types(compiled))

@@ -1,0 +1,35 @@
+"""Ranges with a fractional zero point, before and after they are adjusted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.openvino_api import opset1
+from tests.networks import int8_weights, model, parameter, quantized
+from tools.adjusted_ranges import fractional, length, measured, nearest, with_ranges
+
+
+def layers(low: float, high: float):
+    """Two MatMuls with an activation of both signs between them."""
+    x = parameter([4, 32])
+    first = opset1.matmul(quantized(x, 0, 2.55), int8_weights([64, 32]), False, True)
+    second = opset1.matmul(quantized(first, low, high), int8_weights([16, 64], seed=1), False, True)
+    return model(second, x)
+
+
+def test_a_symmetric_range_adjusted_makes_the_chain_shorter():
+    symmetric = layers(-2.0, 2.0)
+    adjusted = with_ranges(symmetric, nearest)
+    assert len(fractional(symmetric)) == 1
+    assert not fractional(adjusted)
+    (few, long), (more, short) = length(symmetric), length(adjusted)
+    assert more >= few
+    assert short < long
+
+
+def test_ranges_as_they_were_measured():
+    widened = layers(-2.0 * 256 / 254, 2.0)
+    assert not fractional(widened)
+    (back,) = fractional(with_ranges(widened, measured))
+    np.testing.assert_allclose((back.input_low, back.input_high), ([-2.0], [2.0]))
+    assert not fractional(widened)  # the caller's stays
