@@ -111,11 +111,8 @@ class Sketch:
     def convolution(self, data: Value, outputs: int, kernel: int = 3, stride: int = 1, pad: int | None = None) -> Node:
         """With a bias; the output has the size of the input where ``pad`` is not given."""
         channels = self.channels(data)
-        pads = [kernel // 2 if pad is None else pad] * 2
-        node = self.op(
-            "opset1.Convolution", data, self.weights((outputs, channels, kernel, kernel)),
-            strides=[stride] * 2, pads_begin=pads, pads_end=pads, dilations=[1, 1],
-        )  # fmt: skip
+        settings = window(stride, kernel // 2 if pad is None else pad) | {"dilations": [1, 1]}
+        node = self.op("opset1.Convolution", data, self.weights((outputs, channels, kernel, kernel)), **settings)
         return self.op("opset1.Add", node, self.constant((1, outputs, 1, 1), -0.3, 0.3))
 
     def linear(self, data: Value, outputs: int) -> Node:
@@ -124,8 +121,18 @@ class Sketch:
         node = self.op("opset1.MatMul", data, self.weights((outputs, inputs)), transpose_a=False, transpose_b=True)
         return self.op("opset1.Add", node, self.constant((1,) * (len(node.shape) - 1) + (outputs,), -0.3, 0.3))
 
+    def pool(self, kind: str, data: Value, size: int, stride: int, pad: int = 0) -> Node:
+        """MaxPool or AvgPool (padding is not averaged) over squares."""
+        more = {"exclude-pad": True, "rounding_type": "floor"} if kind == "AvgPool" else {}
+        return self.op(f"opset1.{kind}", data, kernel=[size] * 2, **window(stride, pad), **more)
+
     def relu(self, data: Value) -> Node:
         return self.op("opset1.Relu", data)
+
+
+def window(stride: int = 1, pad: int = 0) -> dict[str, object]:
+    """Attributes of a convolution or pool over two axes."""
+    return {"strides": [stride] * 2, "pads_begin": [pad] * 2, "pads_end": [pad] * 2}
 
 
 Draw = Callable[[Sketch], Value | Sequence[Value]]

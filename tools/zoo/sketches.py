@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.openvino_api import Node, Output
-from tools.zoo.sketch import Draw, Sketch, Value
+from tools.zoo.sketch import Draw, Sketch, Value, window
 
 _IMAGE = (3, 32, 32)
 _NEAREST = {"mode": "nearest", "antialias": False, "pads_begin": [0] * 4, "pads_end": [0] * 4}
@@ -57,21 +57,7 @@ def face(net: Sketch) -> Value:
         net.op("opset1.PRelu", net.quantize(x, symmetric=True), net.constant((16,), 0.05, 0.3)), 32, stride=2
     )
     x = net.quantize(net.relu(x))
-    least = net.op(
-        "opset1.ReduceMin",
-        net.op(
-            "opset1.AvgPool",
-            x,
-            strides=[4, 4],
-            pads_begin=[0, 0],
-            pads_end=[0, 0],
-            kernel=[4, 4],
-            **{"exclude-pad": True},
-            rounding_type="floor",
-        ),
-        [2, 3],
-        keep_dims=True,
-    )
+    least = net.op("opset1.ReduceMin", net.pool("AvgPool", x, 4, stride=4), [2, 3], keep_dims=True)
     x = net.quantize(net.convolution(least, 32, 1), symmetric=True)
     return net.op("opset1.NormalizeL2", x, [1], eps=1e-6, eps_mode="add")
 
@@ -88,15 +74,7 @@ def upsampling(net: Sketch) -> Value:
     )  # fmt: skip
     x = net.quantize(net.relu(net.convolution(x, 16)))
     weights = net.weights((16, 8, 2, 2), (1,), fan_in=16)
-    return net.op(
-        "opset1.ConvolutionBackpropData",
-        x,
-        weights,
-        strides=[2, 2],
-        pads_begin=[0, 0],
-        pads_end=[0, 0],
-        dilations=[1, 1],
-    )
+    return net.op("opset1.ConvolutionBackpropData", x, weights, **window(stride=2), dilations=[1, 1])
 
 
 def gated(net: Sketch) -> Value:
@@ -121,12 +99,8 @@ def shuffled(net: Sketch) -> Value:
     x = net.quantize(net.relu(_grouped(net, x, 4)))
     halves = net.op("opset1.Split", x, 1, num_splits=2)
     left = net.quantize(net.relu(net.convolution(halves.output(0), 8)))
-    x = net.op(
-        "opset1.Concat",
-        left,
-        net.op("opset1.MaxPool", halves.output(1), strides=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], kernel=[3, 3]),
-        axis=1,
-    )
+    right = net.pool("MaxPool", halves.output(1), 3, stride=1, pad=1)
+    x = net.op("opset1.Concat", left, right, axis=1)
     parts = net.op("opset1.VariadicSplit", x, 1, [4, 12])
     return net.op("opset1.Add", net.convolution(parts.output(0), 8), net.convolution(parts.output(1), 8))
 
@@ -134,9 +108,7 @@ def shuffled(net: Sketch) -> Value:
 def _grouped(net: Sketch, data: Value, groups: int) -> Node:
     channels = net.channels(data)
     weights = net.weights((groups, channels // groups, channels // groups, 3, 3), (0, 1))
-    return net.op(
-        "opset1.GroupConvolution", data, weights, strides=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1]
-    )
+    return net.op("opset1.GroupConvolution", data, weights, **window(pad=1), dilations=[1, 1])
 
 
 def depthwise(net: Sketch) -> Value:
@@ -231,10 +203,7 @@ def streaming(net: Sketch) -> Value:
 
 def _along(net: Sketch, data: Value) -> Node:
     """A convolution over five frames of [1, 8, 1, frames], without padding."""
-    return net.op(
-        "opset1.Convolution", data, net.weights((8, 8, 1, 5)), strides=[1, 1], pads_begin=[0, 0], pads_end=[0, 0],
-        dilations=[1, 1],
-    )  # fmt: skip
+    return net.op("opset1.Convolution", data, net.weights((8, 8, 1, 5)), **window(), dilations=[1, 1])
 
 
 def half_precision(net: Sketch) -> Value:
@@ -253,16 +222,7 @@ def leaky(net: Sketch) -> Value:
         slope = np.full(1, 0.1, np.float32)
         x = net.quantize(net.convolution(net.op("opset1.PRelu", x, slope), channels))
         x = net.quantize(net.convolution(net.op("opset1.PRelu", x, slope), channels))
-        x = net.op(
-            "opset1.AvgPool",
-            x,
-            strides=[2, 2],
-            pads_begin=[0, 0],
-            pads_end=[0, 0],
-            kernel=[2, 2],
-            **{"exclude-pad": True},
-            rounding_type="floor",
-        )
+        x = net.pool("AvgPool", x, 2, stride=2)
     return net.convolution(x, 16, 1)
 
 
@@ -277,16 +237,11 @@ def shared_head(net: Sketch) -> Value:
     for outputs in (96, 96, 96, 24):
         weights = net.weights((outputs, 96, 3, 3))
         bias = net.as_output(net.constant((1, outputs, 1, 1), -0.3, 0.3))
-        scales = [net.op("opset1.Add", _three_by_three(net, x, weights), bias) for x in scales]
+        scales = [net.op("opset1.Convolution", x, weights, **window(pad=1), dilations=[1, 1]) for x in scales]
+        scales = [net.op("opset1.Add", x, bias) for x in scales]
         if outputs == 96:
             scales = [net.quantize(net.relu(x)) for x in scales]
     return scales
-
-
-def _three_by_three(net: Sketch, data: Value, weights: Value) -> Node:
-    return net.op(
-        "opset1.Convolution", data, weights, strides=[1, 1], pads_begin=[1, 1], pads_end=[1, 1], dilations=[1, 1]
-    )
 
 
 SKETCHES: dict[str, Draw] = {
