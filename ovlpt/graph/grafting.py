@@ -32,8 +32,7 @@ def _addable(sink: Node, model: Model) -> Node:
     variable = model.get_variable_by_id(sink.get_attributes()["variable_id"])
     reads = (node for node in model.get_ops() if node.get_type_name() == "ReadValue")
     read = next(node for node in reads if node.get_attributes()["variable_id"] == variable.get_info().variable_id)
-    assign = Assign(
-        read, variable, sink.get_friendly_name()
-    )  # takes nodes only, and the value may be one of many outputs
+    # the constructor takes nodes only, and the value may be one of several outputs
+    assign = Assign(read, variable, sink.get_friendly_name())
     assign.input(0).replace_source_output(sink.input_value(0))
     return assign

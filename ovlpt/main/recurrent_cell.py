@@ -14,24 +14,8 @@ from ovlpt.precisions import DataPrecision
 from ovlpt.trace import Reason, Rejected, reject_unless
 
 _ACTIVATIONS = (0, 1)  # the sequence and the hidden state; both kinds of cell
-# Between a quantization and the cell: what the native class lets a dequantization through here.
-_MOVABLE = frozenset(
-    (
-        *(
-            "BatchToSpace",
-            "Broadcast",
-            "DepthToSpace",
-            "Interpolate",
-            "MaxPool",
-            "Pad",
-            "ReduceMax",
-            "ReduceMin",
-            "Relu",
-        ),
-        *("Reshape", "ShuffleChannels", "SpaceToBatch", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze"),
-        "VariadicSplit",
-    )
-)
+# What lets a dequantization through on its way to the cell; the native class leaves these three out.
+_MOVABLE = {name for name, row in OPERATIONS.items() if row.precision_preserved} - {"Concat", "Gather", "Slice"}
 
 
 class RecurrentCellTransformation(LayerTransformation):
@@ -74,8 +58,9 @@ class RecurrentCellTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         if waiting := self._waiting(node):
-            for quantize, between in waiting:
+            for quantize in {quantize.get_instance_id(): quantize for quantize, _ in waiting}.values():
                 self._decompose_activation(quantize)
+            for _, between in waiting:
                 for moved in between:
                     self.register_new_node(moved)  # visited next: the dequantization goes through
             self.register_new_node(node)

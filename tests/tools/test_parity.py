@@ -256,14 +256,14 @@ def test_recurrent_cell(quantized_weights):
     assert_native(sequence(quantized_weights=quantized_weights))
 
 
-def lstm(between=lambda data: data, low: float = -1.0, weights_low: float = -1.27, hidden=None, levels: int = 256):
+def lstm(between, low: float = -1.0, weights_low: float = -1.27, hidden=None, levels: int = 256, data=None):
     """An LSTMSequence over [1, 3, 4], quantized before what lies between."""
 
     def kernel(seed: int):
         values = np.random.default_rng(seed).uniform(-1, 1, (1, 16, 4))
         return fake_quantize(f32(values), weights_low, 1.27, 255, name=f"kernel{seed}")
 
-    data = between(fake_quantize(parameter((3, 4)), low, low + 2.55, levels, name="frames"))
+    data = between(data or fake_quantize(parameter((3, 4)), low, low + 2.55, levels, name="frames"))
     hidden = hidden or opset1.reshape(
         fake_quantize(parameter((1, 4), "h"), -1.0, 1.55, name="hidden"), i64(1, 1, 4), False
     )
@@ -308,6 +308,19 @@ def test_the_cell_decomposes_nothing_when_one_state_does_not_fit():
     result = Transformed(graph, NATIVE, precision_restrictions=PRECISIONS, pass_config=PassConfig(disabled))
     assert result.reasons("RecurrentCell") == ["activation_precision"]
     assert not compare(expected, result.after).equal
+
+
+def test_one_quantization_for_frames_and_state():
+    """The native RecurrentCellTransformation throws here where it has to decompose: it comes to the StridedSlice twice."""
+    frames = fake_quantize(parameter((3, 4)), -1.0, 1.55, name="frames")
+    first = opset1.strided_slice(frames, i64(0, 0), i64(1, 4), i64(1, 1), begin_mask=[0, 0], end_mask=[0, 0])
+    graph = lstm(batched, data=frames, hidden=opset1.reshape(first, i64(1, 1, 4), False))
+    passes = PassConfig({NOT_ON_CPU, "FakeQuantizeDecompositionTransformation"})
+    result = Transformed(graph.clone(), NATIVE, precision_restrictions=PRECISIONS, pass_config=passes)
+    assert result.transformed("RecurrentCell")
+    types = [node.get_output_element_type(0) for node in result.after.get_ops() if node.get_friendly_name() == "frames"]
+    assert [each.get_type_name() for each in types] == ["u8"]
+    assert_native(graph, PRECISIONS)
 
 
 def wide(data, high: float = 2.0**17):
