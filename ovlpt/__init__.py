@@ -11,6 +11,8 @@ from ovlpt.config import (
 from ovlpt.config_file import load_config
 from ovlpt.device import PluginLowering, compile_model, execution_types, transform
 from ovlpt.fusions import fuse
+from ovlpt.inspect.bench import bench
+from ovlpt.inspect.compare import compare
 from ovlpt.inspect.explain import explain
 from ovlpt.low_precision import LowPrecision
 from ovlpt.trace import Trace
@@ -24,6 +26,8 @@ __all__ = [
     "PrecisionsRestriction",
     "QuantizationGranularityRestriction",
     "Trace",
+    "bench",
+    "compare",
     "compile_model",
     "execution_types",
     "explain",

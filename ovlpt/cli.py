@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import warnings
 from collections.abc import Sequence
 
-from ovlpt.commands import explain, run, transform, verify
 from ovlpt.trace import OvlptError
 
-COMMANDS = (run, explain, transform, verify)
+COMMANDS = (  # in the order of the help; each is a module of ovlpt.commands
+    "run",
+    "explain",
+    "compare",
+    "bench",
+    "verify",
+    "transform",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 the answer is no, 2 unusable input (one sentence on the standard error)."""
-    parser = argparse.ArgumentParser(prog="ovlpt", description="OpenVINO's Low Precision Transformations in Python.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     warnings.showwarning = lambda message, *_: print(f"ovlpt: {message}", file=sys.stderr)
     try:
         return options.call(options)
     except OvlptError as error:
         print(f"ovlpt: {error}", file=sys.stderr)
         return 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    made = argparse.ArgumentParser(
+        prog="ovlpt",
+        description="OpenVINO's Low Precision Transformations in Python.",
+        epilog="example: ovlpt run resnet50.xml    (ovlpt COMMAND --help: arguments, and an example of each)",
+    )
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        importlib.import_module(f"ovlpt.commands.{name}").add(commands)
+    return made

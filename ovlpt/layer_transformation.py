@@ -10,12 +10,12 @@ import numpy as np
 
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import precision_of, rounded_to
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
-from ovlpt.operations import Move, Operation, Site
+from ovlpt.operations import Move, Operation, Site, keep
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
@@ -247,7 +247,15 @@ class MoveDequantizationAfter(LayerTransformation):
         move = self.operation.move
         scale = _moved(found.scale, move, site)
         zero_point = _moved(found.zero_point, self.operation.move_zero_point or move, site)
-        self.move_dequantization_after(node, found, scale, zero_point, self.keeps_precision(node))
+        keeps_precision = self.keeps_precision(node)
+        if self.params.native_only and not keeps_precision and move is not keep:
+            # the native library moves the constants with the operation itself, in the type that it reports
+            reported = precision_of(node.output(0))
+            scale, zero_point = (
+                values if values is None or values.size == 1 else rounded_to(values, reported)
+                for values in (scale, zero_point)
+            )
+        self.move_dequantization_after(node, found, scale, zero_point, keeps_precision)
 
     def keeps_precision(self, node: Node) -> bool:
         """Whether the output has the element type of the raw data."""

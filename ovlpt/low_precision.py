@@ -22,6 +22,7 @@ from ovlpt.config import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.grafting import graft
 from ovlpt.layer_transformation import LayerTransformation, ModelTransformation
 from ovlpt.main.add import AddTransformation
@@ -226,7 +227,9 @@ class LowPrecision(ModelPass):
         FoldConstants(**settings).run_on_model(model)
 
     def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:
-        kinds = {node.get_type_name() for node in model.get_ops()}
+        # the native library looks for the operations of two steps outside of bodies only
+        nodes = model.get_ops() if self.params.native_only else all_nodes(model)
+        kinds = {node.get_type_name() for node in nodes}
         steps: list[ModelPass] = [MarkupCanBeQuantized(**settings)]
         if self.precision_restrictions:
             steps.append(MarkupPrecisions(self.precision_restrictions, **settings))

@@ -20,6 +20,7 @@ def _module(name: str) -> ModuleType:
 
 _passes = _module("passes")
 ConstantFolding = _passes.ConstantFolding
+ConvertFP32ToFP16 = _passes.ConvertFP32ToFP16
 GraphRewrite = _passes.GraphRewrite
 Manager = _passes.Manager
 Matcher = _passes.Matcher

@@ -97,6 +97,13 @@ def along_channels(site: Site) -> Reason | None:
     return None
 
 
+def _constant_in_space(site: Site) -> Reason | None:
+    """Windows run over the axes from the third on. (Behind a MatMul the channels lie last.) The native library fails."""
+    if site.native_only or site.channel_axis < 2 or all(values.size == 1 for values in site.values):
+        return None
+    return Reason("spatial_scale", f"the scale varies along axis {site.channel_axis}, over which its windows run")
+
+
 def no_zero_point(site: Site) -> Reason | None:
     if site.zero_point is not None:
         return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
@@ -439,8 +446,8 @@ def _pad_with(fill: float) -> Move:
     def move(values: np.ndarray, site: Site) -> np.ndarray:
         mode, begin, end = site.attributes["pad_mode"], site.constants[1], site.constants[2]
         padded = np.flatnonzero((begin != 0) | (end != 0))
-        if mode == "constant" and values.size == 1 and (fill == 0 or _pad_value(site) != 0):
-            axis = int(padded[0]) if padded.size else 0
+        if mode == "constant" and values.size == 1 and padded.size and (fill == 0 or _pad_value(site) != 0):
+            axis = int(padded[0])
             shape = [1] * site.rank
             shape[axis] = site.shape[axis] or 1
             values = np.broadcast_to(values.reshape(-1)[0], shape)
@@ -635,8 +642,13 @@ _ROWS = (
         precision_preserved=True,
     ),
     # reduces
-    Operation("AvgPool", "reduces", check=all_of(along_channels, _padding_not_averaged)),
-    Operation("MaxPool", "reduces", check=all_of(along_channels, positive_scale), precision_preserved=True),
+    Operation("AvgPool", "reduces", check=all_of(along_channels, _constant_in_space, _padding_not_averaged)),
+    Operation(
+        "MaxPool",
+        "reduces",
+        check=all_of(along_channels, _constant_in_space, positive_scale),
+        precision_preserved=True,
+    ),
     Operation("MVN", "reduces", ("opset2", "opset6"), check=all_of(along_channels, no_zero_point, _normalized_axes)),
     Operation(
         "NormalizeL2",
@@ -654,7 +666,14 @@ _ROWS = (
     Operation("Concat", "passes", check=static_rank, precision_preserved=True, data_inputs=None),
     _passes("DepthToSpace", along_channels, scalar_like),
     _passes("Gather", along_channels, _gatherable, move=_gather, opsets=("opset1", "opset7", "opset8")),
-    _passes("Interpolate", along_channels, constant_input(1, "target size"), _nearest, opsets=("opset1", "opset4")),
+    _passes(
+        "Interpolate",
+        along_channels,
+        _constant_in_space,
+        constant_input(1, "target size"),
+        _nearest,
+        opsets=("opset1", "opset4"),
+    ),
     _passes(
         "Pad",
         static_rank,

@@ -5,9 +5,10 @@ Each mirrors the native function of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 
 from ovlpt.attributes import Bias, Precisions, current_attributes
+from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.dequantization import dequantization_above, read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import read_weights, rounded_zero_point
@@ -92,7 +93,7 @@ def is_function_quantized(model: Model, levels: Container[int] = ALL_LEVELS) -> 
     return any(
         _has_constant_ends(node) and node.get_attributes()["levels"] in levels
         if node.get_type_name() == "FakeQuantize"
-        else any(is_function_quantized(body) for body in _bodies(node))
+        else any(is_function_quantized(body) for body in bodies_of(node))
         for node in model.get_ops()
     )
 
@@ -104,12 +105,6 @@ def _has_constant_ends(quantize: Node) -> bool:
         or (end.get_type_name() == "Convert" and isinstance(end.input_value(0).get_node(), Constant))
         for end in ends
     )
-
-
-def _bodies(node: Node) -> Iterator[Model]:
-    count = {"If": 2, "Loop": 1, "TensorIterator": 1}.get(node.get_type_name(), 0)
-    for index in range(count):
-        yield node.get_function(index) if count > 1 else node.get_function()
 
 
 def is_decompression_multiply(node: Node) -> bool:

@@ -47,6 +47,19 @@ def test_performance_counters_with_an_input_file(quantized, tmp_path, capsys):
     assert "NOT_RUN" in printed
 
 
+@pytest.mark.parametrize("command", [None, *cli.COMMANDS])
+def test_every_help_ends_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([command, "--help"] if command else ["--help"])
+    assert left.value.code == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    example = printed[printed.rindex("example: ovlpt ") + len("example: ") :]
+    arguments = example.split(" (")[0].split()[1:]
+    assert arguments[0] in cli.COMMANDS
+    assert command in (None, arguments[0])
+    cli.parser().parse_args(arguments)  # it is one that the command takes
+
+
 def float_model(tmp_path):
     x = parameter([1, 8])
     return save(model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x), tmp_path / "float.xml")
@@ -66,6 +79,11 @@ def text_file(tmp_path):
         (lambda path: ["run", "-d", "TPU"], 'no device "TPU"'),
         (lambda path: ["run", "-i", str(path / "nowhere.npz")], "no file"),
         (lambda path: ["run", "-i", text_file(path)], "is no .npz"),
+        (lambda path: ["compare", str(path / "nowhere.xml")], "no file"),
+        (lambda path: ["compare", "--samples", "0"], "--samples 0 leaves nothing to compare the layers on"),
+        (lambda path: ["compare", "-f", text_file(path)], "cannot read"),
+        (lambda path: ["bench", str(path / "nowhere.xml")], "no file"),
+        (lambda path: ["bench", float_model(path)], "is not quantized"),
         (lambda path: ["run", "--json", str(path / "no folder" / "x.json")], "cannot write"),
     ],
 )

@@ -1,51 +1,121 @@
-"""A small sample of random graphs: no exception, the same interface, the same numbers, the native result."""
+"""Random graphs: no exception, the same interface, the same numbers, the native result."""
 
 from __future__ import annotations
 
 import shutil
+from functools import cache
 
+import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from ovlpt.openvino_api import RELEASE
-from tools.fuzz import native, numbers
-from tools.fuzz.graphs import Graph, random_graph
+from tools.fuzz import native, numbers, stages
+from tools.fuzz.graphs import Graph, build, draw_graph, random_graph
 from tools.fuzz.shrink import shrink
 
 
-def sample(first: int, count: int) -> list[Graph]:
-    return [random_graph(seed) for seed in range(first, first + count)]
+class Drawn:
+    """What `draw_graph` asks of a random generator, answered by hypothesis."""
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def random(self) -> float:
+        return self.draw(st.integers(0, 999)) / 1000
+
+    def integers(self, low: int, high: int | None = None) -> int:
+        low, high = (0, low) if high is None else (low, high)
+        return self.draw(st.integers(low, high - 1))
+
+    def choice(self, count: int, p: np.ndarray) -> int:
+        return self.draw(_weighted(tuple(np.rint(p * 400).astype(int))))
+
+    def permutation(self, items) -> list[int]:
+        return self.draw(st.permutations(list(items)))
+
+
+@cache
+def _weighted(weights: tuple[int, ...]) -> st.SearchStrategy[int]:
+    return st.sampled_from([index for index, weight in enumerate(weights) for _ in range(max(weight, 1))])
+
+
+@st.composite
+def graphs(draw) -> Graph:
+    """A quantized graph, drawn step by step."""
+    graph = draw_graph(Drawn(draw), draw(st.integers(0, 2**31)))
+    assume(graph.results and graph.is_quantized)
+    return graph
+
+
+def many(count: int) -> settings:
+    slow = [
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+        HealthCheck.large_base_example,
+    ]
+    return settings(max_examples=count, derandomize=True, database=None, deadline=None, suppress_health_check=slow)
+
+
+def ours(failures) -> list[numbers.Failure]:
+    return [failure for failure in failures if failure.way != numbers.STOCK]
 
 
 def test_a_seed_means_one_graph():
     assert random_graph(3) == random_graph(3)
-    assert len({str(graph) for graph in sample(0, 20)}) == 20
+    assert len({str(random_graph(seed)) for seed in range(20)}) == 20
 
 
 def test_graphs_are_quantized_and_varied():
-    graphs = sample(0, 60)
-    kinds = {step.kind for graph in graphs for step in graph.steps}
-    assert sum(graph.is_quantized for graph in graphs) > 45
+    sample = [random_graph(seed) for seed in range(60)]
+    kinds = {step.kind for graph in sample for step in graph.steps}
+    assert sum(graph.is_quantized for graph in sample) > 45
     assert len(kinds) > 30
+    assert {graph.form.precision for graph in sample} == {"f32", "f16 constants", "f16"}
+    assert sum(build(graph).is_dynamic() for graph in sample[:20]) > 5
 
 
-def test_the_numbers_stay():
-    found = [(graph.seed, failure) for graph in sample(100, 20) for failure in numbers.failures(graph)]
-    assert not [each for each in found if each[1].way != numbers.STOCK]
-    assert len(found) < 5, "too many graphs fail on the stock plugin to say anything"
+@many(200)
+@given(graphs())
+def test_each_quantization_keeps_the_numbers(graph):
+    assert not ours(stages.failures(graph))
+
+
+@many(8)
+@given(graphs())
+def test_whole_graphs_keep_the_numbers(graph):
+    assert not ours(numbers.failures(graph))
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")
 @pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one")
-def test_the_native_result():
-    found = [(graph.seed, failure) for graph in sample(200, 25) for failure in native.failures(graph)]
-    assert not [each for each in found if each[1].way != numbers.STOCK]
-    assert len(found) < 5, "the native pass fails on too many graphs to say anything"
+@many(60)
+@given(graphs())
+def test_the_native_result(graph):
+    assert not ours(native.failures(graph))
+
+
+def test_the_stock_plugin_is_at_fault_on_few_graphs():
+    found = [failure.way for seed in range(100, 108) for failure in stages.failures(random_graph(seed))]
+    assert found.count(numbers.STOCK) < 3
+
+
+def test_a_stage_that_is_off_is_found(monkeypatch):
+    graph = next(graph for graph in map(random_graph, range(50)) if stages.staged(graph).is_quantized)
+    monkeypatch.setattr(
+        stages, "run", lambda model, inputs, lpt: [9 + 2 * value for value in numbers.run(model, inputs, lpt)]
+    )
+    monkeypatch.setattr(stages, "_first_off", lambda found, expected, allowed: 0)
+    assert [failure.cause for failure in stages.failures(graph)] == ["numbers"]
 
 
 def test_a_failing_graph_is_made_smaller():
     def has_relu(graph: Graph) -> bool:
         return any(step.kind == "Relu" for step in graph.steps)
 
-    small = shrink(next(graph for graph in sample(0, 50) if has_relu(graph) and len(graph.steps) > 8), has_relu)
+    candidates = map(random_graph, range(50))
+    small = shrink(next(graph for graph in candidates if has_relu(graph) and len(graph.steps) > 8), has_relu)
     assert has_relu(small)
     assert len(small.steps) <= 3

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from ovlpt.attributes import DisableCleanup
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
 from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Tensor
@@ -20,7 +21,7 @@ class FoldConstants(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         if self.pass_config.is_disabled(type(self)):
             return False
-        for node in model.get_ordered_ops():
+        for node in all_nodes(model):
             if node.get_type_name() in _NOT_FOLDED:
                 continue
             inputs = [value.get_node() for value in node.input_values()]

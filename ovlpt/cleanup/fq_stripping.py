@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Model, Node
@@ -30,7 +31,7 @@ class FQStrippingTransformation(ModelTransformation):
 
     def run_on_model(self, model: Model) -> bool:
         changed = False
-        for node in model.get_ordered_ops():
+        for node in all_nodes(model):
             if node.get_type_name() != "FakeQuantize" or node.get_attributes()["levels"] not in self.levels:
                 continue
             if self._leave_alone(node):

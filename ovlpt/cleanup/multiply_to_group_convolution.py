@@ -84,7 +84,11 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         if found.zero_point is not None:
             last = opset1.add(last, constant(-found.zero_point))
             last.set_friendly_name(f"{name}/GroupConvolution/Add")
-        product = opset1.multiply(last, node.input_value(port))
+        original, scale = precision_of(node.output(0)), node.input_value(port)
+        if original == precision_of(scale) == "f32":
+            product = opset1.multiply(last, scale)
+        else:
+            product = relaxed("Multiply", [last.output(0), scale], original, {"auto_broadcast": "numpy"})
         product.set_friendly_name(name)
         self.attributes.move(node, product)
         replace_output(node.output(0), product.output(0))

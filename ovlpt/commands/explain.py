@@ -3,20 +3,21 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import add_settings, settings
+from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.post_ops import post_ops
 
 
 def add(commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "explain",
-        help="say why operations are not in int8",
-        description="List the operations that are not in low precision, with the reason and what would help.",
-        epilog="example: ovlpt explain resnet50.xml --strict",
+        _call,
+        "say why operations are not in int8",
+        "List the operations that are not in low precision, with the reason and what would help.",
+        "ovlpt explain resnet50.xml --strict",
     )
-    parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_model(parser)
     add_settings(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument(
@@ -28,8 +29,7 @@ def add(commands) -> None:
         "--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made"
     )
     parser.add_argument("--stock", action="store_true", help="with --post-ops: as compiled with the plugin's own LPT")
-    parser.add_argument("--json", metavar="FILE", help="write the answers to a file")
-    parser.set_defaults(call=_call)
+    add_json(parser, "the answers")
 
 
 def _call(options: argparse.Namespace) -> int:

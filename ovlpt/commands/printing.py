@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ovlpt.trace import InputError
@@ -34,6 +36,16 @@ def table(*columns: str):
             min_width=16 if column.startswith("*") else 0,
         )
     return made
+
+
+@contextmanager
+def progress_bar(out, label: str) -> Iterator[Callable[[float], None]]:
+    """A bar while something runs; it is told which part is done, 0 to 1, and vanishes at the end."""
+    from rich.progress import Progress
+
+    with Progress(console=out, transient=True) as progress:
+        task = progress.add_task(label, total=1.0)
+        yield lambda part: progress.update(task, completed=part)
 
 
 def check_writable(path: str | None) -> None:

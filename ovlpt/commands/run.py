@@ -3,34 +3,26 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import add_settings, settings
+from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.device import ExecutionTypes
 from ovlpt.inspect.run import run
 
 
 def add(commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "run",
-        help="run a quantized model in int8 and show which layers are",
-        description="Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
-        epilog="example: ovlpt run resnet50.xml -i images.npz --json run.json",
+        _call,
+        "run a quantized model in int8 and show which layers are",
+        "Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
+        "ovlpt run resnet50.xml -i images.npz --json run.json",
     )
-    parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …); default: a bundled one"
-    )
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_model(parser, otherwise="a bundled one")
     add_settings(parser)
-    parser.add_argument("-i", "--input", metavar="INPUT.npz", help="one array per input; default: random")
-    parser.add_argument(
-        "-f",
-        "--float",
-        metavar="FLOAT.xml",
-        dest="float_model",
-        help="the model before quantization, for the float latency",
-    )
+    add_input(parser)
+    add_float(parser, "for the float latency")
     parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")
-    parser.add_argument("--json", metavar="FILE", help="write everything to a file")
-    parser.set_defaults(call=_call)
+    add_json(parser, "everything")
 
 
 def _call(options: argparse.Namespace) -> int:

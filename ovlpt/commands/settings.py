@@ -1,11 +1,36 @@
-"""The settings that every command which transforms takes."""
+"""The arguments that commands share, each declared once."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
+from ovlpt.trace import InputError
+
+
+def add_command(
+    commands, name: str, call: Callable[[argparse.Namespace], int], summary: str, description: str, example: str
+) -> argparse.ArgumentParser:
+    """A command whose help ends with an example. ``summary``: its line in ``ovlpt --help``."""
+    parser = commands.add_parser(name, help=summary, description=description, epilog=f"example: {example}")
+    parser.set_defaults(call=call)
+    return parser
+
+
+def add_model(parser: argparse.ArgumentParser, otherwise: str | None = None) -> None:
+    """MODEL and the device. ``otherwise``: what is taken without MODEL, where it may be left out."""
+    what = "a quantized model (.xml, .onnx …)"
+    if otherwise is None:
+        parser.add_argument("model", metavar="MODEL", help=what)
+    else:
+        parser.add_argument("model", metavar="MODEL", nargs="?", help=f"{what}; default: {otherwise}")
+    add_device(parser)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -15,3 +40,23 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def settings(options: argparse.Namespace) -> PluginConfig | None:
     """What ``--config`` names; None without it, which means the device's own."""
     return load_config(options.config) if options.config else None
+
+
+def add_input(parser: argparse.ArgumentParser, what: str = "one array per input; default: random") -> None:
+    parser.add_argument("-i", "--input", metavar="DATA.npz", help=what)
+
+
+def add_float(parser: argparse.ArgumentParser, purpose: str) -> None:
+    parser.add_argument(
+        "-f", "--float", metavar="FLOAT.xml", dest="float_model", help=f"the model before quantization, {purpose}"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--json", metavar="FILE", help=f"write {what} to a file")
+
+
+def check_count(value: int | None, option: str, purpose: str) -> None:
+    """Raise `InputError` for a number below 1."""
+    if value is not None and value < 1:
+        raise InputError(f"{option} {value} leaves nothing to {purpose}; give a number of at least 1")

@@ -5,7 +5,7 @@ import argparse
 import openvino
 
 from ovlpt.commands.printing import check_writable, console
-from ovlpt.commands.settings import add_settings, settings
+from ovlpt.commands.settings import add_command, add_model, add_settings, settings
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties, read_model
 from ovlpt.fusions import fuse
@@ -13,18 +13,18 @@ from ovlpt.openvino_api import Core
 
 
 def add(commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "transform",
-        help="write a transformed model that compiles without ovlpt",
-        description="Transform a quantized model for a device and save it as IR.",
-        epilog="example: ovlpt transform resnet50.xml -o resnet50_int8.xml",
+        _call,
+        "write a transformed model that compiles without ovlpt",
+        "Transform a quantized model for a device and save it as IR.",
+        "ovlpt transform resnet50.xml -o resnet50_int8.xml",
     )
-    parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
+    add_model(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.xml")
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
     add_settings(parser)
     parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
-    parser.set_defaults(call=_call)
 
 
 def _call(options: argparse.Namespace) -> int:

@@ -4,26 +4,26 @@ import argparse
 from collections import Counter
 
 from ovlpt.commands.printing import console, table, write_json
-from ovlpt.commands.settings import add_settings, settings
+from ovlpt.commands.settings import add_command, add_input, add_json, add_model, add_settings, check_count, settings
 from ovlpt.device.compile import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
 from ovlpt.openvino_api import Core
 from ovlpt.reference import METHODS
-from ovlpt.trace import InputError
 
 
 def add(commands) -> None:
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "verify",
-        help="compare each compiled int8 layer with exact integers",
-        description="Run the model in exact integers, compile each int8 layer alone, and compare the two.",
-        epilog="example: ovlpt verify resnet50.xml -i images.npz --layers 10",
+        _call,
+        "compare each compiled int8 layer with exact integers",
+        "Run the model in exact integers, compile each int8 layer alone, and compare the two.",
+        "ovlpt verify resnet50.xml -i images.npz --layers 10",
     )
-    parser.add_argument("model", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    add_model(parser)
     add_settings(parser)
-    parser.add_argument("-i", "--input", metavar="DATA.npz", help="one array per input; default: random")
+    add_input(parser)
     parser.add_argument(
         "--method",
         default="openvino",
@@ -32,13 +32,11 @@ def add(commands) -> None:
     )
     parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
     parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")
-    parser.add_argument("--json", metavar="FILE", help="write the records to a file")
-    parser.set_defaults(call=_call)
+    add_json(parser, "the records")
 
 
 def _call(options: argparse.Namespace) -> int:
-    if options.layers is not None and options.layers < 1:
-        raise InputError(f"--layers {options.layers} leaves nothing to verify; give a number of at least 1")
+    check_count(options.layers, "--layers", "verify")
     out, config, core = console(), settings(options), Core()
     arrays = load_inputs(options.input, read_model(options.model, core)) if options.input else None
     records = verify(

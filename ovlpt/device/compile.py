@@ -10,6 +10,7 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering, has_quantized_recurrence
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
@@ -107,12 +108,12 @@ def _transform(
 
 def _quantization(model: Model) -> str:
     """ "activations", "weights" (compressed weights and float activations), or "none"."""
-    kinds = {node.get_type_name() for node in model.get_ops()}
+    nodes = list(all_nodes(model))
+    kinds = {node.get_type_name() for node in nodes}
     if "FakeQuantize" in kinds:
         return "activations"
     compressed = any(
-        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4")
-        for node in model.get_ops()
+        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
     )
     return "weights" if compressed and "Convert" in kinds else "none"
 

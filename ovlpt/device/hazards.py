@@ -19,6 +19,7 @@ from ovlpt.fake_quantize import hazards as chains
 from ovlpt.fake_quantize.chain import Add, Clip, Eltwise, Multiply, Relu, Sum
 from ovlpt.fake_quantize.composer import Step
 from ovlpt.fake_quantize.forms import FakeQuantize
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
@@ -159,7 +160,7 @@ def _step(node: Node, port: int, channels: int | None) -> Step | None:
 def hazards(model: Model) -> list[Hazard]:
     """The hazards of a model that `LowPrecision` has transformed, in the order of its layers."""
     found = []
-    for node in model.get_ordered_ops():
+    for node in all_nodes(model):
         if is_int8_layer(node):
             chain = behind(node)
             for reason in chains.hazards(chain.steps, int8=True, **chain.attributes()):

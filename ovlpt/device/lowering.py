@@ -10,7 +10,7 @@ are the rules, all found by running:
    post-operations as with its own LPT. Adds in front of the Multiply move behind it: (x + b) * s = x * s + b * s.
    The mark is no part of an IR. Where the model may be saved (``serializable``), on other devices, and where no such
    Multiply follows, a Clamp over the whole float range stands behind the layer instead: it costs a post-operation.
-2. A relaxed Subtract of an integer tensor and a float constant throws; it gets a Convert. Only there: a Convert before
+2. A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. Only there: a Convert before
    every zero point or residual Add loses the int8 fusion.
 3. Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
    convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
@@ -31,7 +31,14 @@ are the rules, all found by running:
     error, with the plugin's own LPT too. The Clamp of rule 1 between the two keeps them apart.
 11. A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize then
     report its new input's type. The Clamp gets a Convert.
-12. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+12. A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and a
+    Convert follows.
+13. The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
+    that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
+    single elements in front of the Subtract.
+14. Behind a MatMul with open sizes the plugin takes a scale by rows for one by columns, and throws. It is repeated along
+    the columns.
+15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 """
 
@@ -44,13 +51,14 @@ import numpy as np
 
 from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
 from ovlpt.device.release import check_release
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
@@ -87,7 +95,10 @@ class PluginLowering(ModelPass):
             return False
         guard = _guard_output if self.serializable else _guard_constants
         check_release(guard)
-        nodes = model.get_ordered_ops()
+        for node in list(all_nodes(model)):
+            if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
+                _report_f32(node)
+        nodes = list(all_nodes(model))
         kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
@@ -102,6 +113,9 @@ class PluginLowering(ModelPass):
             elif kind in WEIGHTED:
                 if kind == "MatMul":
                     node = _run_at_rank_3(_absorb_transposes(node))
+                    _spread_row_scale(node)
+                elif kind == "Convolution":
+                    node = _stride_before_zero_point(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
@@ -112,21 +126,29 @@ class PluginLowering(ModelPass):
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                if precision_of(node.input_value(0)) not in REAL:
+                if precision_of(node.input_value(0)) not in REAL or _is_widened(node):
                     _convert_input(node, opset1.multiply)
-            elif precision_of(node.input_value(1)) in REAL and precision_of(node.input_value(0)) not in REAL:
+            elif _is_widened(node):
                 _convert_input(node, opset1.subtract)
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
         if self.serializable and not self.lpt_on:
-            for node in model.get_ops():
+            for node in list(all_nodes(model)):
                 if node.get_type_name() == "FakeQuantize":
                     _hide_from_lpt(node)
         model.validate_nodes_and_infer_types()
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
         return True
+
+
+def _report_f32(node: Node) -> None:
+    wide = relaxed_like(node, node.input_values(), "f32")
+    narrow = opset1.convert(wide.output(0), "f16")
+    narrow.set_friendly_name(node.get_friendly_name())
+    wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
+    replace_output(node.output(0), narrow.output(0))
 
 
 def _hide_from_lpt(node: Node) -> None:
@@ -150,7 +172,7 @@ def has_quantized_recurrence(model: Model) -> bool:
     """Whether a recurrent layer reads dequantized integer weights."""
     return any(
         not isinstance(node.input_value(port).get_node(), Constant)
-        for node in model.get_ops()
+        for node in all_nodes(model)
         for port in RECURRENT_WEIGHTS.get(node.get_type_name(), ())
     )
 
@@ -166,6 +188,24 @@ def _absorb_transposes(node: Node) -> Node:
     return new
 
 
+def _stride_before_zero_point(node: Node) -> Node:
+    subtract, attributes = node.input_value(0).get_node(), node.get_attributes()
+    strides, kernel = attributes["strides"], list(node.get_input_shape(1))[2:]
+    pads = (*attributes["pads_begin"], *attributes["pads_end"])
+    if subtract.get_type_name() != "Subtract" or subtract.input_value(0).get_node().get_output_size() == 1:
+        return node
+    if set(kernel) != {1} or set(strides) == {1} or any(pads) or attributes["auto_pad"].startswith("same"):
+        return node
+    nothing = [0] * len(kernel)
+    kept = opset1.max_pool(subtract.input_value(0), strides, nothing, nothing, kernel)
+    subtract = relaxed_like(subtract, [kept.output(0), subtract.input_value(1)], precision_of(subtract.output(0)))
+    inputs = [subtract.output(0), node.input_value(1)]
+    dense = relaxed("Convolution", inputs, precision_of(node.output(0)), attributes | {"strides": [1] * len(strides)})
+    dense.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), dense.output(0))
+    return dense
+
+
 def _pass_relu_by(node: Node) -> None:
     details = QuantizationDetails.of(node)
     if details is None or (details.input_low < 0).any():
@@ -179,12 +219,18 @@ def _join_dequantization(node: Node) -> None:
     found, details = dequantization_below(node), QuantizationDetails.of(node)
     if found.multiply is None or details is None:
         return
+    shape = shape_of(node.output(0)) or (None,)
+    constants = [values for values in (found.scale, found.zero_point) if values is not None]
+    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in constants):
+        return  # the plugin has no such FakeQuantize for open sizes
+    if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
+        return  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
     low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
-    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
-    if precision_of(joined.output(0)) != precision_of(found.multiply.output(0)):
+    if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
         return
+    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
     joined.set_friendly_name(found.multiply.get_friendly_name())
     replace_output(found.multiply.output(0), joined.output(0))
 
@@ -254,6 +300,23 @@ def _guard_output(node: Node) -> None:
     for target in targets:
         target.replace_source_output(clamp.output(0))
     move_tensor_names(node.output(0), clamp.output(0))
+
+
+def _is_widened(node: Node) -> bool:
+    """Whether input 1 is real, and input 0 of another type."""
+    data, other = (precision_of(value) for value in node.input_values())
+    return other in REAL and data != other
+
+
+def _spread_row_scale(node: Node) -> None:
+    """Give a scale by rows the columns, too, where sizes are open: the plugin would take the rows for columns."""
+    shape, links = shape_of(node.output(0)), _affine_links(node)
+    if shape is None or None not in shape or shape[-1] is None or not links or links[0].get_type_name() != "Multiply":
+        return
+    values = constant_above(links[0].input_value(1))
+    if values.size > 1 and values.shape[-1] == 1:
+        spread = constant(np.repeat(values, shape[-1], axis=-1))
+        links[0].input(1).replace_source_output(spread.output(0))
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

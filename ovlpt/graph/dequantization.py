@@ -60,6 +60,12 @@ class Dequantization:
         return self.scale is not None and bool((np.abs(self.scale) < 1e-32).any())
 
     @property
+    def is_shared(self) -> bool:
+        """Whether a link has several consumers."""
+        links = (self.convert, self.subtract, self.multiply)
+        return any(link is not None and len(link.output(0).get_target_inputs()) > 1 for link in links)
+
+    @property
     def is_per_tensor(self) -> bool:
         return all(values is None or values.size == 1 for values in (self.zero_point, self.scale))
 
@@ -97,15 +103,13 @@ def _stored_constant(node: Node, port: int) -> Constant:
 
 
 def _broadcasts_its_data(node: Node, data_port: int) -> bool:
-    """Whether the constant makes the output larger than the data."""
+    """Whether the constant makes the output larger than the data; an open size is taken to be that of the constant."""
     data, output = node.get_input_partial_shape(data_port), node.get_output_partial_shape(0)
     if data == output and data.is_static:
         return False
     if data.rank.is_dynamic or output.rank.is_dynamic or data.rank != output.rank:
         return True
-    return any(
-        after.is_static and (before.is_dynamic or before != after) for before, after in zip(data, output, strict=True)
-    )
+    return any(before.is_static and before != after for before, after in zip(data, output, strict=True))
 
 
 def read_dequantization(output: Output, default_precisions: Sequence[str] = INT8) -> Dequantization:

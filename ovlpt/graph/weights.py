@@ -89,11 +89,12 @@ def weights_precision(details: QuantizationDetails, allowed: Sequence[str], what
     Raises `Rejected` where the levels do not fit it.
     """
     asked = details.precision
-    precision = asked.precision if asked.precision in allowed or not allowed else allowed[0]
+    if not allowed and asked.precision is not None:
+        return DataPrecision.of(asked.precision, details.levels, asked.has_zero_point)
+    reject_unless(allowed, "consumer_forbids", f"no type is allowed for {what}, and its intervals ask for none")
+    precision = asked.precision if asked.precision in allowed else allowed[0]
     reject_unless(
-        precision is not None and fits(precision, details.levels),
-        "weights_levels",
-        f"{details.levels} levels of {what} do not fit {precision or 'any type'}",
+        fits(precision, details.levels), "weights_levels", f"{details.levels} levels of {what} do not fit {precision}"
     )
     return DataPrecision.of(precision, details.levels, asked.precision != precision or asked.has_zero_point)
 

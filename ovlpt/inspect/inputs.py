@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from ovlpt.graph.constants import precision_of
 from ovlpt.openvino_api import Model
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
+
+LABELS = "labels"  # the array of a data file that is no input
 
 
 def random_inputs(model: Model, seed: int = 0) -> list[np.ndarray]:
@@ -31,45 +35,105 @@ def random_inputs(model: Model, seed: int = 0) -> list[np.ndarray]:
 
 
 def load_inputs(path: str | Path, model: Model) -> list[np.ndarray]:
-    """One array per input from an ``.npz`` whose keys are input names (one unnamed array will do for one input).
+    """One array per input from an ``.npz`` whose keys are input names (one unnamed array will do for one input), or
+    from an ``.npy``.
 
     Raises `InputError` for an unreadable file, and for arrays that are missing or of another shape.
     """
+    arrays = _by_input(_read(path), model, path)
+    for port, array in zip(model.inputs, arrays, strict=True):
+        if not _fits(port, array.shape):
+            raise _another_shape(port, array)
+    return [_converted(port, array) for port, array in zip(model.inputs, arrays, strict=True)]
+
+
+def load_samples(
+    data: str | Path | Sequence[np.ndarray], model: Model
+) -> tuple[list[list[np.ndarray]], np.ndarray | None]:
+    """One array per input for each sample, and the labels [samples × batch] if the file has an array "labels".
+
+    ``data``: a file as for `load_inputs`, or its arrays in the order of the inputs; with any number of samples: arrays
+    are divided along their first axis, by the model's batch or, where they have one axis more than the input, one by
+    one. Raises `InputError` as well when inputs have different numbers of samples, or labels do not divide by theirs.
+    """
+    stored = _read(data) if isinstance(data, (str, Path)) else {}
+    arrays = _by_input(stored, model, data) if stored else [np.asarray(array) for array in data]
+    if len(arrays) != len(model.inputs):
+        raise InputError(
+            f"the model has {len(model.inputs)} inputs, and {len(arrays)} arrays are given; give one for each"
+        )
+    columns = {
+        _name(port): [_converted(port, part) for part in _divided(port, array)]
+        for port, array in zip(model.inputs, arrays, strict=True)
+    }
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1:
+        raise InputError(f"the data has different numbers of samples, {counts}; give every input as many")
+    samples = [list(row) for row in zip(*columns.values(), strict=True)]
+    labels = stored.get(LABELS)
+    if labels is not None and (not samples or labels.size % len(samples)):
+        raise InputError(f'"{data}" has {labels.size} labels for {len(samples)} samples; give one for each answer')
+    return samples, None if labels is None else labels.reshape(-1)
+
+
+def _read(path: str | Path) -> dict[str, np.ndarray]:
     if not Path(path).exists():
         raise InputError(f'no file "{path}"; -i takes an .npz with one array per input')
     try:
-        with np.load(path) as stored:
-            arrays = {key: stored[key] for key in stored.files}
-    except (ValueError, OSError, AttributeError) as error:
-        raise InputError(f'"{path}" is no .npz of arrays: {error}') from error
+        stored = np.load(path)
+        if isinstance(stored, np.ndarray):
+            return {"": stored}
+        with stored:
+            return {key: stored[key] for key in stored.files}
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        raise InputError(f'"{path}" is no .npz or .npy of arrays: {error}') from error
+
+
+def _by_input(stored: dict[str, np.ndarray], model: Model, path: str | Path) -> list[np.ndarray]:
+    """One array per input, whatever its shape."""
+    arrays = {name: array for name, array in stored.items() if name != LABELS}
     if len(arrays) == 1 and len(model.inputs) == 1:
-        found = list(arrays.values())
-    else:
-        found = []
-        for port in model.inputs:
-            names = {*port.get_names(), port.get_node().get_friendly_name()}
-            match = next((arrays[name] for name in names if name in arrays), None)
-            if match is None:
-                raise InputError(
-                    f'"{path}" has no array for input "{_name(port)}"; it has {", ".join(arrays) or "none"}'
-                )
-            found.append(match)
-    for port, array in zip(model.inputs, found, strict=True):
-        shape = port.get_partial_shape()
-        fits = shape.rank.is_dynamic or (
-            len(shape) == array.ndim
-            and all(
-                size.is_dynamic or size.get_length() == actual for size, actual in zip(shape, array.shape, strict=True)
-            )
-        )
-        if not fits:
-            raise InputError(
-                f'input "{_name(port)}" takes the shape {shape}, the array in "{path}" has {list(array.shape)}'
-            )
-    return [
-        array.astype(NUMPY[precision_of(port)], copy=False) if precision_of(port) in NUMPY else array
-        for port, array in zip(model.inputs, found, strict=True)
-    ]
+        return list(arrays.values())
+    found = []
+    for port in model.inputs:
+        names = {*port.get_names(), port.get_node().get_friendly_name()}
+        match = next((arrays[name] for name in names if name in arrays), None)
+        if match is None:
+            raise InputError(f'"{path}" has no array for input "{_name(port)}"; it has {", ".join(arrays) or "none"}')
+        found.append(match)
+    return found
+
+
+def _fits(port: object, shape: tuple[int, ...]) -> bool:
+    expected = port.get_partial_shape()
+    return expected.rank.is_dynamic or (
+        len(expected) == len(shape)
+        and all(size.is_dynamic or size.get_length() == actual for size, actual in zip(expected, shape, strict=True))
+    )
+
+
+def _divided(port: object, array: np.ndarray) -> list[np.ndarray]:
+    expected = port.get_partial_shape()
+    if _fits(port, array.shape):
+        return [array]
+    if array.ndim and _fits(port, array.shape[1:]):
+        return list(array)
+    batch = expected[0].get_length() if len(expected) and expected[0].is_static else 0
+    if batch and array.ndim and array.shape[0] % batch == 0 and _fits(port, (batch, *array.shape[1:])):
+        return np.split(array, array.shape[0] // batch) if array.size else []
+    raise _another_shape(port, array)
+
+
+def _another_shape(port: object, array: np.ndarray) -> InputError:
+    return InputError(
+        f'input "{_name(port)}" takes the shape {port.get_partial_shape()}, its array has {list(array.shape)}; '
+        "give it in that shape"
+    )
+
+
+def _converted(port: object, array: np.ndarray) -> np.ndarray:
+    precision = precision_of(port)
+    return array.astype(NUMPY[precision], copy=False) if precision in NUMPY else array
 
 
 def _name(port: object) -> str:

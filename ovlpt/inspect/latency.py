@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+
+import numpy as np
 
 
 def interleaved_latencies(
-    candidates: Mapping[str, Callable[[], object]], seconds: float = 2.0, most: int = 200, least: int = 5
+    candidates: Mapping[str, Callable[[], object]],
+    seconds: float = 2.0,
+    most: int | None = 200,
+    least: int = 5,
+    progress: Callable[[float], object] = lambda part: None,
 ) -> dict[str, list[float]]:
     """Milliseconds of each run of each candidate, in rounds whose order alternates.
 
-    Runs for about ``seconds``, at least ``least`` and at most ``most`` rounds, after three rounds that do not count.
+    Runs for about ``seconds``, at least ``least`` and at most ``most`` rounds (None: any number), after three rounds that do not count.
+    ``progress`` is told after each round which part is done, 0 to 1.
     """
     for _ in range(3):
         for run in candidates.values():
             run()
     latencies: dict[str, list[float]] = {name: [] for name in candidates}
-    order, end = list(candidates), time.perf_counter() + seconds
-    for turn in range(most):
-        if turn >= least and time.perf_counter() > end:
-            break
+    order, begin = list(candidates), time.perf_counter()
+    turn, passed = 0, 0.0
+    while turn != most and (turn < least or passed < seconds):
         for name in order if turn % 2 == 0 else reversed(order):
             start = time.perf_counter()
             candidates[name]()
             latencies[name].append((time.perf_counter() - start) * 1e3)
+        turn, passed = turn + 1, time.perf_counter() - begin
+        part = min(turn / max(least, 1), passed / seconds if seconds else 1.0)
+        progress(min(1.0, max(part, turn / most if most else 0.0)))
     return latencies
 
 
 def median_ratio(mine: list[float], other: list[float]) -> float:
     """Median of the paired ratios mine / other."""
     return median(a / b for a, b in zip(mine, other, strict=True))
+
+
+def bootstrap_interval(
+    blocks: Sequence[np.ndarray], samples: int = 2000, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Interval of the median of paired ratios that were measured in ``blocks``.
+
+    Blocks are drawn, then pairs within each: runs within a block resemble each other more than runs of two blocks.
+    """
+    generator = np.random.default_rng(0)
+    count = len(blocks)
+    medians = [
+        np.median(np.concatenate([generator.choice(blocks[block], len(blocks[block])) for block in drawn]))
+        for drawn in generator.integers(0, count, (samples, count))
+    ]
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(medians, (tail, 100 - tail))
+    return float(low), float(high)

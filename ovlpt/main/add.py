@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, precision_of, rounded_to
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
@@ -32,14 +32,25 @@ class AddTransformation(ElementwiseTransformation):
             "zero_scale",
             "a scale is zero or denormal",
         )
+
+    def transform(self, node: Node) -> None:
         full = self.full_branch(node)
+        self.separate(node)
         if full is None:
-            port = self._constant_port(node)
-            reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
-            other = branches[1 - port]
-            reject_unless(other.multiply is not None, "no_scale", "the data has no scale to divide the constant by")
-            return
-        empty = branches[1 - full]
+            self._check_constant(node)
+            self._move_constant(node)
+        else:
+            self._check_branches(node, full)
+            self._add_branches(node, full)
+
+    def _check_constant(self, node: Node) -> None:
+        port = self._constant_port(node)
+        reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
+        other = self.branches(node)[1 - port]
+        reject_unless(other.multiply is not None, "no_scale", "the data has no scale to divide the constant by")
+
+    def _check_branches(self, node: Node, full: int) -> None:
+        empty = self.branches(node)[1 - full]
         if self.params.update_precisions and not empty.empty:
             reject_unless(
                 empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}"
@@ -49,13 +60,6 @@ class AddTransformation(ElementwiseTransformation):
             "overflow",
             "the divided scales overflow",
         )
-
-    def transform(self, node: Node) -> None:
-        full = self.full_branch(node)
-        if full is None:
-            self._move_constant(node)
-        else:
-            self._add_branches(node, full)
 
     @staticmethod
     def _constant_port(node: Node) -> int | None:
@@ -103,9 +107,14 @@ class AddTransformation(ElementwiseTransformation):
         port = self._constant_port(node)
         added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
         zero_point, scale = values_or(found)
+        # where the data is f16 without a Convert, the native library computes in f16, too
+        deq = found.precision if self.params.native_only else self.params.deq_precision
+        if self.params.native_only and added.size == scale.size:
+            added = added.reshape(scale.shape)  # whatever the axes, as the native library
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
-        deq, name = self.params.deq_precision, node.get_friendly_name()
+        moved = rounded_to(moved, deq)
+        name = node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:
             add = relaxed(

@@ -22,7 +22,8 @@ class ClampTransformation(LayerTransformation):
         shift = float(found.zero_point.flat[0]) if found.zero_point is not None else 0.0
         low, high = sorted(attributes[end] / scale + shift for end in ("min", "max"))
         bounds = {"min": low, "max": high}
-        clamp = relaxed("Clamp", [found.data], found.precision, bounds, origin=self.params.deq_precision)
+        computed = original if self.params.native_only else found.precision  # no f16 where f32 is at hand
+        clamp = relaxed("Clamp", [found.data], computed, bounds, origin=self.params.deq_precision)
         clamp.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, clamp)
         replace_output(node.output(0), clamp.output(0))

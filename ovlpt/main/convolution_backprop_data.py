@@ -1,7 +1,9 @@
 import numpy as np
 
+from ovlpt.graph.constants import to_scalar_if_possible
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main.weightable_layer import WeightableLayerTransformation
+from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
 
@@ -10,6 +12,5 @@ class ConvolutionBackpropDataTransformation(WeightableLayerTransformation):
 
     operation = OPERATIONS["ConvolutionBackpropData"]
 
-    @staticmethod
-    def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
-        return zero_point  # as the native library: one value stays one
+    def _per_channel(self, node: Node, zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
+        return to_scalar_if_possible(zero_point)  # as the native library: equal values become one

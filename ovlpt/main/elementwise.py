@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
-from ovlpt.graph.dequantization import Dequantization
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject_unless
@@ -18,6 +19,13 @@ class ElementwiseTransformation(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         branches = self.branches(node)
+        for port, branch in enumerate(branches):
+            product = branch.multiply is None and node.input_value(port).get_node().get_type_name() == "Multiply"
+            reject_unless(
+                not (product and self.params.native_only),  # the native library gives up where it finds no constant
+                "product",
+                f"input {port} is a product, but no dequantization",
+            )
         self.check_row(node, branches[0])
         quantized = [port for port, branch in enumerate(branches) if not branch.empty]
         reject_unless(quantized, "not_quantized", "neither input has a dequantization")
@@ -29,6 +37,23 @@ class ElementwiseTransformation(LayerTransformation):
 
     def branches(self, node: Node) -> tuple[Dequantization, Dequantization]:
         return self.dequantization(node, 0), self.dequantization(node, 1)
+
+    def separate(self, node: Node) -> None:
+        """Give the node dequantizations of its own, as the native library does before it asks its last questions."""
+        if not self.params.native_only:
+            return
+        for port, found in enumerate(self.branches(node)):
+            if found.is_shared and not found.empty:
+                output, _ = write_dequantization(
+                    found.data,
+                    found.output.get_node().get_friendly_name(),
+                    found.scale,
+                    found.zero_point,
+                    found.precision,
+                    precision_of(found.output),
+                    found.zero_point_precision,
+                )
+                node.input(port).replace_source_output(output)
 
     def full_branch(self, node: Node) -> int | None:
         """The index of the full branch; None where one input is constant.
@@ -49,11 +74,12 @@ class ElementwiseTransformation(LayerTransformation):
             return 1 if quantized[0] else 0
         if not self.params.update_precisions:
             return 1 if not one.empty and other.empty else 0
+        added = _added_consumers(one, other)
         has_fake_quantize = [source.get_type_name() == "FakeQuantize" for source in data]
         if has_fake_quantize[0] != has_fake_quantize[1]:
             return 0 if has_fake_quantize[0] else 1
         if all(has_fake_quantize):
-            several = [consumer_count(source) > 1 for source in data]
+            several = [consumer_count(source) + extra > 1 for source, extra in zip(data, added, strict=True)]
             if several[0] != several[1]:
                 return 1 if several[0] else 0
         parents = [self._weighted_parent(branch.data) for branch in (one, other)]
@@ -62,7 +88,7 @@ class ElementwiseTransformation(LayerTransformation):
             for index, branch in enumerate((one, other)):
                 if _is_broadcast(shape_of(branch.data)):
                     return index
-        several = [_branches_out(source, parent) for source, parent in zip(data, parents, strict=True)]
+        several = [bool(extra) or _branches_out(*ends) for extra, *ends in zip(added, data, parents, strict=True)]
         if several[0] != several[1]:
             return 1 if several[0] else 0
         if is_target[0] != is_target[1]:
@@ -84,6 +110,16 @@ class ElementwiseTransformation(LayerTransformation):
 
 def consumer_count(node: Node) -> int:
     return sum(len(output.get_target_inputs()) for output in node.outputs())
+
+
+def _added_consumers(*branches: Dequantization) -> list[int]:
+    """How many consumers more the data has in the native library's eyes once shared chains are doubled.
+
+    The node is then doubled, too, and both read what comes without a dequantization.
+    """
+    shared = [branch.is_shared and not branch.empty for branch in branches]
+    raw = [branch.empty and branch.convert is None for branch in branches]
+    return [int(any(shared) and (own or plain)) for own, plain in zip(shared, raw, strict=True)]
 
 
 def _branches_out(data: Node, parent: Node) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.attributes import IntervalsAlignment, Precisions, QuantizationAlignment
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
-from ovlpt.graph.decomposition import decompose
+from ovlpt.graph.decomposition import Decomposition, decompose
 from ovlpt.graph.dequantization import dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -77,14 +77,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         precision = self._data_precision(details, allowed.value, alignment)
         allowed.value = (precision.precision,)  # everything that shares the tensor now takes this type
         if alignment is None:
-            parts = decompose(details, precision, self.params.update_precisions)
-            levels, low, high, scale, zero_point = (
-                details.levels,
-                parts.low,
-                parts.high,
-                parts.scale,
-                parts.zero_point,
-            )
+            levels, parts = details.levels, decompose(details, precision, self.params.update_precisions)
         else:
             combined = alignment.value
             part = aligned_levels(
@@ -96,20 +89,26 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
                 "alignment",
                 f"aligned with its neighbours it would keep {part.levels} levels",
             )
-            levels, low, high = (
+            shape = details.output_low.shape
+            levels, parts = (
                 part.levels,
-                np.float32(np.rint(part.output_low)),
-                np.float32(np.rint(part.output_high)),
+                Decomposition(
+                    np.float32(np.rint(part.output_low)),
+                    np.float32(np.rint(part.output_high)),
+                    np.full(shape, part.scale, np.float32),
+                    np.full(shape, part.zero_point, np.float32) if part.zero_point else None,
+                ),
             )
-            scale = np.full(details.output_low.shape, part.scale, np.float32)
-            zero_point = np.full(details.output_low.shape, part.zero_point, np.float32) if part.zero_point else None
         reject_unless(
-            self.params.update_precisions or (scale != 1).any() or zero_point is not None,
+            self.params.update_precisions or (parts.scale != 1).any() or parts.zero_point is not None,
             "decomposed",
             "its output interval is that of the precision already, and precisions are not updated",
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
-        write_decomposition(self, node, precision.precision, levels, low, high, scale, zero_point, deq_precision)
+        stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.params.native_only)
+        self.attributes.move(node, quantize)
+        self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
     def _fuse_convert(self, node: Node, convert: Node) -> None:
         """``Convert(FQ(x))`` is a FakeQuantize that gives the low precision."""
@@ -173,38 +172,25 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
 
 
 def write_decomposition(
-    step: LayerTransformation,
-    node: Node,
-    precision: str,
-    levels: int,
-    low: np.ndarray,
-    high: np.ndarray,
-    scale: np.ndarray,
-    zero_point: np.ndarray | None,
-    deq_precision: str = "f32",
-) -> None:
-    """Put a FakeQuantize that gives [low, high] in ``precision``, and the dequantization, in the place of ``node``."""
-    output = node.output(0)
-    # the native library lets operations on shapes read the dequantized value here, and only here
-    targets = list(output.get_target_inputs()) if step.params.native_only else consumers_of(output)
-    original = precision_of(output)
-    stored = precision_of(node.input_value(3))
-    ends = [
-        node.input_value(1),
-        node.input_value(2),
-        constant(low, stored).output(0),
-        constant(high, stored).output(0),
-    ]
-    precision = precision if step.params.update_precisions else original
+    node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str, shapes_follow: bool = False
+) -> Node:
+    """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization stands behind it.
+
+    ``shapes_follow``: operations on shapes read the dequantized value, as in the native library here (and only here).
+    Returns its new form.
+    """
+    output, name = node.output(0), node.get_friendly_name()
+    targets = list(output.get_target_inputs()) if shapes_follow else consumers_of(output)
+    stored, original = precision_of(node.input_value(3)), precision_of(output)
+    ends = [*node.input_values()[1:3], *(constant(end, stored).output(0) for end in (parts.low, parts.high))]
     quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)
-    quantize.set_friendly_name(node.get_friendly_name())
-    step.attributes.move(node, quantize)
+    quantize.set_friendly_name(name)
     replace_output(output, quantize.output(0))
     dequantized, nodes = write_dequantization(
-        quantize.output(0), node.get_friendly_name(), scale, zero_point, deq_precision, original
+        quantize.output(0), name, parts.scale, parts.zero_point, deq_precision, original
     )
     insert_after(quantize.output(0), dequantized, targets, nodes)
-    step.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
+    return quantize
 
 
 def _low_convert(quantize: Node) -> Node | None:

@@ -16,6 +16,10 @@ class GroupConvolutionTransformation(WeightableLayerTransformation):
     operation = OPERATIONS["GroupConvolution"]
     reads_multiply = False
 
+    def input_channels(self, node: Node) -> int:
+        groups, _, channels = node.get_input_shape(1)[:3]
+        return groups * channels
+
     def check_activations(self, node: Node, found: Dequantization) -> None:
         if is_scalar_like(found.scale):
             return

@@ -23,6 +23,7 @@ from ovlpt.layer_transformation import (
     replace_output,
     shape_of,
 )
+from ovlpt.main.fake_quantize_decomposition import write_decomposition
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import DataPrecision
@@ -58,7 +59,11 @@ class MatMulTransformation(LayerTransformation):
                 "weights_zero_point",
                 f"input 1 has an asymmetric interval [{details.output_low.min():g}, {details.output_high.max():g}]",
             )
-            reject_unless(is_constant_path(quantize), "not_decomposed", "the FakeQuantize on input 1 stays in float")
+            reject_unless(  # the native library then decomposes it here, whatever the restrictions say
+                is_constant_path(quantize) or self.params.native_only,
+                "not_decomposed",
+                "the FakeQuantize on input 1 stays in float",
+            )
             for end in details.intervals[2:]:
                 self._check_contracted(end, b_rank, contracted, "input 1")
         else:
@@ -78,7 +83,9 @@ class MatMulTransformation(LayerTransformation):
             reject_unless(constant_right, "zero_point", "input 0 has a zero point and input 1 is not constant")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
-        if values is None or values.size == 1 or values.ndim != rank or rank < 2:
+        if values is None or values.ndim != rank or rank < 2:
+            return
+        if values.size == 1 or (is_scalar_like(values) and not (self.params.native_only and name == "input 1")):
             return
         reject_unless(
             values.shape[axis] == 1,
@@ -104,6 +111,8 @@ class MatMulTransformation(LayerTransformation):
         zero_point = self._folded_zero_point(left, integers, attributes)
         rank = len(shape_of(left.data))
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
+        if not self.params.native_only:
+            left_scale = to_scalar_if_possible(left_scale)
         scale = _product(
             _transposed(left_scale, attributes["transpose_a"]),
             _transposed(right_scale, attributes["transpose_b"]),
@@ -123,6 +132,11 @@ class MatMulTransformation(LayerTransformation):
             details = QuantizationDetails.of(source)
             precision = self._weights_precision(node, details)
             parts = decompose(details, precision, self.params.update_precisions)
+            if not is_constant_path(source):
+                stored = precision.precision if self.params.update_precisions else precision_of(source.output(0))
+                quantize = write_decomposition(source, stored, details.levels, parts, self.params.deq_precision)
+                self.attributes.move(source, quantize)
+                return quantize.output(0), parts.scale
             values = folded_constant(source.input_value(0))
             integers = quantized_values(values, details, parts, precision.precision)
             stored = precision.precision if self.params.update_precisions else precision_of(node.input_value(1))
@@ -139,7 +153,7 @@ class MatMulTransformation(LayerTransformation):
         if left.zero_point.size == 1:
             sums = weights.sum(-2 if weights.ndim > 1 else 0, dtype=np.int32, keepdims=weights.ndim > 1)
             row = (sums * left.zero_point.reshape(-1)).astype(np.float32)
-            return row.reshape((1,) * (rank - row.ndim) + row.shape)
+            return to_scalar_if_possible(row.reshape((1,) * (rank - row.ndim) + row.shape))
         zero_point = left.zero_point.reshape((1,) * (rank - left.zero_point.ndim) + left.zero_point.shape)
         zero_point = _transposed(zero_point, attributes["transpose_a"])
         return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights.astype(np.float32)).astype(

@@ -10,6 +10,7 @@ from ovlpt.layer_transformation import consumers_of, insert_after, replace_outpu
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 
@@ -29,18 +30,20 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             "one input has no dequantization",
         )
         super().can_be_transformed(node)
-        if full is None:
-            port = self._constant_port(node)
-            reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
-            other = node.input_value(1 - port).get_node()
-            reject_unless(
-                other.get_type_name() == "Multiply"
-                and folded_constant(other.input_value(self._scale_port(other))) is not None,
-                "no_scale",
-                "the data has no scale that the constant could join",
-            )
-            return
-        empty = branches[1 - full]
+
+    def _check_constant(self, node: Node) -> None:
+        port = self._constant_port(node)
+        reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
+        other = node.input_value(1 - port).get_node()
+        reject_unless(
+            other.get_type_name() == "Multiply"
+            and folded_constant(other.input_value(self._scale_port(other))) is not None,
+            "no_scale",
+            "the data has no scale that the constant could join",
+        )
+
+    def _check_branches(self, node: Node, full: int) -> None:
+        empty = self.branches(node)[1 - full]
         if self.params.update_precisions:
             reject_unless(
                 empty.is_low_precision, "activation_precision", f"input {1 - full} comes in {empty.data_precision}"
@@ -57,10 +60,16 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
 
     def transform(self, node: Node) -> None:
         full = self.full_branch(node)
+        self.separate(node)
         if full is None:
+            self._check_constant(node)
             self._join_constant(node)
             return
+        self._check_branches(node, full)
         branches, deq, name = self.branches(node), self.params.deq_precision, node.get_friendly_name()
+        types = {kind for branch in branches for kind in (branch.data_precision, branch.precision)}
+        if self.params.native_only and len(types) == 1 and types <= REAL:
+            (deq,) = types  # f16 data without a Convert: the native library computes in f16, too
         zero_point, scale = values_or(branches[full])
         joined = scale * values_or(branches[1 - full])[1]
         dequantized, _ = write_dequantization(
@@ -69,7 +78,6 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             joined,
             zero_point if zero_point.any() else None,
             deq,
-            precision_of(branches[full].output),
         )
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import is_scalar_like, precision_of
+from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
@@ -40,8 +41,10 @@ class MVNTransformation(LayerTransformation):
                 outside = str(attributes.get("eps_mode", "inside_sqrt")).lower() == "outside_sqrt"
                 attributes["eps"] = attributes["eps"] / (magnitude if outside else magnitude**2)
         inputs, opset = [found.data, *node.input_values()[1:]], node.get_type_info().version_id
-        normalize = relaxed("MVN", inputs, found.precision, attributes, opset, origin=self.params.deq_precision)
+        deq = self.params.deq_precision
+        normalize = relaxed("MVN", inputs, deq, attributes, opset, origin=deq)
         normalize.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, normalize)
         replace_output(node.output(0), normalize.output(0))
-        self.dequantize(normalize.output(0), node.get_friendly_name(), targets, found, scale, None, original)
+        output, nodes = write_dequantization(normalize.output(0), node.get_friendly_name(), scale, None, deq, original)
+        insert_after(normalize.output(0), output, targets, nodes)

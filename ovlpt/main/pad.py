@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from ovlpt.graph.constants import constant
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import MoveDequantizationAfter
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -26,8 +27,8 @@ class PadTransformation(MoveDequantizationAfter):
             f"{precision} has no {float(value.flat[0]):g}, with which it pads",
         )
 
-    def transform(self, node: Node) -> None:
+    def move_dequantization_after(self, node: Node, found: Dequantization, *constants, **settings) -> Node:
         if node.get_input_size() > 3:
-            value, found = node.input_value(3).get_node().data, self.dequantization(node)
+            value = node.input_value(3).get_node().data
             node.input(3).replace_source_output(constant(value, found.data_precision).output(0))
-        super().transform(node)
+        return super().move_dequantization_after(node, found, *constants, **settings)

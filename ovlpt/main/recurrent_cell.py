@@ -92,9 +92,10 @@ class RecurrentCellTransformation(LayerTransformation):
         details = QuantizationDetails.of(quantize)
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
-        write_decomposition(
-            self, quantize, precision.precision, details.levels, parts.low, parts.high, parts.scale, parts.zero_point
-        )
+        stored = precision.precision if self.params.update_precisions else precision_of(quantize.output(0))
+        new = write_decomposition(quantize, stored, details.levels, parts, "f32", self.params.native_only)
+        self.attributes.move(quantize, new)
+        self.register_new_node(new)
 
     def _ports(self, node: Node) -> range:
         """The inputs that are handled: all, or those before the first unusable one."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import precision_of, to_scalar_if_possible
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -37,4 +37,4 @@ def _split(values: np.ndarray | None, rank: int, axis: int, lengths: list[int | 
     aligned = values.reshape((1,) * (rank - values.ndim) + values.shape)
     if aligned.shape[axis] == 1:
         return [values] * len(lengths)
-    return np.split(aligned, np.cumsum(lengths)[:-1], axis)
+    return [to_scalar_if_possible(part) for part in np.split(aligned, np.cumsum(lengths)[:-1], axis)]

@@ -27,6 +27,7 @@ from ovlpt.layer_transformation import (
     shape_of,
 )
 from ovlpt.openvino_api import Node, Output
+from ovlpt.precisions import round_half_away
 from ovlpt.trace import reject_unless
 
 
@@ -94,36 +95,40 @@ class WeightableLayerTransformation(LayerTransformation):
         name = f"{node.get_friendly_name()}/ZeroPoint"
         if found.zero_point is None:
             return found.data
-        if found.convert is None:  # the data is real
-            spread = self._per_channel(found.zero_point, found)
-            return self._minus(found.data, spread, found.precision, name, found.precision)
+        if not found.is_low_precision:  # precisions are not updated
+            zero_point, stored, data = found.zero_point, found.precision, found.data
+            if found.convert is not None and self.params.native_only:
+                zero_point, stored = round_half_away(zero_point), found.data_precision
+            elif found.convert is not None:
+                data = found.convert.output(0)
+            return self._minus(data, self._per_channel(node, zero_point, found), stored, name, found.precision)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
         return self._minus(
-            found.data, self._per_channel(zero_point, found), found.data_precision, name, found.precision
+            found.data, self._per_channel(node, zero_point, found), found.data_precision, name, found.precision
         )
 
-    @staticmethod
-    def _per_channel(zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
-        shape = shape_of(found.data)
-        if shape[1] is None:
-            return zero_point
-        spatial = (1,) * (len(shape) - 2)
-        return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, shape[1], *spatial))
+    def _per_channel(self, node: Node, zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
+        spatial = (1,) * (len(shape_of(found.data)) - 2)
+        return np.broadcast_to(zero_point.reshape(1, -1, *spatial), (1, self.input_channels(node), *spatial))
+
+    def input_channels(self, node: Node) -> int:
+        """As the weights have them: the data's own number may be open."""
+        return node.get_input_shape(1)[1]
 
     def _weights_input(self, node: Node, weights: Weights) -> Output:
         integers = weights.integers()
         if weights.fake_quantize is not None and not self.params.update_precisions:
-            integers = constant(values_of(integers.get_node()), self.params.deq_precision).output(0)
+            integers = constant(values_of(integers.get_node()), precision_of(node.input_value(1))).output(0)
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
         axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
-        if (
-            self.params.native_only and len(weights.shape) == 5 and axes[0] == 0
-        ):  # the native library takes rank 5 for groups
-            spread = np.broadcast_to(spread, (*weights.shape[:2], 1, 1, 1))
+        if self.params.native_only and axes[0] == 0:  # the native library takes rank 5 for groups, and no other
+            kept = 2 if len(weights.shape) == 5 else 1
+            spread = spread if kept == 2 or len(axes) == 1 else spread[:, :1]
+            spread = np.broadcast_to(spread, weights.shape[:kept] + (1,) * (len(weights.shape) - kept))
         name = f"{node.get_friendly_name()}/WeightsZeroPoint"
         output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))
         return self._minus(integers, spread, weights.precision, name, output_precision)

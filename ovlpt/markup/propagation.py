@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ovlpt.attributes import Attribute, AttributeTable, PrecisionPreserved, Precisions
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.layer_transformation import ModelTransformation
 from ovlpt.openvino_api import Model, Node, Output
 
 
 def source_of(node: Node, port: int) -> Output:
-    """Where an input's value is quantized: behind its dequantization and the Convert of a Q/DQ pair."""
+    """Where an input's value is quantized: of a Q/DQ pair, behind its dequantization and its Convert."""
     found = dequantization_above(node, port)
-    if found.empty:
-        return node.input_value(port)
     source = found.data.get_node()
-    if source.get_type_name() == "Convert" and source.input_value(0).get_node().get_type_name() == "FakeQuantize":
+    is_pair = not found.empty and source.get_type_name() == "Convert"
+    if is_pair and source.input_value(0).get_node().get_type_name() == "FakeQuantize":
         return source.input_value(0)
-    return found.data
+    return node.input_value(port)
 
 
 def source_attribute(attributes: AttributeTable, node: Node, port: int, kind: type[Attribute]) -> Attribute | None:
@@ -33,13 +33,13 @@ def is_precision_preserved(attributes: AttributeTable, node: Node) -> bool:
 
 
 class Propagation(ModelTransformation):
-    """Visits every node in topological order."""
+    """Visits every node in topological order, those of bodies too."""
 
     part_of: type | None = None  # the pass whose step this is: its callback counts too
 
     def run_on_model(self, model: Model) -> bool:
         if not self.pass_config.is_disabled(type(self)):
-            for node in model.get_ordered_ops():
+            for node in all_nodes(model):
                 if not self._leave_alone(node) and not (self.part_of and self._leave_alone(node, self.part_of)):
                     self.visit(node)
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
+from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.mvn import has_kernel
@@ -24,13 +25,14 @@ class CommonOptimizations(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         model = Model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
-        pinned = _pin_quantized_constants(model)
+        pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         apply_moc_transformations(model, True)
-        for parameter, stored in pinned:
-            for target in parameter.output(0).get_target_inputs():
-                target.replace_source_output(stored.output(0))
-            model.remove_parameter(parameter)
-        for node in model.get_ordered_ops():
+        for each, pairs in pinned:
+            for parameter, stored in pairs:
+                for target in parameter.output(0).get_target_inputs():
+                    target.replace_source_output(stored.output(0))
+                each.remove_parameter(parameter)
+        for node in list(all_nodes(model)):
             convert = _CONVERSIONS.get((node.get_type_name(), node.get_type_info().version_id))
             new = convert(node) if convert else None
             if new is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from openvino._offline_transformations import compress_model_transformation
 
-from ovlpt.openvino_api import Model, Output, opset1
-from tools.fuzz.operations import KINDS, WEIGHTED, chance, parameter, pick
+from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
+from tools.fuzz.operations import KINDS, WEIGHTED, Random, chance, parameter, pick
 from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
@@ -29,19 +30,54 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Form:
+    """How a model stores its real numbers, and which sizes it leaves open.
+
+    ``precision``: "f32"; "f16 constants" behind a Convert each; "f16" throughout. ``dynamic``: "", "batch", "space"
+    (all axes from the third on) or "both".
+    """
+
+    precision: str = "f32"
+    dynamic: str = ""
+
+    def apply(self, model: Model) -> Model:
+        """The model in this form; sizes stay fixed where they have to."""
+        if self.precision == "f16 constants":
+            compress_model_transformation(model)
+        elif self.precision == "f16":
+            manager = Manager()
+            manager.register_pass(ConvertFP32ToFP16())
+            manager.run_passes(model)
+        if self.dynamic:
+            opened = model.clone()
+            try:
+                opened.reshape({port: self._opened(port.get_partial_shape()) for port in opened.inputs})
+            except RuntimeError:
+                return model
+            return opened
+        return model
+
+    def _opened(self, shape: PartialShape) -> PartialShape:
+        batch, space = self.dynamic in ("batch", "both"), self.dynamic in ("space", "both")
+        sizes = enumerate(shape.to_shape())
+        return PartialShape([-1 if (batch and axis == 0) or (space and axis > 1) else size for axis, size in sizes])
+
+
+@dataclass(frozen=True)
 class Graph:
     """Steps in topological order, the values that are results, and the seed of whatever else a check draws."""
 
     steps: tuple[Step, ...]
     results: tuple[Value, ...]
     seed: int
+    form: Form = Form()
 
     def __str__(self) -> str:
         lines = [
             f"{index}: {step.kind}({', '.join(map(_show, step.sources))}) {list(step.shape)} seed {step.seed}"
             for index, step in enumerate(self.steps)
         ]
-        return "\n".join([*lines, f"results {', '.join(map(_show, self.results))}"])
+        return "\n".join([*lines, f"results {', '.join(map(_show, self.results))}", f"{self.form}"])
 
     @property
     def parameters(self) -> list[Step]:
@@ -52,7 +88,8 @@ class Graph:
         return any(step.kind == "FakeQuantize" for step in self.steps)
 
     def inputs(self) -> list[np.ndarray]:
-        return [_data(step) for step in self.parameters]
+        real = np.float16 if self.form.precision == "f16" else np.float32
+        return [_data(step).astype(real) for step in self.parameters]
 
 
 def _show(value: Value) -> str:
@@ -101,19 +138,22 @@ def build(graph: Graph) -> Model:
     if quantized:
         results = [opset1.result(outputs[index][0]) for index in quantized]
         compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        found = compiled(graph.inputs())
+        found = compiled([_data(step) for step in graph.parameters])
         values = {index: np.array(found[port]) for port, index in enumerate(quantized)}
     outputs, parameters = _built(graph, values)
     results = []
     for number, (index, port) in enumerate(graph.results):
         outputs[index][port].get_tensor().add_names({f"y{number}"})
         results.append(opset1.result(outputs[index][port]))
-    return Model(results, parameters, "fuzz")
+    return graph.form.apply(Model(results, parameters, "fuzz"))
 
 
 def random_graph(seed: int) -> Graph:
+    return draw_graph(np.random.default_rng(seed), seed)
+
+
+def draw_graph(random: Random, seed: int) -> Graph:
     """Between 3 and 15 operations over one to three inputs; activations before layers are mostly quantized."""
-    random = np.random.default_rng(seed)
     steps: list[Step] = []
     outputs: list[list[Output]] = []
     values: list[Value] = []
@@ -175,7 +215,10 @@ def random_graph(seed: int) -> Graph:
     read = {value for step in steps for value in step.sources}
     results = [value for value in values if value not in read or chance(random, 0.05)]
     results = [value for value in results if steps[value[0]].kind != "Parameter"]
-    return pruned(Graph(tuple(steps), tuple(results), seed))
+    form = Form(
+        pick(random, "f32", "f32", "f32", "f16 constants", "f16"), pick(random, "", "", "batch", "space", "both")
+    )
+    return pruned(Graph(tuple(steps), tuple(results), seed, form))
 
 
 def pruned(graph: Graph) -> Graph:
@@ -190,4 +233,5 @@ def pruned(graph: Graph) -> Graph:
         Step(step.kind, tuple((place[index], port) for index, port in step.sources), step.seed, step.shape)
         for step in (graph.steps[index] for index in kept)
     ]
-    return Graph(tuple(steps), tuple((place[index], port) for index, port in graph.results), graph.seed)
+    results = tuple((place[index], port) for index, port in graph.results)
+    return replace(graph, steps=tuple(steps), results=results)

@@ -33,7 +33,8 @@ class Failure:
 def run(model: Model, inputs: list[np.ndarray], lpt: str) -> list[np.ndarray]:
     """Executed by the CPU plugin in f32 from a copy, its own LPT on ("YES") or off."""
     properties = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": lpt}
-    return [np.array(value) for value in core().compile_model(model.clone(), "CPU", properties)(inputs).values()]
+    compiled = core().compile_model(model.clone(), "CPU", properties)  # its outputs lie in memory of its own
+    return [np.array(value) for value in compiled(inputs).values()]
 
 
 def transformed(model: Model) -> Model:
@@ -66,7 +67,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         simulated, stock = run(model, inputs, "NO"), run(model, inputs, "YES")
     except RuntimeError as error:  # nothing to compare with
         if only in (None, STOCK):
-            yield Failure(STOCK, _cause(error), str(error)[-300:])
+            yield Failure(STOCK, cause_of(error), str(error)[-300:])
         return
     if only == STOCK:
         return
@@ -76,12 +77,12 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             continue
         try:
             changed = change(model)
-            if difference := _interface(model, changed):
+            if difference := interface_difference(model, changed):
                 yield Failure(way, "interface", difference)
                 continue
             found = run(changed, inputs, lpt)
         except Exception as error:  # whatever it is, it is a finding
-            yield Failure(way, _cause(error), str(error)[-300:])
+            yield Failure(way, cause_of(error), str(error)[-300:])
             continue
         if not any(_wrong(a, b) for a, b in zip(found, simulated, strict=True)):
             continue
@@ -120,19 +121,21 @@ def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool((np.abs(found - expected) > 0.01 * scale).mean() > 0.25 and found.size > 8)
 
 
-def _interface(before: Model, after: Model) -> str | None:
+def interface_difference(before: Model, after: Model) -> str | None:
+    """What changed of the inputs and outputs; an open size may become known."""
     for name in ("inputs", "outputs"):
-        one, other = ([_port(port) for port in getattr(model, name)] for model in (before, after))
-        if one != other:
-            return f"{name} are {other}, not {one}"
+        for one, other in zip(getattr(before, name), getattr(after, name), strict=True):
+            if _port(one) != _port(other) or not other.get_partial_shape().refines(one.get_partial_shape()):
+                shapes = f"{other.get_partial_shape()}, not {_port(one)} {one.get_partial_shape()}"
+                return f"one of the {name} is {_port(other)} {shapes}"
     return None
 
 
 def _port(port) -> str:
-    return f"{sorted(port.get_names())} {port.get_element_type().get_type_name()} {port.get_partial_shape()}"
+    return f"{sorted(port.get_names())} {port.get_element_type().get_type_name()}"
 
 
-def _cause(error: Exception) -> str:
+def cause_of(error: Exception) -> str:
     """The sentence of an error that tells its cause, without numbers and names."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Exception from", "Traceback", "File"))] or lines or [""]

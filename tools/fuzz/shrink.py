@@ -23,7 +23,10 @@ def shrink(graph: Graph, fails: Callable[[Graph], bool], rounds: int = 200) -> G
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:
-    """Fewer results, shorter tails, steps left out or cut off from what is above them."""
+    """A plainer form, fewer results, shorter tails, steps left out or cut off from what is above them."""
+    for form in (replace(graph.form, precision="f32"), replace(graph.form, dynamic="")):
+        if form != graph.form:
+            yield replace(graph, form=form)
     if len(graph.results) > 1:
         for one in graph.results:
             yield pruned(replace(graph, results=(one,)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.graph.constants import precision_of, values_of
 from ovlpt.openvino_api import Constant, Model, Node, Output
 
@@ -39,13 +40,13 @@ class Comparison:
 
 
 def compare(reference: Model, candidate: Model) -> Comparison:
-    """Pair the nodes of both models and count the equal ones.
+    """Pair the nodes of both models, and of the bodies in them, and count the equal ones.
 
     Nodes are equal in operation, attributes, element types and the outputs that they read; constants also in values
     (real
     ones to a relative 1e-4, shapes up to ones). Below a difference the walk goes on where the inputs still correspond.
     """
-    result = Comparison(total=len(reference.get_ops()))
+    result = Comparison(total=sum(1 for _ in all_nodes(reference)))
     ends = list(zip(_ends(reference), _ends(candidate), strict=False))
     if len(_ends(reference)) != len(_ends(candidate)):
         result.differences.append(f"{len(_ends(reference))} results and sinks, not {len(_ends(candidate))}")
@@ -61,6 +62,8 @@ def compare(reference: Model, candidate: Model) -> Comparison:
         result.differences += [f"{one.get_type_name()} {one.get_friendly_name()}: {reason}" for reason in reasons]
         if one.get_type_name() != other.get_type_name() or one.get_input_size() != other.get_input_size():
             continue
+        for mine, its in zip(bodies_of(one), bodies_of(other), strict=True):
+            ends += zip(_ends(mine), _ends(its), strict=True)
         for mine, its in _paired_inputs(one, other):
             if mine.get_index() != its.get_index():
                 result.differences.append(

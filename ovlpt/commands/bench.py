@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean
+
+from ovlpt.commands.printing import check_writable, console, progress_bar, table, write_json
+from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings
+from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
+from ovlpt.trace import InputError
+
+_FLAGS = ("-d", "-hint", "-niter", "-t", "-nstreams", "-infer_precision", "-report_folder")
+
+
+def add(commands) -> None:
+    parser = add_command(
+        commands,
+        "bench",
+        _call,
+        "measure a model against the plugin's own LPT, float, or another model",
+        "Run two compiled networks in turn and say which is faster, by the median ratio of their times and its 95 % "
+        "interval; compile times and peak memory as well. Flags mean what they mean to benchmark_app.",
+        "ovlpt bench resnet50.xml --against stock -hint throughput -t 10",
+    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="quantized models (.xml, .onnx …)")
+    parser.add_argument("-m", dest="model", metavar="MODEL", help="the same as MODEL")
+    add_device(parser)
+    add_settings(parser)
+    parser.add_argument(
+        "--against",
+        default=STOCK,
+        metavar="SIDE",
+        help=f'"{STOCK}": the plugin\'s own LPT; "{FLOAT}": FakeQuantize bypassed; or another model, which ovlpt compiles '
+        f"where it is quantized; default: {STOCK}",
+    )
+    add_input(parser)
+    parser.add_argument("-hint", default="latency", choices=(*HINTS, "tput"), help="default: latency")
+    parser.add_argument("-niter", type=int, metavar="N", help="inferences of each side")
+    parser.add_argument("-t", type=float, metavar="SECONDS", help="for each side; default: 5, unless -niter is given")
+    parser.add_argument("-nstreams", metavar="N", help="number of streams; default: the device's choice")
+    parser.add_argument(
+        "-infer_precision", choices=("f32", "bf16", "f16"), help="of what is not in int8; default: the device's choice"
+    )
+    parser.add_argument(
+        "-report_folder", metavar="FOLDER", help="write MODEL/SIDE/benchmark_report.csv there, as benchmark_app does"
+    )
+    add_json(parser, "all figures")
+
+
+def _call(options: argparse.Namespace) -> int:
+    check_writable(options.json)
+    models = [*options.models, *([options.model] if options.model else [])]
+    if not models:
+        raise InputError("no model to measure; give one, as in: ovlpt bench resnet50.xml")
+    folders = _folders(models, options.report_folder)
+    out, found = console(), []
+    for model, folder in zip(models, folders, strict=True):
+        with progress_bar(out, Path(model).name) as progress:
+            result = bench(
+                model,
+                options.against,
+                options.device,
+                options.input,
+                "throughput" if options.hint == "tput" else options.hint,
+                options.t,
+                options.niter,
+                options.nstreams,
+                options.infer_precision,
+                config=options.config,
+                progress=progress,
+            )
+        _print(out, result)
+        found.append(result)
+        for side in result.sides if folder else ():
+            _write_report(folder / side.name, side, model, options)
+    write_json(options.json, [result.to_json() for result in found])
+    return 0
+
+
+def _print(out, found: Bench) -> None:
+    out.print(f"[bold]{found.model}[/] on {found.device}, hint {found.hint}")
+    rows = table("side", ">latency (ms)", ">throughput (FPS)", ">runs", ">requests", ">compile (ms)", ">memory (MB)")
+    for side in found.sides:
+        memory = "-" if side.peak_memory is None else f"{side.peak_memory / 1e6:.0f}"
+        rows.add_row(
+            side.name, f"{side.latency:.3f}", f"{side.throughput:.2f}", str(side.iterations), str(side.requests),
+            f"{side.compile:.0f}", memory,
+        )  # fmt: skip
+    out.print(rows)
+    low, high = found.interval
+    ours, other = (side.name for side in found.sides)
+    out.print(
+        f"{ours} takes {found.ratio:.3f} of the time of {other} (95 % interval {low:.3f} to {high:.3f}): {found.verdict}"
+    )
+
+
+def _folders(models: Iterable[str], report_folder: str | None) -> list[Path | None]:
+    """A folder for the reports of each model; they are made when they are written."""
+    names = [Path(model).stem for model in models]
+    if report_folder is None:
+        return [None] * len(names)
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(
+            f'two models are called "{twice}", and -report_folder needs different names; run them one by one'
+        )
+    if Path(report_folder).exists() and not Path(report_folder).is_dir():
+        raise InputError(f'-report_folder "{report_folder}" is a file; give a folder')
+    return [Path(report_folder, name) for name in names]
+
+
+def _write_report(folder: Path, side: Side, model: str, options: argparse.Namespace) -> None:
+    """``benchmark_report.csv`` of one side: benchmark_app's sections, names and separator, and its peak memory last."""
+    given = {flag: getattr(options, "device" if flag == "-d" else flag[1:]) for flag in _FLAGS}
+    synchronous = options.hint == "latency"
+    sections = {
+        "Command line parameters": {"-m": model, **{flag: value for flag, value in given.items() if value is not None}},
+        "Configuration setup": {
+            "topology": f"{Path(model).stem} ({side.name})",
+            "target device": options.device,
+            "API": "sync" if synchronous else "async",
+            "inference_only": True,
+            "precision": "UNSPECIFIED",
+            "batch size": side.batch,
+            "number of iterations": options.niter or 0,
+            "number of parallel infer requests": side.requests,
+            "duration (ms)": round(1e3 * (options.t or 0)),
+            f"number of {options.device} streams": side.streams,
+        },
+        "Execution results": {
+            "read model time (ms)": f"{side.read:.2f}",
+            "compile model time (ms)": f"{side.compile:.2f}",
+            "first inference time (ms)": f"{side.first_inference:.2f}",
+            "total execution time (ms)": f"{side.total:.2f}",
+            "total number of iterations": side.iterations,
+            "latency (ms)": f"{side.latency:.2f}",
+            "avg latency": f"{fmean(side.latencies):.2f}",
+            "min latency": f"{min(side.latencies):.2f}",
+            "max latency": f"{max(side.latencies):.2f}",
+            "throughput": f"{side.throughput:.2f}",
+            "peak memory (bytes)": side.peak_memory,
+        },
+    }
+    blocks = (
+        "\n".join([title, *(f"{name};{value}" for name, value in rows.items()), "", ""])
+        for title, rows in sections.items()
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "benchmark_report.csv").write_text("".join(blocks))
+    except OSError as error:
+        raise InputError(f'cannot write "{folder / "benchmark_report.csv"}": {error.strerror}') from error

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import argparse
+
+from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.settings import (
+    add_command,
+    add_float,
+    add_input,
+    add_json,
+    add_model,
+    add_settings,
+    check_count,
+    settings,
+)
+from ovlpt.inspect.compare import ERRORS, FLOAT, FLOAT_PRECISION, QUANTIZATION, Comparison, compare
+
+
+def add(commands) -> None:
+    parser = add_command(
+        commands,
+        "compare",
+        _call,
+        "split an accuracy drop into quantization, transformation and bf16",
+        "Run a model in float, fake-quantized, in int8, and with the device's default hints, and say layer by layer "
+        "where the differences come from.",
+        "ovlpt compare resnet50.xml -f resnet50_float.xml -i images.npz",
+    )
+    add_model(parser, otherwise="a bundled one, with its data")
+    add_settings(parser)
+    add_input(parser, 'an array of samples per input, and "labels" for the accuracy; default: one random sample')
+    add_float(parser, "for the quantization error")
+    parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")
+    parser.add_argument("--layers", type=int, default=10, metavar="N", help="print the N worst layers; default: 10")
+    add_json(parser, "everything, with all layers,")
+
+
+def _call(options: argparse.Namespace) -> int:
+    check_writable(options.json)
+    check_count(options.samples, "--samples", "compare the layers on")
+    check_count(options.layers, "--layers", "print")
+    out = console()
+    found = compare(
+        options.model,
+        options.input,
+        options.float_model,
+        options.device,
+        config=settings(options),
+        layer_samples=options.samples,
+    )
+    out.print(f"[bold]{found.model}[/] on {found.device}, {_samples(found.samples)}")
+    if options.input is None and options.model is not None:
+        out.print("The data is random, which says little of a trained network: give samples with -i.")
+    runs = table("run", *([">accuracy"] if found.accuracy else []), ">latency (ms)")
+    for run, latency in found.latency.items():
+        runs.add_row(run, *([f"{found.accuracy[run]:.1%}"] if found.accuracy else []), f"{latency:.3f}")
+    out.print(runs)
+    errors = table("error", "between", "output", ">SQNR (dB)")
+    for error, outputs in found.sqnr.items():
+        for output, value in outputs.items():
+            errors.add_row(_title(found, error), " and ".join(ERRORS[error]), output, f"{value:.1f}")
+    out.print(errors)
+    _print_layers(out, found, options.layers)
+    if found.float_precision == "f32":
+        out.print("By default this device computes in f32 what is not in int8: the default run equals the int8 run.")
+    if found.saturates:
+        out.print(
+            "This CPU has no VNNI and sums two int8 products in 16 bits: that saturation is transformation error."
+        )
+    if found.disturbance:
+        out.print(f"Reading the layers changed the int8 results by up to {found.disturbance:.2g} of the largest value.")
+    if FLOAT not in found.latency:
+        out.print("Give the model before quantization with -f for the quantization error and an ignored scope.")
+    elif lost := sum(QUANTIZATION not in layer.local for layer in found.layers):
+        out.print(
+            f"{lost} layers read or give a value that the float model has under no such name: no quantization error."
+        )
+    if scope := found.ignored_scope():
+        out.print("Half of the layers' local quantization error goes with")
+        out.print(scope, markup=False, soft_wrap=True)
+    write_json(options.json, found.to_json())
+    return 0
+
+
+def _print_layers(out, found: Comparison, count: int) -> None:
+    """The worst layers: per error, the SQNR alone and in the whole network."""
+    errors = [error for error in ERRORS if any(error in layer.cumulative for layer in found.layers)]
+    titles = [f">{_title(found, error)} {kind}" for error in errors for kind in ("local", "cumulative")]
+    rows = table("*layer", "type", *titles)
+    for layer in found.layers[:count]:
+        values = [each.get(error) for error in errors for each in (layer.local, layer.cumulative)]
+        rows.add_row(layer.name, layer.type, *("-" if value is None else f"{value:.1f}" for value in values))
+    out.print(
+        f"The worst {min(count, len(found.layers))} of {len(found.layers)} layers, SQNR in dB on "
+        f"{_samples(found.layer_samples)}, sorted by the local {_title(found, found.first)} error:"
+    )
+    out.print(rows)
+
+
+def _title(found: Comparison, error: str) -> str:
+    return found.float_precision if error == FLOAT_PRECISION and found.float_precision != "f32" else error
+
+
+def _samples(count: int) -> str:
+    return "1 sample" if count == 1 else f"{count} samples"

@@ -1,0 +1,171 @@
+"""A quantized network cut into segments at its FakeQuantize operations: to observe it, and to run its parts alone.
+
+A segment is what lies between FakeQuantize operations on data: it ends where a FakeQuantize or a Result reads, and
+every operation that depends on data belongs to exactly one, the first in topological order. Values pass from one
+segment to another at *points*: the output of a FakeQuantize, or a value that a later segment reads as well.
+
+A value between a layer and its FakeQuantize is no point: a plugin computes both in one kernel, and to read the value
+from outside would end that. Behind the FakeQuantize the tensor is stored anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ovlpt.graph.constants import is_constant_path, is_real, precision_of
+from ovlpt.interpreter.layer import WEIGHTED
+from ovlpt.openvino_api import Model, Node, Output, opset1
+from ovlpt.operations import OPERATIONS
+
+_LAYERS = WEIGHTED | {"LSTMSequence", "GRUSequence"}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """``end``: its result. ``point``: where the result can be read, behind the FakeQuantize that follows if one does.
+    ``sources``: the points that it reads.
+    """
+
+    end: Output
+    point: Output
+    nodes: tuple[Node, ...]
+    sources: tuple[Output, ...]
+
+    @property
+    def layers(self) -> list[Node]:
+        """Its operations with weights."""
+        return [node for node in self.nodes if node.get_type_name() in _LAYERS]
+
+    @property
+    def quantized(self) -> list[Node]:
+        """What a quantizer quantizes in it: the layers, and other operations that read a FakeQuantize and compute."""
+        return [node for node in self.nodes if node.get_type_name() in _LAYERS or _reads_quantized(node)]
+
+
+class Segments:
+    """The segments of ``model``, equal and in the same order for each of its clones.
+
+    ``inside``: names of FakeQuantize operations that end no segment, because a plugin fuses them with what follows.
+    """
+
+    def __init__(self, model: Model, inside: Collection[str] = ()):
+        self._inside = inside
+        self._owner: dict[int, int] = {}  # node → the number of its segment
+        self._crossing: dict[tuple[int, int], Output] = {}
+        self.quantizers: list[Node] = []
+        self.segments: list[Segment] = []
+        for node in model.get_ordered_ops():
+            if self._is_quantizer(node) and not is_constant_path(node):
+                self.quantizers.append(node)
+                self._add(node, node.output(0))
+            elif node.get_type_name() == "Result":
+                self._add(node, node.input_value(0))
+
+    def _is_quantizer(self, node: Node) -> bool:
+        return node.get_type_name() == "FakeQuantize" and node.get_friendly_name() not in self._inside
+
+    def _add(self, reader: Node, point: Output) -> None:
+        """The segment that ends where ``reader`` reads, unless all of it belongs to others."""
+        end, number = reader.input_value(0), len(self.segments)
+        nodes: list[Node] = []
+        sources: dict[tuple[int, int], Output] = {}
+        pending = [end]
+        while pending:
+            value = pending.pop()
+            node = value.get_node()
+            if node.get_type_name() == "Parameter" or is_constant_path(node):
+                continue
+            owner = self._owner.get(node.get_instance_id())
+            if owner == number:
+                continue
+            if owner is not None:
+                if is_real(precision_of(value)):
+                    self._crossing[_key(value)] = sources[_key(value)] = value
+                continue
+            if self._is_quantizer(node):
+                sources[_key(value)] = value
+                continue
+            self._owner[node.get_instance_id()] = number
+            nodes.append(node)
+            pending.extend(node.input_values())
+        if nodes:
+            self.segments.append(Segment(end, point, tuple(nodes[::-1]), tuple(sources.values())))
+
+    @property
+    def feeds(self) -> list[Output]:
+        """The points that segments read."""
+        return [node.output(0) for node in self.quantizers] + list(self._crossing.values())
+
+    @property
+    def points(self) -> list[Output]:
+        """All points: the feeds, then results of the network."""
+        values = self.feeds + [segment.point for segment in self.segments]
+        return list({_key(value): value for value in values}.values())
+
+    def place_of(self, value: Output) -> int:
+        """The index of a point among `points`."""
+        return [_key(point) for point in self.points].index(_key(value))
+
+    def detach(self) -> list[Node]:
+        """Cut the segments off each other in the model; the new Parameters, one for each of the feeds.
+
+        The readers of a FakeQuantize get another one like it with the Parameter in front. Integers that pass between
+        segments, shapes for instance, stay connected.
+        """
+        parameters = []
+        for node in self.quantizers:
+            parameter = opset1.parameter(node.get_input_partial_shape(0), node.get_input_element_type(0))
+            copy = opset1.fake_quantize(parameter, *node.input_values()[1:], node.get_attributes()["levels"])
+            for target in node.output(0).get_target_inputs():
+                if target.get_node().get_type_name() != "Result":
+                    target.replace_source_output(copy.output(0))
+            parameters.append(parameter)
+        for value in self._crossing.values():
+            parameter = opset1.parameter(value.get_partial_shape(), value.get_element_type())
+            owner = self._owner[value.get_node().get_instance_id()]
+            for target in value.get_target_inputs():
+                if self._owner.get(target.get_node().get_instance_id(), owner) != owner:
+                    target.replace_source_output(parameter.output(0))
+            parameters.append(parameter)
+        return parameters
+
+
+def observed(model: Model, inside: Collection[str] = (), places: Collection[int] | None = None) -> Model:
+    """A clone with points as further outputs, behind its own. ``places``: which ones; all without."""
+    clone = model.clone()
+    points = Segments(clone, inside).points
+    clone.add_results([opset1.result(points[place]) for place in (range(len(points)) if places is None else places)])
+    return clone
+
+
+def up_to(model: Model, inside: Collection[str], place: int) -> Model:
+    """A clone that ends at one point, its only output."""
+    clone = model.clone()
+    return Model([opset1.result(Segments(clone, inside).points[place])], clone.get_parameters())
+
+
+def apart(model: Model, inside: Collection[str] = (), at_point: bool = True) -> Model:
+    """All segments side by side in one model, none connected to another.
+
+    Inputs: those of ``model``, then one for each of `Segments.feeds`. Outputs: one per segment, its ``point``, or with
+    ``at_point=False`` its ``end``.
+    """
+    clone = model.clone()
+    cut = Segments(clone, inside)
+    results = [opset1.result(segment.point if at_point else segment.end) for segment in cut.segments]
+    return Model(results, [*clone.get_parameters(), *cut.detach()], clone.get_friendly_name())
+
+
+def _reads_quantized(node: Node) -> bool:
+    row = OPERATIONS.get(node.get_type_name())
+    moves_data = row is not None and row.precision_preserved
+    computes = not moves_data and is_real(precision_of(node.output(0)))
+    return computes and any(
+        value.get_node().get_type_name() == "FakeQuantize" and not is_constant_path(value.get_node())
+        for value in node.input_values()
+    )
+
+
+def _key(value: Output) -> tuple[int, int]:
+    return value.get_node().get_instance_id(), value.get_index()

@@ -1,0 +1,88 @@
+"""Data files: one array per input, samples along the first axis, labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovlpt.inspect.inputs import load_inputs, load_samples
+from ovlpt.openvino_api import opset1
+from ovlpt.trace import InputError
+from tests.networks import model, parameter
+
+PIXELS = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
+
+
+def network(*shapes):
+    parameters = [parameter(shape, name=name) for shape, name in zip(shapes, "xy", strict=False)]
+    return model(opset1.concat([opset1.reshape(p, np.array([-1]), False) for p in parameters], 0), parameters)
+
+
+def save(path, **arrays):
+    np.savez(path / "data.npz", **arrays)
+    return path / "data.npz"
+
+
+def test_one_sample_of_the_inputs_shape(tmp_path):
+    samples, labels = load_samples(save(tmp_path, x=PIXELS), network((2, 3, 4)))
+    assert [[array.shape for array in sample] for sample in samples] == [[(2, 3, 4)]]
+    assert labels is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "count"),
+    [((1, 3, 4), 2), ((2, 3, 4), 1), ((3, 4), 2)],  # a batch of one, of two, and an axis more than the input
+)
+def test_samples_along_the_first_axis(tmp_path, shape, count):
+    samples, labels = load_samples(save(tmp_path, x=PIXELS, labels=np.array([4, 7])), network(shape))
+    assert len(samples) == count
+    assert {sample[0].shape for sample in samples} == {shape}
+    assert (np.concatenate([sample[0].reshape(-1) for sample in samples]) == PIXELS.reshape(-1)).all()
+    assert labels.tolist() == [4, 7]
+
+
+def test_two_inputs_by_their_names(tmp_path):
+    file = save(tmp_path, y=np.zeros((2, 5)), x=PIXELS)
+    samples, _ = load_samples(file, network((1, 3, 4), (1, 5)))
+    assert [[array.shape for array in sample] for sample in samples] == [[(1, 3, 4), (1, 5)]] * 2
+    assert samples[0][1].dtype == np.float32
+
+
+def test_an_npy_for_one_input(tmp_path):
+    np.save(tmp_path / "data.npy", PIXELS)
+    (array,) = load_inputs(tmp_path / "data.npy", network((2, 3, 4)))
+    assert (array == PIXELS).all()
+
+
+def test_labels_are_no_input(tmp_path):
+    (array,) = load_inputs(save(tmp_path, x=PIXELS, labels=np.array([1, 2])), network((2, 3, 4)))
+    assert array.shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"x": PIXELS, "y": np.zeros((3, 5))}, "different numbers of samples, {'x': 2, 'y': 3}"),
+        ({"x": PIXELS, "y": np.zeros((2, 5)), "labels": np.arange(3)}, "has 3 labels for 2 samples"),
+        ({"x": PIXELS}, 'has no array for input "y"; it has x'),
+        (
+            {"x": PIXELS[:, :2], "y": np.zeros((2, 5))},
+            r'input "x" takes the shape \[1,3,4\], its array has \[2, 2, 4\]',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(tmp_path, arrays, sentence):
+    with pytest.raises(InputError, match=sentence):
+        load_samples(save(tmp_path, **arrays), network((1, 3, 4), (1, 5)))
+
+
+def test_too_few_arrays():
+    with pytest.raises(InputError, match="the model has 2 inputs, and 1 arrays are given"):
+        load_samples([PIXELS], network((2, 3, 4), (1, 5)))
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"text"])
+def test_a_file_that_is_no_array(tmp_path, content):
+    (tmp_path / "data.npz").write_bytes(content)
+    with pytest.raises(InputError, match=r"is no \.npz or \.npy of arrays"):
+        load_inputs(tmp_path / "data.npz", network((1, 3, 4)))
