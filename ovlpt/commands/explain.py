@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.inspect.explain import explain
@@ -12,13 +13,14 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "explain",
-        _call,
+        limited(_call),
         "say why operations are not in int8",
         "List the operations that are not in low precision, with the reason and what would help.",
         "ovlpt explain resnet50.xml --strict",
     )
     add_model(parser)
     add_settings(parser)
+    add_isa(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument(
         "--strict",

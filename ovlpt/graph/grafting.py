@@ -6,7 +6,10 @@ from ovlpt.openvino_api import Assign, Model, Node
 
 
 def graft(model: Model, transformed: Model) -> None:
-    """Give ``model`` the graph of ``transformed``, a changed clone of it with the same inputs, outputs and sinks."""
+    """Give ``model`` the graph of ``transformed``, a changed clone of it with the same inputs, outputs and sinks.
+
+    Both are valid, and so is the result but for its Results, which report the types of what they read now.
+    """
     for mine, theirs in zip(model.get_parameters(), transformed.get_parameters(), strict=True):
         for target in theirs.output(0).get_target_inputs():
             target.replace_source_output(mine.output(0))
@@ -20,7 +23,7 @@ def graft(model: Model, transformed: Model) -> None:
         model.add_sinks([_addable(sink, transformed) for sink in sinks])
     for mine, theirs in zip(model.get_results(), transformed.get_results(), strict=True):
         mine.input(0).replace_source_output(theirs.input_value(0))
-    model.validate_nodes_and_infer_types()
+        mine.validate_and_infer_types()
 
 
 def _addable(sink: Node, model: Model) -> Node:

@@ -32,7 +32,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed, stored = self.attributes.get(node.output(0), Precisions), precision_of(node.output(0))
         is_settled = is_low(stored) and allowed is not None and allowed.value == (stored,)
         reject_unless(not is_settled, "decomposed", "it is in low precision already")
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
@@ -71,7 +71,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             return self._fuse_convert(node, convert)
         if is_low(precision_of(node.output(0))):
             return self._compose(node)
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         allowed = self.attributes.get(node.output(0), Precisions)
         alignment = self._alignment(node)
         precision = self._data_precision(details, allowed.value, alignment)
@@ -128,12 +128,12 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             and not dequantization_below(quantize).empty
             and not is_constant_path(quantize)
         ):
-            allowed.value = (_expected(QuantizationDetails.of(quantize), allowed.value),)
+            allowed.value = (_expected(self.details(quantize), allowed.value),)
         self.register_new_node(quantize)
 
     def _compose(self, node: Node) -> None:
         """``(FQ(x) - z) * s`` is a FakeQuantize whose output interval is shifted and scaled."""
-        details, below = QuantizationDetails.of(node), dequantization_below(node)
+        details, below = self.details(node), dequantization_below(node)
         zero_point = 0 if below.zero_point is None else below.zero_point
         low, high = ((end - zero_point) * below.scale for end in (details.output_low, details.output_high))
         precision = precision_of(below.output)

@@ -31,7 +31,7 @@ class RecurrentCellTransformation(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         for quantize, _ in self._waiting(node):
-            precision = self._precision(quantize, QuantizationDetails.of(quantize)).precision
+            precision = self._precision(quantize, self.details(quantize)).precision
             reject_unless(
                 precision == "u8",
                 "activation_precision",
@@ -83,13 +83,13 @@ class RecurrentCellTransformation(LayerTransformation):
                 above = above.input_value(0).get_node()
             if not between or above.get_type_name() != "FakeQuantize" or is_constant_path(above):
                 continue
-            details = QuantizationDetails.of(above)
+            details = self.details(above)
             if details is not None and all(end.size == 1 for end in details.intervals):
                 found.append((above, between))
         return found
 
     def _decompose_activation(self, quantize: Node) -> None:
-        details = QuantizationDetails.of(quantize)
+        details = self.details(quantize)
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
         stored = precision.precision if self.params.update_precisions else precision_of(quantize.output(0))
@@ -111,7 +111,7 @@ class RecurrentCellTransformation(LayerTransformation):
         """
         for port in self._quantized_weights(node):
             quantize = node.input_value(port).get_node()
-            details = QuantizationDetails.of(quantize)
+            details = self.details(quantize)
             if details is None:
                 return port, Reason("dynamic_intervals", f"an interval end of input {port} is not a constant")
             if self._precision(quantize, details).has_zero_point:
@@ -135,7 +135,7 @@ class RecurrentCellTransformation(LayerTransformation):
 
     def _decompose(self, node: Node, port: int) -> None:
         quantize = node.input_value(port).get_node()
-        details = QuantizationDetails.of(quantize)
+        details = self.details(quantize)
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
         original = precision_of(quantize.output(0))

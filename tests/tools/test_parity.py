@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from ovlpt.plugin_config import arm
 
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
@@ -31,7 +32,7 @@ from tests.graphs import (
 from tests.main.test_recurrent_cell import sequence
 from tests.test_operations_on_graphs import quantized, variants
 from tools.parity.compare import compare
-from tools.parity.driver import run_native, strip_native
+from tools.parity.driver import run_native, run_native_with, strip_native
 
 pytestmark = [
     pytest.mark.skipif(
@@ -386,3 +387,43 @@ def test_softmax_does_not_end_a_region():
     data = [np.random.default_rng(0).uniform(-1, 1, port.shape).astype(np.float32) for port in graph.inputs]
     native = strip_native(graph, 65536, need_weights_adjustment=True)
     assert np.abs(run(native, data)[0] - run(graph, data)[0]).max() > 0.1
+
+
+def biased(data, stride: int = 1, kernel: int = 3):
+    """A convolution with a bias, quantized behind: one layer on ARM, unless it is a small one."""
+    stored = weights([4, 4, kernel, kernel], np.linspace(0.01, 0.02, 4).reshape(4, 1, 1, 1))
+    layer = opset1.convolution(data, stored, [stride] * 2, [kernel // 2] * 2, [kernel // 2] * 2, [1, 1])
+    return opset1.add(layer, f32(np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1)))
+
+
+def residual(shared_first: bool):
+    data = fake_quantize(opset1.relu(parameter((1, 4, 8, 8))), 0.0, 2.55)
+    branches = data, fake_quantize(biased(data), 0.0, 1.27)
+    return opset1.relu(opset1.add(*branches if shared_first else branches[::-1]))
+
+
+ARM = {
+    **QDQ,
+    **PREREQUISITES,
+    "small convolution": lambda: biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55)),
+    "strided convolutions": lambda: biased(
+        fake_quantize(biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55), 2), 0.0, 2.55), 2
+    ),
+    "signed behind unsigned": lambda: biased(
+        fake_quantize(biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55), 1, 1), -1.28, 1.27), 1, 1
+    ),
+    "residual, shared input first": lambda: residual(True),
+    "residual, shared input second": lambda: residual(False),
+}
+
+
+@pytest.mark.parametrize("convolutions", [True, False], ids=["", "products_only"])
+@pytest.mark.parametrize("name", ARM)
+def test_arm(name, convolutions):
+    graph, config = model(ARM[name]()), arm.config(convolutions)
+    expected = run_native_with(config, graph)
+    manager = Manager()
+    manager.register_pass(LowPrecision.from_config(config, native_only=True))
+    manager.run_passes(graph)
+    result = compare(expected, graph)
+    assert result.equal, f"{result.matched} / {result.total}: {result.differences}"
