@@ -5,6 +5,7 @@ import argparse
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
+from ovlpt.device.overflow import REMEDY
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.post_ops import post_ops
 
@@ -53,6 +54,12 @@ def _call(options: argparse.Namespace) -> int:
     for hazard in found.hazards:
         kept = "ovlpt.compile_model keeps the numbers right" if hazard.avoided else "the numbers change"
         out.print(f"{hazard.layer}: {hazard.reason.text} ({kept})", style="yellow")
+    if found.overflow_risks and options.layer is None:
+        names = ", ".join(
+            f"{risk.layer} ({risk.risky_channels} of {risk.channels} channels)" for risk in found.overflow_risks
+        )
+        text = f"pairs of weights that can saturate 16 bits on CPUs without VNNI: {names}; {REMEDY}"
+        out.print(text, style="yellow", markup=False)
     out.print(f"{sum(found.low.values())} of {sum(found.total.values())} operations are in low precision")
     if found.quantizable:
         names = ", ".join(answer.name for answer in found.quantizable)
