@@ -106,7 +106,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
         stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
-        quantize = write_decomposition(node, stored, levels, parts, deq_precision)
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.params.native_only)
         self.attributes.move(node, quantize)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
@@ -171,12 +171,16 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         return DataPrecision.of(chosen, details.levels, has_zero_point=True)
 
 
-def write_decomposition(node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str) -> Node:
+def write_decomposition(
+    node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str, shapes_follow: bool = False
+) -> Node:
     """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization stands behind it.
 
+    ``shapes_follow``: operations on shapes read the dequantized value, as in the native library here (and only here).
     Returns its new form.
     """
-    output, targets, name = node.output(0), consumers_of(node.output(0)), node.get_friendly_name()
+    output, name = node.output(0), node.get_friendly_name()
+    targets = list(output.get_target_inputs()) if shapes_follow else consumers_of(output)
     stored, original = precision_of(node.input_value(3)), precision_of(output)
     ends = [*node.input_values()[1:3], *(constant(end, stored).output(0) for end in (parts.low, parts.high))]
     quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)

@@ -18,6 +18,7 @@ from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
 from ovlpt.precisions import INT4, INT8
+from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
 
 class CommonOptimizations(ModelTransformation):
@@ -33,6 +34,7 @@ class CommonOptimizations(ModelTransformation):
 
     def run_on_model(self, model: Model) -> bool:
         model = Model(model)
+        ConvertPrecision(**self.settings()).run_on_model(model)
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         apply_moc_transformations(model, True)
         for each, pairs in pinned:

@@ -8,6 +8,7 @@
 //     reshape 1                              reshape_ignore_per_tensor_quantization_check
 //     disable AddTransformation              a pass that does not run
 //     callback AddTransformation bias        a pass that leaves alone what a predicate is true of
+//     strip 65536 1                          FQStrippingTransformation instead; 1: with adjusted weights
 //
 // The wheel has the pass but no header for it, so the classes are declared here as its library lays them out.
 
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <functional>
 #include <iostream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -67,6 +69,15 @@ public:
 
 private:
     char fields[4096];
+};
+
+class FQStrippingTransformation : public ModelPass {
+public:
+    FQStrippingTransformation(const std::set<size_t>& levels, bool need_weights_adjustment);
+    bool run_on_model(const std::shared_ptr<Model>&) override;
+
+private:
+    char fields[256];
 };
 
 struct NetworkHelper {
@@ -202,6 +213,8 @@ int main(int argc, char** argv) {
     lpt::LayerTransformation::Params params;
     std::vector<std::string> disabled;
     std::vector<std::pair<std::string, Leaves>> callbacks;
+    std::set<size_t> levels;
+    bool adjusted = false;
     for (std::string line; std::getline(std::cin, line);) {
         std::stringstream words(line);
         std::string directive, subject;
@@ -237,11 +250,18 @@ int main(int argc, char** argv) {
             std::string name;
             words >> name;
             callbacks.emplace_back(subject, predicate(name));
+        } else if (directive == "strip") {
+            levels.insert(std::stoul(subject));
+            words >> adjusted;
         }
     }
 
     // The declared class is not the true one: it is never destroyed, and the process leaves at once.
-    const std::shared_ptr<lpt::LowPrecision> pass(new lpt::LowPrecision(precisions, granularities, params), [](auto) {});
+    std::shared_ptr<ov::pass::ModelPass> pass;
+    if (levels.empty())
+        pass = {new lpt::LowPrecision(precisions, granularities, params), [](auto) {}};
+    else
+        pass = {new lpt::FQStrippingTransformation(levels, adjusted), [](auto) {}};
     ov::pass::Manager manager;
     for (const auto& name : disabled)
         manager.get_pass_config()->disable(ov::DiscreteTypeInfo(name.c_str(), "0"));

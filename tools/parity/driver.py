@@ -89,6 +89,15 @@ def run_native(
             *(f"callback {name} {callback.__name__}" for name, callback in callbacks.items()),
         ]
     )
+    return _run(model, directives)
+
+
+def strip_native(model: Model, levels: int, need_weights_adjustment: bool = False) -> Model:
+    """The model after OpenVINO's own `FQStrippingTransformation`; ``model`` itself stays as it is."""
+    return _run(model, f"strip {levels} {int(need_weights_adjustment)}")
+
+
+def _run(model: Model, directives: str) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.xml", Path(folder) / "after.xml"
         openvino.serialize(model, before)

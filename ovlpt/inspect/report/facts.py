@@ -14,8 +14,8 @@ from ovlpt.config import PluginConfig
 from ovlpt.device import execution_types, transform
 from ovlpt.device.compile import inference_precision, lpt_properties, read_model
 from ovlpt.device.hazards import Hazard
-from ovlpt.device.instruction_set import saturates
 from ovlpt.device.overflow import REMEDY, OverflowRisk
+from ovlpt.device.this_cpu import saturates
 from ovlpt.inspect.explain import explanation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
