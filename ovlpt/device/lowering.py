@@ -40,6 +40,10 @@ are the rules, all found by running:
     the columns.
 15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
+16. Behind the Clamp of rule 1 the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from
+    the first eight outputs of a group for all the others: wrong numbers, no error. There a Floor stands in place of the
+    Clamp: it changes no integer, and no post-operation passes it.
+17. A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data; it gets a Convert.
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
+from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
@@ -99,7 +103,7 @@ class PluginLowering(ModelPass):
             if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
                 _report_f32(node)
         nodes = list(all_nodes(model))
-        kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
+        kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "NormalizeL2", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -124,6 +128,9 @@ class PluginLowering(ModelPass):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "MVN":
                 if node.get_type_info().version_id == "opset6" and not has_kernel(node):
+                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
+            elif kind == "NormalizeL2":
+                if len(shape_of(node.output(0)) or ()) not in (2, 3, 4):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
                 if precision_of(node.input_value(0)) not in REAL or _is_widened(node):
@@ -295,11 +302,22 @@ def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
     if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
         return
-    clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
-    clamp.set_friendly_name(f"{node.get_friendly_name()}/Guard")
+    if _has_odd_groups(node) and is_int8_layer(node):
+        guard = opset1.floor(node.output(0))
+    else:
+        guard = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
+    guard.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:
-        target.replace_source_output(clamp.output(0))
-    move_tensor_names(node.output(0), clamp.output(0))
+        target.replace_source_output(guard.output(0))
+    move_tensor_names(node.output(0), guard.output(0))
+
+
+def _has_odd_groups(node: Node) -> bool:
+    """Whether groups have more outputs than a vector of 256 bits, and inputs or outputs that do not fill such vectors."""
+    if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
+        return False
+    groups, outputs, inputs = node.get_input_shape(1)[:3]
+    return groups > 1 and outputs > 8 and bool(outputs % 8 or inputs % 8)
 
 
 def _is_widened(node: Node) -> bool:
