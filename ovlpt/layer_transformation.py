@@ -11,7 +11,7 @@ import numpy as np
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of, rounded_to
-from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
+from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
@@ -126,6 +126,7 @@ class LayerTransformation(MatcherPass, _Configured):
             return False
         name = node.get_friendly_name()  # a transformation may rename the node
         try:
+            self._check_open_sizes(node)
             self.can_be_transformed(node)
             self.transform(node)
         except Rejected as refusal:
@@ -137,6 +138,14 @@ class LayerTransformation(MatcherPass, _Configured):
             raise
         self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name)
         return True
+
+    def _check_open_sizes(self, node: Node) -> None:
+        if not self.params.native_only and node.get_type_name() in ("Add", "Multiply", "Subtract"):
+            reject_unless(
+                not settles_open_size(node),
+                "dynamic_shape",
+                "the data may be broadcast to its constant: a size is open",
+            )
 
     def can_be_transformed(self, node: Node) -> None:
         """Raise `Rejected` where a condition does not hold."""
@@ -153,7 +162,7 @@ class LayerTransformation(MatcherPass, _Configured):
     # Reading
 
     def dequantization(self, node: Node, port: int = 0) -> Dequantization:
-        return dequantization_above(node, port, self.params.default_precisions)
+        return dequantization_above(node, port, self.params.default_precisions, self.params.native_only)
 
     def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
         found = self.dequantization(node, port)

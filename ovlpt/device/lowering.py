@@ -44,6 +44,8 @@ are the rules, all found by running:
     the first eight outputs of a group for all the others: wrong numbers, no error. There a Floor stands in place of the
     Clamp: it changes no integer, and no post-operation passes it.
 17. A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data; it gets a Convert.
+18. A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
+    and throw; it gets a Convert.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ from ovlpt.trace import InputError
 RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
 # The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
+# Rewritten by the plugin in the integer type of their data
+_TAKES_ITS_TYPE = frozenset(("Clamp", "MVN", "NormalizeL2", "ReduceMean", "ReduceSum"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -103,7 +107,7 @@ class PluginLowering(ModelPass):
             if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
                 _report_f32(node)
         nodes = list(all_nodes(model))
-        kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "NormalizeL2", "Subtract"}
+        kinds = WEIGHTED | _TAKES_ITS_TYPE | {"FakeQuantize", "Multiply", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -123,14 +127,8 @@ class PluginLowering(ModelPass):
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
-            elif kind == "Clamp":
-                if precision_of(node.input_value(0)) not in REAL:
-                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
-            elif kind == "MVN":
-                if node.get_type_info().version_id == "opset6" and not has_kernel(node):
-                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
-            elif kind == "NormalizeL2":
-                if len(shape_of(node.output(0)) or ()) not in (2, 3, 4):
+            elif kind in _TAKES_ITS_TYPE:
+                if precision_of(node.input_value(0)) not in REAL and _loses_its_type(node):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
                 if precision_of(node.input_value(0)) not in REAL or _is_widened(node):
@@ -156,6 +154,18 @@ def _report_f32(node: Node) -> None:
     narrow.set_friendly_name(node.get_friendly_name())
     wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
     replace_output(node.output(0), narrow.output(0))
+
+
+def _loses_its_type(node: Node) -> bool:
+    """Whether the plugin replaces a relaxed operation by one that is not."""
+    match kind := node.get_type_name():
+        case "MVN":
+            return node.get_type_info().version_id == "opset6" and not has_kernel(node)
+        case "NormalizeL2":
+            return len(shape_of(node.output(0)) or ()) not in (2, 3, 4)
+        case "ReduceMean" | "ReduceSum":
+            return any(target.get_node().get_type_name() == kind for target in node.output(0).get_target_inputs())
+    return True
 
 
 def _hide_from_lpt(node: Node) -> None:
