@@ -338,13 +338,14 @@ def _is_widened(node: Node) -> bool:
 
 def _spread_row_scale(node: Node) -> None:
     """Give a scale by rows the columns, too, where sizes are open: the plugin would take the rows for columns."""
-    shape, links = shape_of(node.output(0)), _affine_links(node)
-    if shape is None or None not in shape or shape[-1] is None or not links or links[0].get_type_name() != "Multiply":
+    shape = shape_of(node.output(0))
+    multiply = next((link for link in _affine_links(node) if link.get_type_name() == "Multiply"), None)
+    if shape is None or None not in shape or shape[-1] is None or multiply is None:
         return
-    values = constant_above(links[0].input_value(1))
+    values = constant_above(multiply.input_value(1))
     if values.size > 1 and values.shape[-1] == 1:
         spread = constant(np.repeat(values, shape[-1], axis=-1))
-        links[0].input(1).replace_source_output(spread.output(0))
+        multiply.input(1).replace_source_output(spread.output(0))
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:
