@@ -91,7 +91,7 @@ def test_whole_graphs_keep_the_numbers(graph):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")
 @pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one")
-@many(60)
+@many(40)
 @given(graphs())
 def test_the_native_result(graph):
     assert not ours(native.failures(graph))
