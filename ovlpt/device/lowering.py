@@ -46,6 +46,8 @@ are the rules, all found by running:
 17. A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data; it gets a Convert.
 18. A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
     and throw; it gets a Convert.
+19. A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only those
+    of u8 data; it is subtracted in f32.
 """
 
 from __future__ import annotations
@@ -135,6 +137,8 @@ class PluginLowering(ModelPass):
                     _convert_input(node, opset1.multiply)
             elif _is_widened(node):
                 _convert_input(node, opset1.subtract)
+            elif self.device == "CPU" and _is_signed_zero_point(node):
+                _subtract_in_f32(node)
             else:
                 subtracts.append(node)
         _keep_siblings_apart(subtracts)
@@ -334,6 +338,19 @@ def _is_widened(node: Node) -> bool:
     """Whether input 1 is real, and input 0 of another type."""
     data, other = (precision_of(value) for value in node.input_values())
     return other in REAL and data != other
+
+
+def _is_signed_zero_point(node: Node) -> bool:
+    """Whether the zero point is that of i8 data; weights are folded."""
+    data, zero_point = node.input_values()
+    return precision_of(data) == precision_of(zero_point) == "i8" and constant_above(data) is None
+
+
+def _subtract_in_f32(node: Node) -> None:
+    data, zero_point = (opset1.convert(value, "f32") for value in node.input_values())
+    plain = opset1.subtract(data, zero_point)
+    plain.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), plain.output(0))
 
 
 def _spread_row_scale(node: Node) -> None:

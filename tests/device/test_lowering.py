@@ -183,6 +183,29 @@ def test_a_normalization_of_rank_5(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
 
 
+def test_a_mean_of_means(core, infer):
+    """Merged by the plugin into one of integers."""
+    x = parameter([2, 6, 4, 4])
+    rows = opset1.reduce_mean(quantized(x, -2.56, 2.54), const([3], "i64"), True)
+    net = model(opset1.reduce_mean(rows, const([2], "i64"), True), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+def test_a_zero_point_of_signed_data(core, infer):
+    """Subtracted in i8, the difference would saturate."""
+    x = parameter([1, 16, 6, 6])
+    net = model(convolution(quantized(x, -0.5, 3), 8), x)
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision([ovlpt.PrecisionsRestriction.create("Convolution", {0: ["i8"]})]))
+    manager.register_pass(PluginLowering("CPU"))
+    lowered = net.clone()
+    manager.run_passes(lowered)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    assert_close(infer(lowered, inputs), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
+
+
 @pytest.mark.parametrize("lowered", [drop_in, ovlpt.transform], ids=["saved later", "transformed"])
 def test_a_scale_behind_groups_of_odd_sizes(core, infer, lowered):
     """As a post-operation it would be that of each group's first outputs for all of them."""
