@@ -36,8 +36,8 @@ are the rules, all found by running:
 13. The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
     that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
     single elements in front of the Subtract.
-14. Behind a MatMul with open sizes the plugin takes a scale by rows for one by columns, and throws. It is repeated along
-    the columns.
+14. Behind a MatMul with open sizes, or of two tensors, the plugin takes a scale by rows or heads for one by columns, and
+    throws. It is repeated along the columns; where their number is open, the Floor of rule 16 stands in front.
 15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 16. Behind the Clamp of rule 1 the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from
@@ -316,7 +316,8 @@ def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
     if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
         return
-    if _has_odd_groups(node) and is_int8_layer(node):
+    by_rows = node.get_type_name() == "MatMul" and _scale_by_rows(node) is not None
+    if is_int8_layer(node) and (by_rows or _has_odd_groups(node)):
         guard = opset1.floor(node.output(0))
     else:
         guard = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
@@ -353,15 +354,20 @@ def _subtract_in_f32(node: Node) -> None:
     replace_output(node.output(0), plain.output(0))
 
 
-def _spread_row_scale(node: Node) -> None:
-    """Give a scale by rows the columns, too, where sizes are open: the plugin would take the rows for columns."""
-    shape = shape_of(node.output(0))
+def _scale_by_rows(node: Node) -> Node | None:
+    """The Multiply behind a MatMul whose constant is the same in all columns, but no number."""
     multiply = next((link for link in _affine_links(node) if link.get_type_name() == "Multiply"), None)
-    if shape is None or None not in shape or shape[-1] is None or multiply is None:
+    shape = () if multiply is None else constant_above(multiply.input_value(1)).shape
+    return multiply if shape and shape[-1] == 1 and max(shape) > 1 else None
+
+
+def _spread_row_scale(node: Node) -> None:
+    """Give a scale by rows or heads the columns, too, where the plugin would take them for columns."""
+    shape, multiply = shape_of(node.output(0)), _scale_by_rows(node)
+    if multiply is None or shape is None or shape[-1] is None:
         return
-    values = constant_above(multiply.input_value(1))
-    if values.size > 1 and values.shape[-1] == 1:
-        spread = constant(np.repeat(values, shape[-1], axis=-1))
+    if None in shape or not isinstance(node.input_value(1).get_node(), Constant):
+        spread = constant(np.repeat(constant_above(multiply.input_value(1)), shape[-1], axis=-1))
         multiply.input(1).replace_source_output(spread.output(0))
 
 
