@@ -37,7 +37,7 @@ are the rules, all found by running:
     that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
     single elements in front of the Subtract.
 14. Behind a MatMul with open sizes, or of two tensors, the plugin takes a scale by rows or heads for one by columns, and
-    throws. It is repeated along the columns; where their number is open, the Floor of rule 16 stands in front.
+    throws or computes wrong numbers. The Floor of rule 16 stands in front.
 15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
 16. Behind the Clamp of rule 1 the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from
@@ -123,7 +123,6 @@ class PluginLowering(ModelPass):
             elif kind in WEIGHTED:
                 if kind == "MatMul":
                     node = _run_at_rank_3(_absorb_transposes(node))
-                    _spread_row_scale(node)
                 elif kind == "Convolution":
                     node = _stride_before_zero_point(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
@@ -258,6 +257,8 @@ def _join_dequantization(node: Node) -> None:
 
 def _guard_constants(node: Node) -> None:
     """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
+    if _scale_is_by_rows(node):
+        return _guard_output(node)
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
     targets = list(node.output(0).get_target_inputs())
@@ -316,8 +317,7 @@ def _guard_output(node: Node) -> None:
     targets = node.output(0).get_target_inputs()
     if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
         return
-    by_rows = node.get_type_name() == "MatMul" and _scale_by_rows(node) is not None
-    if is_int8_layer(node) and (by_rows or _has_odd_groups(node)):
+    if is_int8_layer(node) and (_has_odd_groups(node) or _scale_is_by_rows(node)):
         guard = opset1.floor(node.output(0))
     else:
         guard = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
@@ -354,21 +354,14 @@ def _subtract_in_f32(node: Node) -> None:
     replace_output(node.output(0), plain.output(0))
 
 
-def _scale_by_rows(node: Node) -> Node | None:
-    """The Multiply behind a MatMul whose constant is the same in all columns, but no number."""
+def _scale_is_by_rows(node: Node) -> bool:
+    """Whether the scale behind a product is the same in all columns, but no number; static weights take it rightly."""
+    if node.get_type_name() != "MatMul":
+        return False
     multiply = next((link for link in _affine_links(node) if link.get_type_name() == "Multiply"), None)
     shape = () if multiply is None else constant_above(multiply.input_value(1)).shape
-    return multiply if shape and shape[-1] == 1 and max(shape) > 1 else None
-
-
-def _spread_row_scale(node: Node) -> None:
-    """Give a scale by rows or heads the columns, too, where the plugin would take them for columns."""
-    shape, multiply = shape_of(node.output(0)), _scale_by_rows(node)
-    if multiply is None or shape is None or shape[-1] is None:
-        return
-    if None in shape or not isinstance(node.input_value(1).get_node(), Constant):
-        spread = constant(np.repeat(constant_above(multiply.input_value(1)), shape[-1], axis=-1))
-        multiply.input(1).replace_source_output(spread.output(0))
+    static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
+    return bool(shape) and shape[-1] == 1 and max(shape) > 1 and not static
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:
