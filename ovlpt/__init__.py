@@ -12,6 +12,7 @@ from ovlpt.config_file import load_config
 from ovlpt.device import PluginLowering, compile_model, execution_types, transform
 from ovlpt.fusions import fuse
 from ovlpt.inspect.bench import bench
+from ovlpt.inspect.check import check
 from ovlpt.inspect.compare import compare
 from ovlpt.inspect.explain import explain
 from ovlpt.low_precision import LowPrecision
@@ -27,6 +28,7 @@ __all__ = [
     "QuantizationGranularityRestriction",
     "Trace",
     "bench",
+    "check",
     "compare",
     "compile_model",
     "execution_types",

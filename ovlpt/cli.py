@@ -13,6 +13,8 @@ from ovlpt.trace import OvlptError
 COMMANDS = (  # in the order of the help; each is a module of ovlpt.commands
     "run",
     "explain",
+    "report",
+    "check",
     "compare",
     "bench",
     "verify",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, cur
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of, rounded_to
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, Operation, Site, keep
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
+
+T = TypeVar("T")
 
 ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization behind it, as the native library calls it
 
@@ -50,7 +54,7 @@ class _Configured:
     def _leave_alone(self, node: Node, kind: type | None = None) -> bool:
         """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
         kind = kind or type(self)
-        if not self.pass_config.has_callback(kind):
+        if kind.__name__ not in self.pass_config.callbacks:
             return False
         token = current_attributes.set(self.attributes)
         try:
@@ -81,15 +85,34 @@ class ModelTransformation(ModelPass, _Configured):
         self._configure(params, pass_config, trace, attributes)
 
 
+def read_once(method: Callable[..., T]) -> Callable[..., T]:
+    """A method of a `LayerTransformation` that only reads: asked again during a visit, it gives what it gave before.
+
+    So `transform` has to read before it builds.
+    """
+
+    @functools.wraps(method)
+    def reading(self: LayerTransformation, node: Node, *arguments: object) -> T:
+        if self._read is None:
+            return method(self, node, *arguments)
+        key = method.__name__, node.get_instance_id(), *arguments
+        if key not in self._read:
+            self._read[key] = method(self, node, *arguments)
+        return self._read[key]
+
+    return reading
+
+
 class LayerTransformation(MatcherPass, _Configured):
     """One operation's rewrite. Subclasses name the row, say what must hold, and build.
 
     `can_be_transformed` only reads the graph and raises `Rejected`; `transform` only builds. Nothing travels between
-    them through ``self``.
+    them through ``self`` but what both of them read.
     """
 
     operation: ClassVar[Operation]
     quiet: ClassVar[bool] = False  # refusals say nothing worth recording
+    _read: dict[tuple[object, ...], object] | None = None  # during a visit: what was read
 
     def __init__(
         self,
@@ -114,7 +137,7 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if self.pass_config.is_disabled(type(self)):
+        if type(self).__name__ in self.pass_config.disabled:
             if not self.quiet:
                 self._record(Outcome.DISABLED, node, Reason("disabled", f"{type(self).__name__} is switched off"))
             return False
@@ -126,6 +149,7 @@ class LayerTransformation(MatcherPass, _Configured):
             return False
         name = node.get_friendly_name()  # a transformation may rename the node
         try:
+            self._read = {}
             self._check_open_sizes(node)
             self.can_be_transformed(node)
             self.transform(node)
@@ -136,6 +160,8 @@ class LayerTransformation(MatcherPass, _Configured):
         except Exception as error:
             self.error = error  # C++ turns it into a RuntimeError without its cause
             raise
+        finally:
+            self._read = None  # a node that is held goes on to count as a consumer after it was replaced
         self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name)
         return True
 
@@ -161,8 +187,18 @@ class LayerTransformation(MatcherPass, _Configured):
 
     # Reading
 
+    def read_anew(self) -> None:
+        """Forget what was read during this visit: the graph has changed."""
+        if self._read is not None:
+            self._read.clear()
+
+    @read_once
     def dequantization(self, node: Node, port: int = 0) -> Dequantization:
         return dequantization_above(node, port, self.params.default_precisions, self.params.native_only)
+
+    @read_once
+    def details(self, fake_quantize: Node) -> QuantizationDetails | None:
+        return QuantizationDetails.of(fake_quantize)
 
     def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
         found = self.dequantization(node, port)

@@ -22,9 +22,8 @@ from ovlpt.config import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
-from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.grafting import graft
-from ovlpt.layer_transformation import LayerTransformation, ModelTransformation
+from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
@@ -71,6 +70,7 @@ from ovlpt.markup.markup_can_be_quantized import MarkupCanBeQuantized
 from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
+from ovlpt.markup.propagation import Markup, Survey
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
@@ -133,7 +133,7 @@ CLEANUP: tuple[type[LayerTransformation], ...] = (
     FuseMultiplyToFakeQuantizeTransformation,
 )
 
-MARKUP: tuple[type[ModelTransformation], ...] = (
+MARKUP: tuple[type[Markup], ...] = (
     MarkupCanBeQuantized,
     MarkupPrecisions,
     MarkupQuantizationGranularity,
@@ -212,8 +212,7 @@ class LowPrecision(ModelPass):
             "attributes": AttributeTable(),
         }
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
-        for step in self._markup(model, settings):
-            step.run_on_model(model)
+        self._mark(model, settings)
         # The native order: Assign comes second.
         first, *others = (kind(**settings) for kind in MAIN)
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
@@ -226,11 +225,11 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
-    def _markup(self, model: Model, settings: dict[str, object]) -> list[ModelPass]:
+    def _mark(self, model: Model, settings: dict[str, object]) -> None:
+        survey = Survey(model)
         # the native library looks for the operations of two steps outside of bodies only
-        nodes = model.get_ops() if self.params.native_only else all_nodes(model)
-        kinds = {node.get_type_name() for node in nodes}
-        steps: list[ModelPass] = [MarkupCanBeQuantized(**settings)]
+        kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else survey.kinds
+        steps: list[Markup] = [MarkupCanBeQuantized(**settings)]
         if self.precision_restrictions:
             steps.append(MarkupPrecisions(self.precision_restrictions, **settings))
         if self.quantization_restrictions:
@@ -240,7 +239,8 @@ class LowPrecision(ModelPass):
         steps.append(PropagatePrecisions(**settings))
         if "Concat" in kinds:
             steps += [AlignQuantizationIntervals(**settings), AlignQuantizationParameters(**settings)]
-        return [*steps, MarkupBias(**settings)]
+        for step in (*steps, MarkupBias(**settings)):
+            step.run(survey)
 
     @staticmethod
     def _rewrite(model: Model, passes: list[LayerTransformation]) -> None:

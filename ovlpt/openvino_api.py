@@ -28,7 +28,7 @@ MatcherPass = _passes.MatcherPass
 ModelPass = _passes.ModelPass
 WrapType = _passes.WrapType
 
-opset1, opset8, opset13 = (_module(name) for name in ("opset1", "opset8", "opset13"))
+opset1, opset6, opset8, opset13 = (_module(f"opset{version}") for version in (1, 6, 8, 13))
 NodeFactory = _module("utils.node_factory").NodeFactory
 
 Core = openvino.Core
@@ -41,6 +41,7 @@ Node = _module("utils.types").Node
 Output = type(opset1.parameter([1], Type.f32).output(0))
 
 Constant = _module("op").Constant
+Assign = _module("op").assign
 
 UNDEFINED = "dynamic" if RELEASE >= (2025, 0) else "undefined"
 

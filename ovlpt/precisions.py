@@ -94,21 +94,23 @@ def precision_details(levels: int, output_low: Sequence[float], output_high: Seq
     Symmetric intervals ask for a signed type, intervals that start at zero for an unsigned one; anything else needs a
     zero point. Intervals of width zero around zero (dead channels) have no say.
     """
-    low, high = np.broadcast_arrays(
-        np.asarray(output_low, np.float32).ravel(), np.asarray(output_high, np.float32).ravel()
-    )
-    alive = (np.abs(low) >= _ZERO) | (np.abs(high) >= _ZERO)
-    starts_at_zero = np.abs(low) < _ZERO
+    low, high = (np.asarray(end, np.float32).ravel() for end in (output_low, output_high))
+    if low.size != high.size:
+        low, high = np.broadcast_arrays(low, high)
+    magnitude = np.abs(low)
+    starts_at_zero = magnitude < _ZERO
+    alive = (magnitude >= _ZERO) | (np.abs(high) >= _ZERO)
     crosses = alive & ~starts_at_zero & (np.signbit(low) != np.signbit(high))
     one_sided = alive & ~crosses
-    full_range = levels in (16, 256, 65536, 2**32)
-    expected = np.float32(-levels / (levels - 2)) if full_range else np.float32(-1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = low / high
-        deviation = np.abs((ratio - expected) / np.minimum(ratio, expected))
-    asymmetric = crosses & ((high == 0) | (deviation > _ASYMMETRY))
-    has_zero_point = bool(asymmetric.any() or (one_sided & ~starts_at_zero).any())
     signed, unsigned = not one_sided.any(), not crosses.any()
+    has_zero_point = bool((one_sided & ~starts_at_zero).any())
+    if not unsigned and not has_zero_point:
+        full_range = levels in (16, 256, 65536, 2**32)
+        expected = np.float32(-levels / (levels - 2)) if full_range else np.float32(-1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = low / high
+            deviation = np.abs((ratio - expected) / np.minimum(ratio, expected))
+        has_zero_point = bool((crosses & ((high == 0) | (deviation > _ASYMMETRY))).any())
     if not alive.any():
         signed = bool((low < 0).any())
         unsigned = not signed

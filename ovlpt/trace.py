@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ovlpt.display import html_table, to_frame
+
 
 class OvlptError(Exception):
     """Root of the package's exceptions."""
@@ -98,3 +100,18 @@ class Trace:
     def summary(self) -> dict[tuple[str, str], int]:
         """How often each (transformation, outcome) occurred."""
         return dict(Counter((event.transformation, str(event.outcome)) for event in self.events))
+
+    def to_frame(self):
+        """The events as a pandas DataFrame. Raises `InputError` without pandas."""
+        return to_frame(
+            ("outcome", "transformation", "operation", "node", "code", "reason"),
+            [
+                (str(event.outcome), event.transformation, event.operation, event.node)
+                + ((event.reason.code, event.reason.text) if event.reason else ("", ""))
+                for event in self.events
+            ],
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(*key, count) for key, count in sorted(self.summary().items())]
+        return html_table(("transformation", "outcome", "times"), rows, f"{len(self)} events")

@@ -1,23 +1,91 @@
-"""What one plugin can execute, as data."""
+"""What one plugin can execute, as data.
+
+CPU           cpu.py on x86-64, arm.py on ARM
+GPU           gpu.py
+AUTO, MULTI, HETERO, BATCH    the configuration of the devices they name, where these have the same one
+NPU           none: its compiler has a quantization of its own and takes the model as it is
+any other     none: pass your own `PluginConfig`
+"""
 
 from __future__ import annotations
 
-from ovlpt.plugin_config import cpu
+from collections.abc import Callable, Mapping
+
+from ovlpt.plugin_config import arm, cpu, gpu
 
 from ovlpt.config import PluginConfig
-from ovlpt.openvino_api import Core
+from ovlpt.openvino_api import RELEASE, Core, Node
 from ovlpt.trace import InputError
 
-__all__ = ["cpu", "for_device"]
+__all__ = ["arm", "cpu", "for_device", "gpu", "kernels", "kind", "physical_devices"]
+
+VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 
 
-def for_device(core: Core, device: str = "CPU") -> PluginConfig:
+def for_device(core: Core, device: str = "CPU", force: bool = False) -> PluginConfig:
     """The configuration of a device of ``core``, asked for its capabilities.
 
-    Raises `InputError` for a device that the core does not have or that has no configuration yet.
+    ``force``: also for a device without int8. Raises `InputError` with the reason for a device that the core does not
+    have, that has no int8 or no configuration, and for a virtual one over devices that differ.
     """
-    if device not in core.available_devices:
-        raise InputError(f'no device "{device}" on this machine; available: {", ".join(core.available_devices)}')
-    if device != "CPU":
-        raise InputError(f'no configuration for device "{device}"; pass your own PluginConfig, or use "CPU"')
-    return cpu.config(core.get_property(device, "OPTIMIZATION_CAPABILITIES"))
+    devices = physical_devices(core, device)
+    configs = [_of_one(core, each, force) for each in devices]
+    if any(config != configs[0] for config in configs):
+        names = ", ".join(f"{each} ({config.name})" for each, config in zip(devices, configs, strict=True))
+        raise InputError(f'device "{device}" joins devices that need different models: {names}; name one of them')
+    return configs[0]
+
+
+def physical_devices(core: Core, device: str) -> tuple[str, ...]:
+    """The devices that a virtual one stands for ("HETERO:GPU.1,CPU"), or the device itself.
+
+    Raises `InputError` for a virtual device over none.
+    """
+    name, _, listed = device.partition(":")
+    if name not in VIRTUAL:
+        return (device,)
+    names = [each.split("(")[0].strip() for each in listed.split(",") if each.strip() and not each.startswith("-")]
+    excluded = {each.strip("- ") for each in listed.split(",") if each.startswith("-")}
+    if not names and name == "AUTO":
+        names = [each for each in core.available_devices if each not in excluded]
+    if not names:
+        raise InputError(f'device "{device}" names no device; write "{name}:CPU", for instance')
+    return tuple(names)
+
+
+def kind(device: str) -> str:
+    """The plugin of a physical device: "GPU" of "GPU.1"."""
+    return device.split(".")[0]
+
+
+def kernels(device: str) -> Mapping[str, Callable[[Node], bool]]:
+    """Per operation, whether the plugin of a physical device executes a node as it is; empty for an unknown plugin."""
+    return {"CPU": cpu.KERNELS, "GPU": gpu.KERNELS}.get(kind(device), {})
+
+
+def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
+    if kind(device) == "NPU":
+        raise InputError(
+            f'device "{device}" takes the quantized model as it is, since its compiler has a quantization of its own; '
+            "hand the model to core.compile_model"
+        )
+    available = core.available_devices
+    first = f"{kind(device)}.0"  # of several; a single one may be called by either name
+    if device not in (*available, *(f"{each}.0" for each in available)) and not (
+        first in available and kind(device) == device
+    ):
+        raise InputError(f'no device "{device}" on this machine; available: {", ".join(available)}')
+    if kind(device) not in ("CPU", "GPU"):
+        raise InputError(f'no configuration for device "{device}"; pass your own PluginConfig, or use "CPU" or "GPU"')
+    capabilities = list(core.get_property(device, "OPTIMIZATION_CAPABILITIES"))
+    if "INT8" not in capabilities and not force:
+        raise InputError(
+            f'device "{device}" ({core.get_property(device, "FULL_DEVICE_NAME").strip()}) has no int8, only '
+            f"{', '.join(each for each in capabilities if each.startswith(('FP', 'BF', 'BIN')))}: a low precision model "
+            "would run in float there; compile the model as it is, or force it (force=True, --force)"
+        )
+    if kind(device) == "GPU":
+        return gpu.config(systolic="GPU_HW_MATMUL" in capabilities)
+    if str(core.get_property(device, "DEVICE_ARCHITECTURE")).startswith("arm"):
+        return arm.config(convolutions=RELEASE >= (2026, 0))
+    return cpu.config(signed_activations="BF16" in capabilities and cpu.takes_signed_activations())

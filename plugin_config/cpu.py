@@ -1,11 +1,17 @@
-"""Intel CPUs (x86-64). Source: the CPU plugin's transformation pipeline."""
+"""Intel and AMD CPUs (x86-64). Source: the CPU plugin's transformation pipeline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
 
 from ovlpt.config import PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import Node
+from ovlpt.graph.constants import constant
+from ovlpt.graph.mvn import spans_whole_channels
+from ovlpt.openvino_api import Core, Model, Node, Type, opset1
 from ovlpt.predicates import (
     is_asymmetric_on_weights,
     is_asymmetric_quantization,
@@ -15,26 +21,35 @@ from ovlpt.predicates import (
 
 U8, I8, U8_I8 = ("u8",), ("i8",), ("u8", "i8")
 
+# Whether the int8 kernels of an instruction set take i8 activations as well as u8 ones. By the names of
+# ONEDNN_MAX_CPU_ISA. Nothing else in the configuration depends on the instruction set.
+SIGNED_ACTIVATIONS = {
+    "SSE41": False,
+    "AVX2": False,
+    "AVX2_VNNI": False,
+    "AVX2_VNNI_2": True,
+    "AVX512_CORE": False,
+    "AVX512_CORE_VNNI": False,
+    "AVX512_CORE_BF16": False,
+    "AVX512_CORE_FP16": False,
+    "AVX512_CORE_AMX": True,
+    "AVX512_CORE_AMX_FP16": True,
+}
 
-def config(capabilities: Sequence[str] = (), signed_activations: bool = False) -> PluginConfig:
-    """The configuration for a CPU.
+# What common optimizations leave as it is; else they decompose it, as the plugin does.
+KERNELS = {"MVN": spans_whole_channels, "LSTMSequence": lambda _: True, "GRUSequence": lambda _: True}
 
-    ``signed_activations``: its kernels take i8 activations as well as u8 ones (AMX-INT8, AVX2-VNNI-2).
-    ``capabilities``: what the device answers to OPTIMIZATION_CAPABILITIES.
-    """
+
+def config(signed_activations: bool = False) -> PluginConfig:
+    """The configuration for a CPU; ``signed_activations``: as `SIGNED_ACTIVATIONS` says of its instruction set."""
     activations = U8_I8 if signed_activations else U8
 
-    def group_convolution(node: Node) -> dict[int, tuple[str, ...]]:
-        rank = node.get_input_partial_shape(0).rank
-        is_volumetric = rank.is_static and rank.get_length() == 5
-        return {0: U8_I8 if is_volumetric else activations, 1: I8}
-
     return PluginConfig(
-        "CPU",
+        "CPU with signed activations" if signed_activations else "CPU",
         precision_restrictions=(
             PrecisionsRestriction.create("Convolution", {0: activations, 1: I8}),
             PrecisionsRestriction.create("ConvolutionBackpropData", {0: U8_I8, 1: I8}),
-            PrecisionsRestriction.create("GroupConvolution", group_convolution),
+            PrecisionsRestriction.create("GroupConvolution", _signed_group if signed_activations else _unsigned_group),
             PrecisionsRestriction.create("MatMul", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("LSTMSequence", {(0, 1): U8}),
             PrecisionsRestriction.create("GRUSequence", {(0, 1): U8}),
@@ -46,10 +61,45 @@ def config(capabilities: Sequence[str] = (), signed_activations: bool = False) -
         disabled=("MultiplyToGroupConvolutionTransformation",),
         callbacks={
             "AddTransformation": marked_as_bias,  # a bias behind the scale is fused by the plugin
-            "ConvolutionBackpropDataTransformation": lambda node: (
-                is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
-            ),
+            "ConvolutionBackpropDataTransformation": _has_zero_points,
             "FuseConvertTransformation": is_decompression_multiply,
             "FoldConvertTransformation": is_decompression_multiply,
         },
+    )
+
+
+def _signed_group(node: Node) -> Mapping[int, tuple[str, ...]]:
+    return {0: U8_I8, 1: I8}
+
+
+def _unsigned_group(node: Node) -> Mapping[int, tuple[str, ...]]:
+    """Kernels of volumes take signed activations on any processor."""
+    rank = node.get_input_partial_shape(0).rank
+    return {0: U8_I8 if rank.is_static and rank.get_length() == 5 else U8, 1: I8}
+
+
+def _has_zero_points(node: Node) -> bool:
+    return is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
+
+
+@functools.cache
+def takes_signed_activations() -> bool:
+    """Whether the plugin of this machine gives an int8 convolution i8 activations; asked once a process.
+
+    No property says so. The plugin is given a quantized convolution, with its own LPT, unless the processor's flags
+    rule it out; limits in OV_CPU_MAX_ISA count.
+    """
+    flags = Path("/proc/cpuinfo")
+    if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
+        return False
+    data = opset1.parameter([1, 16, 4, 4], Type.f32)
+    quantized = opset1.fake_quantize(data, *map(constant, (-1.28, 1.27, -1.28, 1.27)), 256)
+    weights = opset1.fake_quantize(
+        constant(np.linspace(-1, 1, 256).reshape(16, 16, 1, 1)), *map(constant, (-1, 1, -1, 1)), 255
+    )
+    layer = opset1.convolution(quantized, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    compiled = Core().compile_model(Model([opset1.result(layer)], [data], "question"), "CPU")
+    return any(
+        info["layerType"].astype(str) == "Convolution" and info["runtimePrecision"].astype(str) == "i8"
+        for info in (node.get_rt_info() for node in compiled.get_runtime_model().get_ops())
     )

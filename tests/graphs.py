@@ -76,16 +76,18 @@ def model(*results: Node | Output) -> Model:
     for index, result in enumerate(results):
         node = result if isinstance(result, Node) else result.get_node()
         node.set_friendly_name(f"y{index}" if len(results) > 1 else "y")
-    return Model(list(results), parameters, "model")
+    return Model([_output(result) for result in results], parameters, "model")
 
 
-def run(graph: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+def run(graph: Model, inputs: list[np.ndarray], steps: int = 1) -> list[np.ndarray]:
     """Executed by the CPU plugin in f32, without its own low precision pass, from a copy of the graph.
 
     The plugin's own optimizations do not expect mixed element types, so type-relaxed operations get converted inputs.
     Weights are given in f32: 2024.6 without its low precision pass reads small i8 weights of a MatMul wrongly.
     """
     graph = graph.clone()
+    if any(port.get_partial_shape().is_dynamic for port in graph.inputs):
+        graph.reshape({port: list(value.shape) for port, value in zip(graph.inputs, inputs, strict=True)})
     for node in graph.get_ordered_ops():
         if node.get_type_name() == "Convert" or is_relaxed(node):
             for port, value in enumerate(node.input_values()):
@@ -95,6 +97,8 @@ def run(graph: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
                     node.input(port).replace_source_output(real.output(0))
     config = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
     compiled = CORE.compile_model(graph, "CPU", config)
+    for _ in range(steps - 1):  # variables remember
+        compiled([value[::-1] for value in inputs])
     return [np.array(value) for value in compiled(inputs).values()]
 
 
@@ -137,6 +141,19 @@ def _slice(data: Node, begin, end, strides, **masks) -> Node:
 _IMAGE = (2, 4, 4, 4)
 
 CASES = (
+    Case("Add", _IMAGE, lambda x: opset1.add(x, fake_quantize(_source(x), 0.0, 2.55, name="other"))),
+    Case("Add float", _IMAGE, lambda x: opset1.add(x, _source(x))),
+    Case("Add constant", _IMAGE, lambda x: opset1.add(x, f32(np.linspace(-1, 1, 4).reshape(1, 4, 1, 1)))),
+    Case("ConvolutionBackpropData", _IMAGE, lambda x: _deconvolution(x)),
+    Case("FakeQuantize", _IMAGE, lambda x: fake_quantize(x, 0.0, 1.3)),
+    Case("GRUSequence", (2, 3, 4), lambda x: _recurrent(x, "GRUSequence", 3, 2)),
+    Case("Interpolate 1", _IMAGE, lambda x: _interpolate_1(x, "nearest")),
+    Case("Interpolate 1 linear", _IMAGE, lambda x: _interpolate_1(x, "linear")),
+    Case("LSTMSequence", (2, 3, 4), lambda x: _recurrent(x, "LSTMSequence", 4, 3)),
+    Case("MVN 2", _IMAGE, lambda x: opset2.mvn(x, False, True, 1e-9)),
+    Case("MVN 2 across channels", _IMAGE, lambda x: opset2.mvn(x, True, True, 1e-9)),
+    Case("Multiply", _IMAGE, lambda x: opset1.multiply(x, fake_quantize(_source(x), 0.0, 2.55, name="other"))),
+    Case("Multiply constant", _IMAGE, lambda x: opset1.multiply(x, f32(np.linspace(1, 2, 4).reshape(1, 4, 1, 1)))),
     Case("AvgPool", _IMAGE, lambda x: opset1.avg_pool(x, [1, 1], [0, 0], [0, 0], [2, 2], True)),
     Case("AvgPool padded", _IMAGE, lambda x: opset1.avg_pool(x, [1, 1], [1, 1], [1, 1], [2, 2], False)),
     Case("BatchToSpace", (4, 4, 4, 4), lambda x: opset2.batch_to_space(x, i64(1, 1, 2, 2), i64(0, 0, 0, 0), i64(0, 0, 0, 0))),
@@ -207,6 +224,38 @@ CASES = (
 def _convolution(data: Node, shape, scale, zero_point=None) -> Node:
     scale = np.linspace(0.01, 0.03, int(np.prod(scale))).reshape(scale) if isinstance(scale, list) else scale
     return opset1.convolution(data, weights(shape, scale, zero_point), [1, 1], [0, 0], [0, 0], [1, 1])
+
+
+def _source(quantized: Node) -> Output:
+    """What was quantized, here turned round so that two branches differ."""
+    return opset1.multiply(quantized.input_value(0), f32(-1.0)).output(0)
+
+
+def _deconvolution(data: Node) -> Node:
+    kernel = weights([4, 3, 2, 2], np.linspace(0.01, 0.03, 3).reshape(1, 3, 1, 1))
+    return opset1.convolution_backprop_data(data, kernel, [2, 2], pads_begin=[0, 0], pads_end=[0, 0], dilations=[1, 1])
+
+
+def _interpolate_1(data: Node, mode: str) -> Node:
+    attributes = dict(
+        axes=[2, 3], mode=mode, align_corners=False, antialias=False, pads_begin=[0] * 4, pads_end=[0] * 4
+    )
+    return NodeFactory("opset1").create("Interpolate", [data.output(0), i64(8, 8).output(0)], attributes)
+
+
+def _recurrent(data: Node, kind: str, gates: int, activations: int) -> Output:
+    """Hidden size 3 over data [batch, steps, 4]; weights are real numbers."""
+    rng = np.random.default_rng(0)
+    first = opset8.slice(data, i64(0), i64(1), i64(1), i64(1))
+    hidden = opset8.slice(first, i64(0), i64(3), i64(1), i64(2))  # of the same batch, whatever it is
+    batch = data.get_output_partial_shape(0)[0]
+    sizes = opset8.gather(opset3.shape_of(data), i64(0), opset1.constant(np.int64(0)))
+    lengths = opset3.broadcast(i64(3), sizes) if batch.is_dynamic else i64(*[3] * batch.get_length())
+    kernels = [f32(rng.uniform(-1, 1, (1, gates * 3, size))) for size in (4, 3)] + [f32(np.zeros((1, gates * 3)))]
+    states = [hidden, opset1.relu(hidden)] if kind == "LSTMSequence" else [hidden]
+    attributes = {"hidden_size": 3, "direction": "forward", "activations": ["sigmoid", "tanh", "tanh"][:activations]}
+    inputs = [_output(value) for value in (data, *states, lengths, *kernels)]
+    return NodeFactory("opset5").create(kind, inputs, attributes | {"clip": 0.0}).output(0)
 
 
 def _group_convolution(data: Node) -> Node:

@@ -1,8 +1,9 @@
-"""How the tools write models: an IR that says nothing about the machine it was made on."""
+"""How the tools find models, and how they write them: an IR that says nothing about the machine it was made on."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import openvino as ov
@@ -18,3 +19,17 @@ def save_ir(model: ov.Model, path: Path, *, compress_to_fp16: bool = False) -> N
     """
     ov.save_model(model, path, compress_to_fp16=compress_to_fp16)
     path.write_text(MODEL_RT_INFO.sub("", path.read_text("utf-8")), "utf-8")
+
+
+def networks(paths: Iterable[Path]) -> Iterator[Path]:
+    """The quantized networks that paths name: files, and those of folders, without the zoo's float ones.
+
+    Raises `SystemExit` where there is nothing.
+    """
+    for path in paths:
+        if not path.exists():
+            raise SystemExit(f"no file or folder {path}")
+        if path.is_file():
+            yield path
+        else:
+            yield from sorted(file for file in path.glob("*.xml") if not file.stem.endswith("_float"))

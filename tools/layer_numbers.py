@@ -135,7 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     for path in options.models:
         core, generator = openvino.Core(), np.random.default_rng(0)
         model = core.read_model(path)
-        CommonOptimizations().run_on_model(model)
+        CommonOptimizations(ovlpt.plugin_config.kernels("CPU")).run_on_model(model)
         exact, tied, wrong, largest = 0, 0, [], 0.0
         for name in layers(model):
             found = cut_out(model, name, generator)

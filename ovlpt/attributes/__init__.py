@@ -4,7 +4,15 @@ Runtime info holds only strings and numbers from Python and is copied with a mod
 `AttributeTable` keyed by the identity of a node and a port. They survive rewiring; a clone of the model has none.
 """
 
-from ovlpt.attributes.attribute import Attribute, AttributeTable, SharedValue, current_attributes
+from ovlpt.attributes.attribute import (
+    Attribute,
+    AttributeTable,
+    Key,
+    SharedValue,
+    current_attributes,
+    input_key,
+    key_of,
+)
 from ovlpt.attributes.avg_pool_precision_preserved import AvgPoolPrecisionPreserved
 from ovlpt.attributes.bias import Bias
 from ovlpt.attributes.disable_cleanup import DisableCleanup
@@ -23,6 +31,7 @@ __all__ = [
     "DisableCleanup",
     "Interval",
     "IntervalsAlignment",
+    "Key",
     "PrecisionPreserved",
     "Precisions",
     "QuantizationAlignment",
@@ -30,4 +39,6 @@ __all__ = [
     "Restricted",
     "SharedValue",
     "current_attributes",
+    "input_key",
+    "key_of",
 ]

@@ -10,7 +10,8 @@ from ovlpt.openvino_api import Node, Output
 
 T = TypeVar("T")
 A = TypeVar("A", bound="Attribute")
-Place = object  # a Node, an Output, or an input port as ``node.input(i)`` gives it
+Key = tuple[int, str, int]  # instance of the node, what of it, number of the port
+Place = object  # a Node, an Output, an input port as ``node.input(i)`` gives it, or the Key of one of them
 
 
 class SharedValue(Generic[T]):
@@ -61,29 +62,37 @@ class Attribute(Generic[T]):
         return f"{type(self).__name__}({self.value!r})"
 
 
+def key_of(place: Place) -> Key:
+    """What an `AttributeTable` finds a place by; who asks often keeps it."""
+    if isinstance(place, tuple):
+        return place
+    if isinstance(place, Node):
+        return place.get_instance_id(), "node", 0
+    kind = "out" if isinstance(place, Output) else "in"
+    return place.get_node().get_instance_id(), kind, place.get_index()
+
+
+def input_key(node: Node, port: int) -> Key:
+    """``key_of(node.input(port))`` at a third of its time."""
+    return node.get_instance_id(), "in", port
+
+
 class AttributeTable:
     """The attributes of one run, found by node or port."""
 
     def __init__(self) -> None:
-        self._at: dict[tuple[int, str, int], dict[type, Attribute]] = {}
-
-    @staticmethod
-    def _key(place: Place) -> tuple[int, str, int]:
-        if isinstance(place, Node):
-            return place.get_instance_id(), "node", 0
-        kind = "out" if isinstance(place, Output) else "in"
-        return place.get_node().get_instance_id(), kind, place.get_index()
+        self._at: dict[Key, dict[type, Attribute]] = {}
 
     def get(self, place: Place, kind: type[A]) -> A | None:
-        found = self._at.get(self._key(place))
+        found = self._at.get(key_of(place))
         return found.get(kind) if found else None
 
     def set(self, place: Place, attribute: A) -> A:
-        self._at.setdefault(self._key(place), {})[type(attribute)] = attribute
+        self._at.setdefault(key_of(place), {})[type(attribute)] = attribute
         return attribute
 
     def remove(self, place: Place, kind: type[Attribute]) -> None:
-        self._at.get(self._key(place), {}).pop(kind, None)
+        self._at.get(key_of(place), {}).pop(kind, None)
 
     def move(self, source: Node, target: Node) -> None:
         """Give ``target`` what ``source`` holds, ports included: a node was replaced by its new form."""

@@ -5,7 +5,6 @@ import numpy as np
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -26,7 +25,7 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
         reject_unless(
             precision in INT8 and precision_of(node.input_value(0)) == precision, "changes_type", "it changes the type"
         )
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         reject_unless(details is not None and details.levels > 1, "dynamic_intervals", "its intervals are not constant")
         low, high = min_value(precision, details.levels), max_value(precision, details.levels)
         step = (high - low) / details.levels

@@ -5,7 +5,6 @@ import numpy as np
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import constant, precision_of
-from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node
@@ -20,14 +19,14 @@ class FoldFakeQuantizeTransformation(CleanupTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        details = QuantizationDetails.of(node)
-        reject_unless(details is not None, "dynamic_intervals", "its intervals are not constant")
         reject_unless(folded_constant(node.input_value(0)) is not None, "activations", "its data is not constant")
+        details = self.details(node)
+        reject_unless(details is not None, "dynamic_intervals", "its intervals are not constant")
         one_axis = all(sum(size > 1 for size in end.shape) <= 1 for end in details.intervals)
         reject_unless(one_axis, "not_per_channel", "an interval varies along several axes")
 
     def transform(self, node: Node) -> None:
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         values = fake_quantize(folded_constant(node.input_value(0)), *details.intervals, details.levels)
         precision = precision_of(node.output(0))
         folded = constant(np.rint(values) if precision.startswith(("u", "i")) else values, precision)

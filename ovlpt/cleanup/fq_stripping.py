@@ -4,25 +4,30 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import ModelTransformation, replace_output
-from ovlpt.openvino_api import Model
-from ovlpt.trace import Outcome, Reason
+from ovlpt.openvino_api import Model, Node
+from ovlpt.trace import Outcome, Reason, Rejected
 
 _TOLERANCE = 1e-6
+_LARGEST_STEP = 1.0
+_MARGIN = 10.0
 
 
 class FQStrippingTransformation(ModelTransformation):
     """Takes out each FakeQuantize with one of the given ``levels`` that maps its interval onto itself.
 
     For devices without arithmetic of so many levels (65536: 16 bits), where it would only round. Not in `LowPrecision`.
-    The native class can also rescale weights so that f16 does not overflow; this one does not.
+    With ``need_weights_adjustment``, for inference in f16, values with a step above 1 are made smaller where only
+    normalizations read them: without the FakeQuantize nothing clips them any more, and they could overflow.
     """
 
-    def __init__(self, levels: Iterable[int], **settings):
+    def __init__(self, levels: Iterable[int], need_weights_adjustment: bool = False, **settings):
         super().__init__(**settings)
         self.levels = frozenset(levels)
+        self.need_weights_adjustment = need_weights_adjustment
 
     def run_on_model(self, model: Model) -> bool:
         changed = False
@@ -47,10 +52,22 @@ class FQStrippingTransformation(ModelTransformation):
                 text = f"its output interval lies {moved:g} off its input interval"
                 self._record(Outcome.REJECTED, node, Reason("maps_range", text))
                 continue
+            step = float(np.abs(details.input_high - details.input_low).max()) / (details.levels - 1)
+            if self.need_weights_adjustment and step > _LARGEST_STEP:
+                self._adjust(node, step * _MARGIN)
             replace_output(node.output(0), node.input_value(0))
             self._record(Outcome.TRANSFORMED, node)
             changed = True
         return changed
+
+    def _adjust(self, node: Node, divisor: float) -> None:
+        adjustment = ScaleAdjustment(divisor, self.params.native_only)
+        try:
+            adjustment.find(node.output(0))
+        except Rejected as refusal:
+            self._record(Outcome.REJECTED, node, refusal.reason)  # it is taken out all the same
+        else:
+            adjustment.apply()
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

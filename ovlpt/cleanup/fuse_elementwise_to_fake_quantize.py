@@ -32,9 +32,7 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
             "several_consumers",
             "the FakeQuantize has other consumers",
         )
-        reject_unless(
-            QuantizationDetails.of(quantize) is not None, "dynamic_intervals", "its intervals are not constant"
-        )
+        reject_unless(self.details(quantize) is not None, "dynamic_intervals", "its intervals are not constant")
         values, data = values_of(other), shape_of(node.input_value(0))
         if values.size > 1:
             reject_unless(
@@ -52,7 +50,7 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
 
     def transform(self, node: Node) -> None:
         quantize = self._quantize(node)
-        details = QuantizationDetails.of(quantize)
+        details = self.details(quantize)
         deq = self.params.deq_precision
         values = rounded_to(values_of(node.input_value(1).get_node()).astype(np.float32, copy=False), deq)
         low, high = (self.moved(rounded_to(end, deq), values) for end in (details.output_low, details.output_high))

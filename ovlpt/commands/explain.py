@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
+from ovlpt.device.overflow import REMEDY
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.post_ops import post_ops
 
@@ -12,13 +14,14 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "explain",
-        _call,
+        limited(_call),
         "say why operations are not in int8",
         "List the operations that are not in low precision, with the reason and what would help.",
         "ovlpt explain resnet50.xml --strict",
     )
     add_model(parser)
     add_settings(parser)
+    add_isa(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument(
         "--strict",
@@ -51,6 +54,12 @@ def _call(options: argparse.Namespace) -> int:
     for hazard in found.hazards:
         kept = "ovlpt.compile_model keeps the numbers right" if hazard.avoided else "the numbers change"
         out.print(f"{hazard.layer}: {hazard.reason.text} ({kept})", style="yellow")
+    if found.overflow_risks and options.layer is None:
+        names = ", ".join(
+            f"{risk.layer} ({risk.risky_channels} of {risk.channels} channels)" for risk in found.overflow_risks
+        )
+        text = f"pairs of weights that can saturate 16 bits on CPUs without VNNI: {names}; {REMEDY}"
+        out.print(text, style="yellow", markup=False)
     out.print(f"{sum(found.low.values())} of {sum(found.total.values())} operations are in low precision")
     if found.quantizable:
         names = ", ".join(answer.name for answer in found.quantizable)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.device import ExecutionTypes
@@ -12,13 +13,14 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "run",
-        _call,
+        limited(_call),
         "run a quantized model in int8 and show which layers are",
         "Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
         "ovlpt run resnet50.xml -i images.npz --json run.json",
     )
     add_model(parser, otherwise="a bundled one")
     add_settings(parser)
+    add_isa(parser)
     add_input(parser)
     add_float(parser, "for the float latency")
     parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
+from ovlpt.openvino_api import Core
 from ovlpt.trace import InputError
 
 
@@ -35,11 +37,14 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    parser.add_argument("--force", action="store_true", help="also for a device without int8")
 
 
 def settings(options: argparse.Namespace) -> PluginConfig | None:
-    """What ``--config`` names; None without it, which means the device's own."""
-    return load_config(options.config) if options.config else None
+    """What ``--config`` names, or the device's own by ``--force``; None without either, which means the device's own."""
+    if options.config:
+        return load_config(options.config)
+    return plugin_config.for_device(Core(), options.device, force=True) if options.force else None
 
 
 def add_input(parser: argparse.ArgumentParser, what: str = "one array per input; default: random") -> None:

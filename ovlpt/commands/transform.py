@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 import openvino
 
@@ -9,7 +10,7 @@ from ovlpt.commands.settings import add_command, add_model, add_settings, settin
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties, read_model
 from ovlpt.fusions import fuse
-from ovlpt.openvino_api import Core
+from ovlpt.openvino_api import Core, Model
 
 
 def add(commands) -> None:
@@ -24,17 +25,27 @@ def add(commands) -> None:
     add_model(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.xml")
     add_settings(parser)
+    parser.add_argument(
+        "--precision", choices=("f16", "f32"), help="what a GPU computes in elsewhere; default: its own, f16"
+    )
     parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
 
 
 def _call(options: argparse.Namespace) -> int:
     check_writable(options.output)
     config, core = settings(options), Core()
-    model = read_model(options.model, core)
-    if options.fuse:
-        model = fuse(model)
-    transformed = transform(model, options.device, config, core=core)
+    model = fuse(read_model(options.model, core)) if options.fuse else options.model
+    transformed = transform(model, options.device, config, core=core, precision=options.precision)
     openvino.save_model(transformed, options.output, compress_to_fp16=False)
-    properties = ", ".join(f'"{key}": "{value}"' for key, value in lpt_properties(transformed, options.device).items())
-    console().print(f'compile it with core.compile_model("{options.output}", "{options.device}", {{{properties}}})')
+    console().print("\n".join(_loading_code(transformed, options.output, options.device)), soft_wrap=True, markup=False)
     return 0
+
+
+def _loading_code(model: Model, path: str, device: str) -> list[str]:
+    """What compiles the saved model without ovlpt. Type-relaxed operations are read with the help of the CPU plugin."""
+    lines = ["core = openvino.Core()"]
+    if device != "CPU":
+        lines.append('core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the CPU plugin, which knows the operations')
+    properties = json.dumps(lpt_properties(model, device)).replace("false", "False")
+    lines.append(f'compiled = core.compile_model("{path}", "{device}", {properties})')
+    return lines

@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
+from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, table, write_json
 from ovlpt.commands.settings import add_command, add_input, add_json, add_model, add_settings, check_count, settings
 from ovlpt.device.compile import read_model
@@ -16,13 +17,14 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "verify",
-        _call,
+        limited(_call),
         "compare each compiled int8 layer with exact integers",
         "Run the model in exact integers, compile each int8 layer alone, and compare the two.",
         "ovlpt verify resnet50.xml -i images.npz --layers 10",
     )
     add_model(parser)
     add_settings(parser)
+    add_isa(parser)
     add_input(parser)
     parser.add_argument(
         "--method",

@@ -2,8 +2,8 @@
 
 from ovlpt.device.compile import compile_model, transform
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
-from ovlpt.device.instruction_set import has_avx512, saturates
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.this_cpu import has_avx512, saturates
 
 __all__ = [
     "ExecutionTypes",

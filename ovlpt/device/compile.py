@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 from ovlpt import plugin_config
@@ -13,7 +15,7 @@ from ovlpt.device.lowering import PluginLowering, has_quantized_recurrence
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
-from ovlpt.openvino_api import CompiledModel, Core, Manager, Model
+from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import InputError, Trace
@@ -25,15 +27,22 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     """The compile property for a transformed model: the plugin's own LPT is off.
 
     The one exception are quantized recurrent layers on CPU: the plugin forms them only while its LPT is on, which finds
-    little else to do in a model that has been transformed.
+    little else to do in a model that has been transformed. AUTO, MULTI, HETERO and BATCH hand no such property on;
+    there the plugin leaves its LPT off because the lowered model does not look quantized.
     """
-    if device.split(".")[0] == "CPU" and has_quantized_recurrence(model):
+    if device.split(":")[0] in plugin_config.VIRTUAL:
+        return {}
+    kind = plugin_config.kind(device)
+    if kind == "CPU" and has_quantized_recurrence(model):
         return {"LP_TRANSFORMS_MODE": "YES"}
-    return LPT_OFF[device.split(".")[0]]
+    return LPT_OFF[kind]
 
 
 def read_model(model: Model | str | Path, core: Core) -> Model:
-    """The model itself, or what a path holds. Raises `InputError` for a file that is missing or unreadable."""
+    """The model itself, or what a path holds.
+
+    Raises `InputError` for a file that is missing or unreadable, or was transformed on another line of OpenVINO.
+    """
     if not isinstance(model, (str, Path)):
         return model
     path = Path(model)
@@ -41,11 +50,44 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
         raise InputError(
             f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
         )
+    if path.suffix == ".xml":
+        _check_line(path)
     core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
         return core.read_model(str(path))
     except RuntimeError as error:
         raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
+
+
+def _check_line(path: Path) -> None:
+    """Releases before 2025 name type-relaxed operations in another way than those since."""
+    text = path.read_bytes()
+    found = re.search(rb'version="type_relaxed_opset(\d*)"', text)
+    if found and bool(found[1]) != (RELEASE >= (2025, 0)):
+        named = re.search(rb'<openvino value="([\d.]+)"', text)
+        made = named[1].decode() if named else "2025 or later" if found[1] else "2024 or earlier"
+        raise InputError(
+            f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations in another way than the '
+            f"{'.'.join(map(str, RELEASE))} that is installed; transform the quantized model again"
+        )
+
+
+def inference_precision(core: Core, device: str, properties: Mapping[str, object] | None = None) -> str:
+    """In which type a GPU runs what is not in low precision, "f16" or "f32"; "f32" for any other device.
+
+    The GPU plugin changes the model's types before it does anything else, and type-relaxed operations then have to
+    report the new one. A CPU changes types behind its transformations.
+    """
+    if plugin_config.kind(device) != "GPU":
+        return "f32"
+    properties = properties or {}
+    if "INFERENCE_PRECISION_HINT" not in properties and "ACCURACY" in str(properties.get("EXECUTION_MODE_HINT", "")):
+        return "f32"
+    try:
+        hint = properties.get("INFERENCE_PRECISION_HINT") or core.get_property(device, "INFERENCE_PRECISION_HINT")
+    except RuntimeError:
+        return "f16"  # no such device here: its default
+    return "f16" if hint in (Type.f16, "f16") else "f32"
 
 
 def transform(
@@ -57,52 +99,65 @@ def transform(
     core: Core | None = None,
     trace: Trace | None = None,
     serializable: bool = True,
+    precision: str | None = None,
 ) -> Model:
     """A new model, transformed for ``device``; the caller's stays as it is.
 
-    ``config``: settings other than the device's own. ``lowered=False``: the pass's own result, without the changes that
-    let a plugin take it. ``serializable=False``: the result is compiled as it stands and never saved, which spares each
-    layer a post-operation. A model with compressed weights only passes unchanged, with a warning. Raises `InputError`
-    for
-    an unusable model or device, and for a model without quantization.
+    ``config``: settings other than the device's own, which then need not be on this machine. ``lowered=False``: the
+    pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
+    it stands and never saved, which spares each layer a post-operation. ``precision``: in which type a GPU will run
+    what is not in low precision, "f16" or "f32"; without it the device's own. A model that was lowered before is
+    returned as it is. One with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
+    unusable model or device, and for a model without quantization.
     """
-    lowering = {"serializable": serializable} if lowered else None
-    return _transform(model, device, config, lowering, native_only, core or Core(), trace)
-
-
-def _transform(
-    model: Model | str | Path,
-    device: str,
-    config: PluginConfig | None,
-    lowering: dict[str, bool] | None,
-    native_only: bool,
-    core: Core,
-    trace: Trace | None,
-) -> Model:
-    """`transform` with settings for the lowering; None: not lowered."""
-    config = config or plugin_config.for_device(core, device)
+    core = core or Core()
+    virtual = device.split(":")[0] in plugin_config.VIRTUAL
+    own = config or plugin_config.for_device(core, device)
+    devices = plugin_config.physical_devices(core, device)
+    physical = devices[0]
+    if len({plugin_config.kind(each) for each in devices}) > 1:
+        raise InputError(f'device "{device}" joins plugins that need different models; name devices of one of them')
     source = read_model(model, core)
-    work = source.clone()
-    if work.has_rt_info([MARKER, "transformed"]):
-        if lowering is not None:
-            PluginLowering(device, **lowering).run_on_model(work)
-        return work
     label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
-    quantization = _quantization(source)
-    if quantization == "none":
-        raise InputError(f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance")
-    if quantization == "weights":
-        warnings.warn(
-            f"{label} has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
-            stacklevel=3,
-        )
-        return work
-    manager = Manager()
-    manager.register_pass(CommonOptimizations())
-    manager.register_pass(LowPrecision.from_config(config, native_only, trace))
-    if lowering is not None:
-        manager.register_pass(PluginLowering(device, **lowering))
-    manager.run_passes(work)
+    work = source.clone()
+    if not work.has_rt_info([MARKER, "transformed"]):
+        quantization = _quantization(source)
+        if quantization == "none":
+            raise InputError(
+                f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
+            )
+        if quantization == "weights":
+            warnings.warn(
+                f"{label} has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
+                stacklevel=2,
+            )
+            return work
+        manager = Manager()
+        manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
+        manager.register_pass(LowPrecision.from_config(own, native_only, trace))
+        manager.run_passes(work)
+        for key, value in (
+            ("version", version("ovlpt")),
+            ("config", own.name),
+            ("openvino", ".".join(map(str, RELEASE))),
+        ):
+            work.set_rt_info(value, [MARKER, key])
+    if work.has_rt_info([MARKER, "lowered"]):
+        made = work.get_rt_info([MARKER, "lowered"]).astype(str)
+        if made != plugin_config.kind(physical):
+            raise InputError(
+                f'{label} was transformed for {made}, not for "{device}"; transform the quantized model for it'
+            )
+    elif lowered:
+        precision = precision or inference_precision(core, physical)
+        if precision != "f32":
+            work.set_rt_info(precision, [MARKER, "precision"])
+        PluginLowering(
+            physical,
+            lpt_on=has_quantized_recurrence(work) and plugin_config.kind(physical) == "CPU",
+            serializable=serializable or virtual,
+            precision=precision,
+        ).run_on_model(work)
     return work
 
 
@@ -129,10 +184,12 @@ def compile_model(
 ) -> CompiledModel:
     """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
 
-    The caller's model is not changed.
+    The caller's model is not changed. One that `transform` has lowered is compiled as it is.
     ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
     """
     core = core or Core()
-    lowering = {"lpt_on": True, "serializable": False}  # on where the model needs it: the property follows the model
-    transformed = _transform(model, device, config, lowering, native_only, core, trace)
+    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
+    transformed = transform(
+        model, device, config, native_only=native_only, core=core, trace=trace, serializable=False, precision=precision
+    )
     return core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ovlpt.display import html_table, to_frame
 from ovlpt.openvino_api import CompiledModel
 from ovlpt.trace import InputError
 
@@ -68,6 +69,22 @@ class ExecutionTypes(Sequence[LayerExecution]):
         total = Counter(layer.layer_type for layer in self.executed)
         low = Counter(layer.layer_type for layer in self.executed if layer.is_int8)
         return {kind: (count, low[kind]) for kind, count in sorted(total.items())}
+
+    def to_frame(self):
+        """The layers, fused ones included, as a pandas DataFrame. Raises `InputError` without pandas."""
+        columns = [column.name for column in fields(LayerExecution)]
+        rows = [[*(getattr(layer, column) for column in columns), layer.is_int8] for layer in self._layers]
+        return to_frame([*columns, "is_int8"], rows)
+
+    def _repr_html_(self) -> str:
+        executed = self.executed
+        rows = [
+            (layer.name, layer.layer_type, layer.exec_type, layer.precision, layer.output_precision, layer.real_time)
+            for layer in executed
+        ]
+        low = sum(layer.is_int8 for layer in executed)
+        text = f"{low} of {len(executed)} layers ran in int8, {self.int8_time_share:.0%} of the time"
+        return html_table(("layer", "type", "exec type", "in", "out", "real ms"), rows, text)
 
     @property
     def int8_time_share(self) -> float:

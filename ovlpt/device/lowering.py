@@ -37,33 +37,46 @@ are the rules, all found by running:
     that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
     single elements in front of the Subtract.
 14. Behind a MatMul with open sizes, or of two tensors, the plugin takes a scale by rows or heads for one by columns, and
-    throws or computes wrong numbers. The Floor of rule 16 stands in front.
-15. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+    throws or computes wrong numbers. The Floor of rule 17 stands in front.
+15. A scale and a shift between the Clamp of rule 1 and a FakeQuantize would be fused into its input interval whenever
+    a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval already.
+16. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
-16. Behind the Clamp of rule 1 the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from
+17. Behind the Clamp of rule 1 the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from
     the first eight outputs of a group for all the others: wrong numbers, no error. There a Floor stands in place of the
     Clamp: it changes no integer, and no post-operation passes it.
-17. A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data; it gets a Convert.
-18. A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
+18. A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data; it gets a Convert.
+19. A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
     and throw; it gets a Convert.
-19. A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only those
+20. A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only those
     of u8 data; it is subtracted in f32.
+
+On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
+
+2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
+5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
+8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
+21. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+    reports f16, and a Convert to f32 behind it goes with that change.
+22. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
+23. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.graph.mvn import has_kernel
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant, varies_along
@@ -78,6 +91,8 @@ RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, an
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
 # Rewritten by the plugin in the integer type of their data
 _TAKES_ITS_TYPE = frozenset(("Clamp", "MVN", "NormalizeL2", "ReduceMean", "ReduceSum"))
+# Of integers these give f32 on a GPU whatever they report, until the scale behind them is part of the layer.
+_REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -93,17 +108,19 @@ class PluginLowering(ModelPass):
     for a model that is compiled as it stands.
     """
 
-    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True):
+    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True, precision: str = "f32"):
         super().__init__()
-        if device.split(".")[0] not in ("CPU", "GPU"):
+        self.device = plugin_config.kind(device)
+        if self.device not in ("CPU", "GPU"):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
-        self.device, self.lpt_on = device, lpt_on
-        self.serializable = serializable or device.split(".")[0] != "CPU"
+        self.lpt_on, self.precision = lpt_on, precision
+        self.serializable = serializable or self.device != "CPU"
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "lowered"]):
             return False
-        guard = _guard_output if self.serializable else _guard_constants
+        guard = _guard_output if self.device != "CPU" else _guard_layer if self.serializable else _guard_constants
+        kernels = plugin_config.kernels(self.device)
         check_release(guard)
         for node in list(all_nodes(model)):
             if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
@@ -122,25 +139,41 @@ class PluginLowering(ModelPass):
                 _join_dequantization(node)
             elif kind in WEIGHTED:
                 if kind == "MatMul":
-                    node = _run_at_rank_3(_absorb_transposes(node))
-                elif kind == "Convolution":
+                    node = _absorb_transposes(node)
+                    node = _run_at_rank_3(node) if self.device == "CPU" else _with_rows_of_weights(node)
+                elif kind == "Convolution" and self.device == "CPU":
                     node = _stride_before_zero_point(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
             elif kind in _TAKES_ITS_TYPE:
-                if precision_of(node.input_value(0)) not in REAL and _loses_its_type(node):
+                if precision_of(node.input_value(0)) not in REAL and _loses_its_type(node, self.device, kernels):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                if precision_of(node.input_value(0)) not in REAL or _is_widened(node):
+                integers = precision_of(node.input_value(0)) not in REAL
+                if _meets_weights(node) or self.device == "CPU" if integers else _is_widened(node):
                     _convert_input(node, opset1.multiply)
-            elif _is_widened(node):
-                _convert_input(node, opset1.subtract)
             elif self.device == "CPU" and _is_signed_zero_point(node):
                 _subtract_in_f32(node)
-            else:
+            elif not _is_widened(node):
                 subtracts.append(node)
-        _keep_siblings_apart(subtracts)
+            elif self.device == "CPU":
+                _convert_input(node, opset1.subtract)
+            else:
+                _add_negative(node)
+        numbers = _sibling_numbers(subtracts)
+        if guard is _guard_layer:
+            for node in list(all_nodes(model)):
+                if node.get_type_name() == "FakeQuantize":
+                    _take_affine_in(node)
+        if self.precision != "f32":
+            for node in model.get_ops():
+                if is_relaxed(node) and precision_of(node.output(0)) == "f32":
+                    _report(node, self.precision, numbers.get(node.get_instance_id(), 0))
+        else:
+            for node in subtracts:
+                if number := numbers[node.get_instance_id()]:
+                    _keep_apart(node, number)
         if self.serializable and not self.lpt_on:
             for node in list(all_nodes(model)):
                 if node.get_type_name() == "FakeQuantize":
@@ -159,16 +192,33 @@ def _report_f32(node: Node) -> None:
     replace_output(node.output(0), narrow.output(0))
 
 
-def _loses_its_type(node: Node) -> bool:
+def _loses_its_type(node: Node, device: str, kernels: Mapping[str, Callable[[Node], bool]]) -> bool:
     """Whether the plugin replaces a relaxed operation by one that is not."""
     match kind := node.get_type_name():
         case "MVN":
-            return node.get_type_info().version_id == "opset6" and not has_kernel(node)
+            return node.get_type_info().version_id == "opset6" and not kernels["MVN"](node)
         case "NormalizeL2":
-            return len(shape_of(node.output(0)) or ()) not in (2, 3, 4)
+            return device == "CPU" and len(shape_of(node.output(0)) or ()) not in (2, 3, 4)
         case "ReduceMean" | "ReduceSum":
             return any(target.get_node().get_type_name() == kind for target in node.output(0).get_target_inputs())
     return True
+
+
+def _report(node: Node, precision: str, siblings: int) -> None:
+    """Let a node report ``precision``, and a Convert behind it give what it gave."""
+    operation, opset = node.get_type_name(), node.get_type_info().version_id
+    new = relaxed(operation, node.input_values(), precision, node.get_attributes(), opset, siblings=siblings)
+    convert = opset1.convert(new, precision_of(node.output(0)))
+    names = node.get_friendly_name(), f"{node.get_friendly_name()}/Real"
+    if any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs()):
+        names = f"{node.get_friendly_name()}_original", node.get_friendly_name()
+    new.set_friendly_name(names[0])
+    convert.set_friendly_name(names[1])
+    replace_output(node.output(0), convert.output(0))
+    if operation in _REDUCTIONS:
+        for target in convert.output(0).get_target_inputs():
+            if target.get_node().get_type_name() == "Multiply" and _meets_weights(target.get_node()):
+                _guard_output(target.get_node())
 
 
 def _hide_from_lpt(node: Node) -> None:
@@ -226,12 +276,57 @@ def _stride_before_zero_point(node: Node) -> Node:
     return dense
 
 
+def _meets_weights(multiply: Node) -> bool:
+    """Whether a scale by a constant stands before a layer with weights."""
+    readers = (target.get_node().get_type_name() for target in multiply.output(0).get_target_inputs())
+    return constant_above(multiply.input_value(1)) is not None and any(reader in WEIGHTED for reader in readers)
+
+
+def _with_rows_of_weights(node: Node) -> Node:
+    """``MatMul(x, W)`` as ``MatMul(x, W.T, transpose_b)``: else a plain one with a Transpose would be made of it."""
+    weights, attributes = node.input_value(1), node.get_attributes()
+    if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) != 2 or attributes["transpose_b"]:
+        return node
+    rows = constant(values_of(weights.get_node()).T, precision_of(weights))
+    inputs, attributes = [node.input_value(0), rows.output(0)], {**attributes, "transpose_b": True}
+    new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
+
+
 def _pass_relu_by(node: Node) -> None:
     details = QuantizationDetails.of(node)
     if details is None or (details.input_low < 0).any():
         return
     while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
         node.input(0).replace_source_output(relu.input_value(0))
+
+
+def _take_affine_in(node: Node) -> None:
+    """``FQ(clamp(x) * s + b; il, ih) == FQ(clamp(x); (il - b) / s, (ih - b) / s)``"""
+    details, data = QuantizationDetails.of(node), node.input_value(0)
+    if details is None:
+        return
+    low, high = details.input_low, details.input_high
+    while (link := data.get_node()).get_type_name() in ("Multiply", "Add"):
+        values = constant_above(link.input_value(1))
+        shapes = {shape_of(value) for value in (link.input_value(0), link.output(0))}
+        if values is None or len(shapes) > 1 or is_relaxed(link) or len(data.get_target_inputs()) > 1:
+            return
+        scales = link.get_type_name() == "Multiply"
+        if scales and not (values > 0).all():
+            return
+        with np.errstate(over="ignore"):
+            low, high = (end / values if scales else end - values for end in (low, high))
+        data = link.input_value(0)
+    is_moved = data != node.input_value(0)
+    if not is_moved or link.get_type_name() != "Clamp" or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return
+    ends = [constant(low).output(0), constant(high).output(0), *node.input_values()[3:]]
+    quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
+    quantize.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), quantize.output(0))
 
 
 def _join_dequantization(node: Node) -> None:
@@ -258,14 +353,14 @@ def _join_dequantization(node: Node) -> None:
 def _guard_constants(node: Node) -> None:
     """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
     if _scale_is_by_rows(node):
-        return _guard_output(node)
+        return _guard_layer(node)
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
     targets = list(node.output(0).get_target_inputs())
     if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
         return None  # no fusion reaches through
     if at is None:
-        return _guard_output(node)
+        return _guard_layer(node)
     if at and not _is_hidden(links[at]):
         links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
     _hide_constant(links[0])
@@ -313,14 +408,16 @@ def _hide_constant(link: Node) -> None:
         hidden.get_rt_info()[mark] = ""
 
 
-def _guard_output(node: Node) -> None:
+def _guard_layer(node: Node) -> None:
+    """With a Floor where a post-operation behind the layer goes wrong, with a Clamp elsewhere."""
+    _guard_output(node, is_int8_layer(node) and (_has_odd_groups(node) or _scale_is_by_rows(node)))
+
+
+def _guard_output(node: Node, floor: bool = False) -> None:
     targets = node.output(0).get_target_inputs()
     if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
         return
-    if is_int8_layer(node) and (_has_odd_groups(node) or _scale_is_by_rows(node)):
-        guard = opset1.floor(node.output(0))
-    else:
-        guard = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
+    guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
     guard.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:
         target.replace_source_output(guard.output(0))
@@ -370,18 +467,33 @@ def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> Non
     replace_output(node.output(0), plain.output(0))
 
 
-def _keep_siblings_apart(subtracts: list[Node]) -> None:
+def _add_negative(subtract: Node) -> None:
+    negative = constant(-constant_above(subtract.input_value(1)), precision_of(subtract.input_value(1)))
+    new = relaxed(
+        "Add",
+        [subtract.input_value(0), negative.output(0)],
+        precision_of(subtract.output(0)),
+        {"auto_broadcast": "numpy"},
+    )
+    new.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), new.output(0))
+
+
+def _sibling_numbers(subtracts: list[Node]) -> dict[int, int]:
+    """By instance, how many Subtracts of the same tensor come before one."""
     siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
     for node in subtracts:
         source = node.input_value(0)
         siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
-    for group in siblings.values():
-        for index, node in enumerate(group[1:], 1):
-            output = precision_of(node.output(0))
-            attributes = {"auto_broadcast": "numpy"}
-            apart = relaxed("Subtract", node.input_values(), output, attributes, siblings=index)
-            apart.set_friendly_name(node.get_friendly_name())
-            replace_output(node.output(0), apart.output(0))
+    return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
+
+
+def _keep_apart(node: Node, number: int) -> None:
+    """The node with a length of its input type list that is its own among its siblings."""
+    output = precision_of(node.output(0))
+    apart = relaxed("Subtract", node.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
+    apart.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), apart.output(0))
 
 
 _ELEMENTWISE = frozenset(

@@ -30,18 +30,24 @@ def decompose(details: QuantizationDetails, precision: DataPrecision, update_pre
     point is not rounded here. Source: the native ``NetworkHelper::decomposeFakeQuantize``.
     """
     low, high = details.output_low, details.output_high
-    low, high = np.broadcast_arrays(low, high)
+    if low.shape != high.shape:
+        low, high = np.broadcast_arrays(low, high)
     wide = np.float64 if details.levels > 65536 else np.float32
     minimum, maximum = wide(precision.min), wide(precision.max)
-    point = high == low
-    width = np.where(point, wide(1), high.astype(wide) - low.astype(wide))
-    scale = np.where(point, 1, width / (maximum - minimum)).astype(np.float32)
-    shift = np.where(point, 0, (minimum * high - maximum * low) / width).astype(np.float32)
-    new_low, new_high = (np.where(point, high, value).astype(np.float32) for value in (minimum, maximum))
-    magnitude = np.clip(np.abs(scale), np.float32(1e-32), np.float32(1e32))
+    point, width = high == low, high.astype(wide) - low.astype(wide)
+    has_point = point.any()
+    if has_point:
+        width = np.where(point, wide(1), width)
+    scale = (width / (maximum - minimum)).astype(np.float32)
+    shift = ((minimum * high - maximum * low) / width).astype(np.float32)
+    new_low, new_high = np.array(minimum, np.float32), np.array(maximum, np.float32)
+    if has_point:
+        scale, shift = np.where(point, np.float32(1), scale), np.where(point, np.float32(0), shift)
+        new_low, new_high = (_squeezed(np.where(point, high, value)) for value in (new_low, new_high))
+    magnitude = np.minimum(np.maximum(np.abs(scale), np.float32(1e-32)), np.float32(1e32))
     scale = np.where(scale < 0, -magnitude, magnitude)
-    has_shift = precision.has_zero_point and bool((shift != 0).any())
-    return Decomposition(_squeezed(new_low), _squeezed(new_high), scale, shift + np.float32(0) if has_shift else None)
+    has_shift = precision.has_zero_point and bool(shift.any())
+    return Decomposition(new_low, new_high, scale, shift + np.float32(0) if has_shift else None)
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:

@@ -15,6 +15,8 @@ from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.precisions import INT4, INT8, REAL, is_low
 
+DEQUANTIZATION = frozenset(("Convert", "Subtract", "Multiply"))  # what a chain is made of
+
 
 @dataclass(frozen=True)
 class Dequantization:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,11 +30,12 @@ class QuantizationDetails:
         """The numbers of the node; None when an interval end is not a Constant."""
         ends = []
         for port in range(1, 5):
-            value = fake_quantize.input_value(port)
-            source = value.get_node()
-            if source.get_type_name() == "Reshape":  # the lowering hides one end behind a Reshape to its own shape
-                source = source.input_value(0).get_node()
-            if not isinstance(source, Constant) or source.get_output_partial_shape(0) != value.get_partial_shape():
+            source = end = fake_quantize.input_value(port).get_node()
+            if end.get_type_name() == "Reshape":  # the lowering hides one end behind a Reshape to its own shape
+                source = end.input_value(0).get_node()
+            if not isinstance(source, Constant):
+                return None
+            if source is not end and source.get_output_partial_shape(0) != end.get_output_partial_shape(0):
                 return None
             ends.append(values_of(source).astype(np.float32, copy=False))
         return cls(int(fake_quantize.get_attributes()["levels"]), *ends)
@@ -46,7 +48,7 @@ class QuantizationDetails:
     def is_supported(self) -> bool:
         return self.levels in ALL_LEVELS
 
-    @property
+    @functools.cached_property
     def precision(self) -> PrecisionDetails:
         """What the output intervals ask for."""
         return precision_details(self.levels, self.output_low, self.output_high)

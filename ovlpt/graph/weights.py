@@ -54,10 +54,16 @@ def read_weights(
     shape = shape_of(value)
     if value.get_node().get_type_name() == "Reshape":
         value = value.get_node().input_value(0)
-        axes = axes[:1]
+        axes = axes[:1] if _keeps_outputs(shape_of(value), shape, axes) else ()
     if value.get_node().get_type_name() == "FakeQuantize":
         return _fake_quantized(value.get_node(), shape, axes, allowed)
     return _dequantized(value, shape, axes, default_precisions)
+
+
+def _keeps_outputs(before: tuple[int, ...], after: tuple[int, ...], axes: Sequence[int]) -> bool:
+    """Whether a Reshape leaves the output channels of weights as they are, or only takes their groups apart."""
+    first, channels = axes[0], np.cumprod([after[axis] for axis in axes])
+    return len(before) > first and before[:first] == after[:first] and before[first] in channels
 
 
 def _fake_quantized(quantize: Node, shape: tuple[int, ...], axes: Sequence[int], allowed: Sequence[str]) -> Weights:

@@ -51,7 +51,7 @@ from ovlpt import data
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
-from ovlpt.device.instruction_set import saturates
+from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant_above, is_constant_path
 from ovlpt.inspect.float_model import with_float_constants
 from ovlpt.inspect.inputs import load_samples, random_inputs

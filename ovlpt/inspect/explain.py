@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
 from ovlpt.device.hazards import Hazard, hazards
+from ovlpt.device.overflow import OverflowRisk, overflow_risks
+from ovlpt.display import html_table, to_frame
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
@@ -60,6 +63,8 @@ class Answer:
     upstream: tuple[str, ...]  # from the operation up to where the quantization was lost
     help: str | None  # what would change it
     quantizable: bool  # a weighted operation with a quantization above its data
+    root: str  # the operation whose condition decides: itself, or one above or below it
+    root_reason: Reason  # that condition
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -69,10 +74,16 @@ class Explanation(Sequence[Answer]):
     """The answers for one model, weighted operations first."""
 
     def __init__(
-        self, answers: Sequence[Answer], low: Mapping[str, str], total: Counter, hazards: Sequence[Hazard] = ()
+        self,
+        answers: Sequence[Answer],
+        low: Mapping[str, str],
+        total: Counter,
+        hazards: Sequence[Hazard] = (),
+        overflow_risks: Sequence[OverflowRisk] = (),
     ):
         self._answers = sorted(answers, key=lambda answer: not is_weighted(answer.operation))
         self.hazards = list(hazards)  # layers whose numbers the plugin changes
+        self.overflow_risks = list(overflow_risks)  # layers that can overflow on CPUs without VNNI
         self.low_names = low  # name to operation, of nodes in low precision
         self.low, self.total = Counter(low.values()), total  # per operation: nodes in low precision, and all
 
@@ -84,6 +95,23 @@ class Explanation(Sequence[Answer]):
 
     def __iter__(self) -> Iterator[Answer]:
         return iter(self._answers)
+
+    def summary(self) -> dict[str, tuple[int, int]]:
+        """Per operation: (number, of them in low precision)."""
+        return {kind: (count, self.low[kind]) for kind, count in sorted(self.total.items())}
+
+    def to_frame(self):
+        """The answers as a pandas DataFrame. Raises `InputError` without pandas."""
+        return to_frame(*self._rows())
+
+    def _repr_html_(self) -> str:
+        text = f"{sum(self.low.values())} of {sum(self.total.values())} operations are in low precision"
+        return html_table(*self._rows(), caption=text)
+
+    def _rows(self) -> tuple[Sequence[str], list[Sequence[object]]]:
+        return ("operation", "name", "why", "what would help"), [
+            (answer.operation, answer.name, answer.reason.text, answer.help or "") for answer in self
+        ]
 
     @property
     def quantizable(self) -> list[Answer]:
@@ -122,7 +150,12 @@ def explain(
     """
     trace = Trace()
     result = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
-    return _Answers(result, trace).all()
+    return explanation(result, trace)
+
+
+def explanation(transformed: Model, trace: Trace) -> Explanation:
+    """The answers for a model that was transformed with ``trace``, and not lowered."""
+    return _Answers(transformed, trace).all()
 
 
 def is_answerable(node: Node) -> bool:
@@ -188,6 +221,15 @@ def _title(node: Node) -> str:
     return f"{node.get_type_name()} {_name(node)}"
 
 
+class _Why(NamedTuple):
+    """A reason, the operation whose condition decides, what would help, and that condition."""
+
+    reason: Reason
+    root: Node
+    help: str | None = None
+    root_reason: Reason | None = None  # None: the reason itself
+
+
 class _Answers:
     """Reads the result and the trace of one run."""
 
@@ -215,38 +257,40 @@ class _Answers:
                 low[_name(node)] = node.get_type_name()
             else:
                 answers.append(self._answer(node))
-        return Explanation(answers, low, total, hazards(self.model))
+        return Explanation(answers, low, total, hazards(self.model), overflow_risks(self.model))
 
     def _answer(self, node: Node) -> Answer:
         chain = self._chain(node)
-        reason, help_ = self._reason(node, chain)
+        why = self._why(node, chain)
         quantizable = is_weighted(node.get_type_name()) and node.get_instance_id() in self.below_quantization
         upstream = tuple(_title(each) for each in chain)
-        return Answer(node.get_type_name(), _name(node), reason, upstream, help_ or _HELP.get(reason.code), quantizable)
+        help_ = why.help or _HELP.get(why.reason.code)
+        root_reason = why.root_reason or why.reason
+        return Answer(
+            node.get_type_name(), _name(node), why.reason, upstream, help_, quantizable, _title(why.root), root_reason
+        )
 
-    def _reason(self, node: Node, chain: Sequence[Node]) -> tuple[Reason, str | None]:
+    def _why(self, node: Node, chain: Sequence[Node]) -> _Why:
         own = self._own(node)
         if own is not None:
-            return own, None
+            return _Why(own, node)
         if node.get_type_name() == "FakeQuantize":
             return self._of_fake_quantize(node)
         end = chain[-1] if chain else None
         if end is not None and end.get_type_name() == "FakeQuantize" and not in_low_precision(end):
-            why, help_ = (
-                (own, _HELP.get(own.code)) if (own := self._own(end)) else self._of_fake_quantize(end, besides=node)
-            )
-            return Reason(
-                "fake_quantize_stays", f"the FakeQuantize {_name(end)} above stays in float: {why.text}"
-            ), help_
+            own = self._own(end)
+            why = _Why(own, end, _HELP.get(own.code)) if own else self._of_fake_quantize(end, besides=node)
+            text = f"the FakeQuantize {_name(end)} above stays in float: {why.reason.text}"
+            return _Why(Reason("fake_quantize_stays", text), why.root, why.help, why.root_reason or why.reason)
         if end is not None and in_low_precision(end):
             text = f"it reads the float result of {_title(end)}, and nothing quantizes it in between"
-            return Reason("float_result", text), _HELP["no_fake_quantize"] if is_weighted(
-                node.get_type_name()
-            ) else None
-        if end is not None and end.get_instance_id() in self.below_quantization and (why := self._own(end)) is not None:
-            text = f"the quantization above is lost at {_title(end)}: {why.text}"
-            return Reason("lost_upstream", text), f"put a FakeQuantize behind {_title(end)}"
-        return Reason("no_fake_quantize", "there is no FakeQuantize between it and the model's input"), None
+            help_ = _HELP["no_fake_quantize"] if is_weighted(node.get_type_name()) else None
+            return _Why(Reason("float_result", text), node, help_)
+        if end is not None and end.get_instance_id() in self.below_quantization and (own := self._own(end)) is not None:
+            text = f"the quantization above is lost at {_title(end)}: {own.text}"
+            return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize behind {_title(end)}", own)
+        text = "there is no FakeQuantize between it and the model's input"
+        return _Why(Reason("no_fake_quantize", text), node)
 
     def _own(self, node: Node) -> Reason | None:
         """What keeps the node itself in float, whatever stands above."""
@@ -289,7 +333,7 @@ class _Answers:
         is_second = event.reason.code in ("weights_not_quantized", "not_decomposed")
         return is_second and node.get_type_name() == "MatMul" and not is_constant_path(node.input_value(1).get_node())
 
-    def _of_fake_quantize(self, quantize: Node, besides: Node | None = None) -> tuple[Reason, str | None]:
+    def _of_fake_quantize(self, quantize: Node, besides: Node | None = None) -> _Why:
         """Why nothing below takes what it quantizes, and what would help."""
         for consumer in self._consumers(quantize):
             if besides is not None and consumer.get_instance_id() == besides.get_instance_id():
@@ -297,15 +341,14 @@ class _Answers:
             if in_low_precision(consumer) and consumer.get_type_name() in ("Add", "Multiply"):
                 other = f"{_title(consumer)} reads its other input as integers"
                 text = f"{other}, and this one takes in the ratio of both scales"
-                return Reason("full_branch", text), None
+                return _Why(Reason("full_branch", text), consumer)
             if (why := self._own(consumer)) is not None:
                 text = f"{_title(consumer)} below takes no low precision: {why.text}"
-                return Reason("no_consumer", text), _HELP.get(why.code)
+                return _Why(Reason("no_consumer", text), consumer, _HELP.get(why.code), why)
         if any(target.get_node().get_type_name() == "Result" for target in quantize.output(0).get_target_inputs()):
-            return Reason("no_consumer", "its output is the model's, which stays in float"), None
-        return Reason(
-            "no_consumer", "no operation below takes low precision, so its dequantization went back into it"
-        ), None
+            return _Why(Reason("no_consumer", "its output is the model's, which stays in float"), quantize)
+        text = "no operation below takes low precision, so its dequantization went back into it"
+        return _Why(Reason("no_consumer", text), quantize)
 
     @staticmethod
     def _consumers(node: Node) -> Iterator[Node]:

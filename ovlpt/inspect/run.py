@@ -9,15 +9,14 @@ from statistics import median
 
 import numpy as np
 
-from ovlpt import data
+from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import ExecutionTypes, compile_model, execution_types
-from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device import ExecutionTypes, execution_types, transform
+from ovlpt.device.compile import LPT_OFF, inference_precision, lpt_properties, read_model
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies, median_ratio
 from ovlpt.openvino_api import CompiledModel, Core, Model
-from ovlpt.trace import InputError
 
 HINTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
 
@@ -74,16 +73,16 @@ def run(
     if bundled:
         model, float_model = data.digits(), data.digits_float()
     source = read_model(model, core)
-    if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
-        raise InputError(
-            f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}'
-        )
+    config = config or plugin_config.for_device(core, device)
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
-    off = {**HINTS, **LPT_OFF[device.split(".")[0]]}
-    layers = execution_types(compile_model(model, device, {**HINTS, "PERF_COUNT": True}, config, core=core), arrays)
+    off = {**HINTS, **LPT_OFF.get(plugin_config.kind(device), {})}
+    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], HINTS)
+    ready = transform(model, device, config, core=core, serializable=False, precision=precision)
+    hints = {**HINTS, **lpt_properties(ready, device)}
+    layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
     compiled = {
-        OVLPT: compile_model(model, device, HINTS, config, core=core),
+        OVLPT: core.compile_model(ready, device, hints),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
         SIMULATION: core.compile_model(source, device, off),

@@ -56,3 +56,5 @@ class AssignAndReadValueTransformation(LayerTransformation):
             read.output(0), read.get_friendly_name(), found.scale, None, found.precision, original
         )
         insert_after(read.output(0), output, targets, nodes)
+        if len(targets) == 1 and (consumer := targets[0].get_node()).get_type_name() == "FakeQuantize":
+            self.register_new_node(consumer)  # visited again: it can take the dequantization in

@@ -7,7 +7,7 @@ import numpy as np
 from ovlpt.attributes import Bias
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
-from ovlpt.layer_transformation import LayerTransformation, shape_of
+from ovlpt.layer_transformation import LayerTransformation, read_once, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject_unless
 
@@ -35,6 +35,7 @@ class ElementwiseTransformation(LayerTransformation):
             f"the dequantization of input {quantized[0]} varies off the channel axis",
         )
 
+    @read_once
     def branches(self, node: Node) -> tuple[Dequantization, Dequantization]:
         return self.dequantization(node, 0), self.dequantization(node, 1)
 
@@ -54,7 +55,9 @@ class ElementwiseTransformation(LayerTransformation):
                     found.zero_point_precision,
                 )
                 node.input(port).replace_source_output(output)
+                self.read_anew()
 
+    @read_once
     def full_branch(self, node: Node) -> int | None:
         """The index of the full branch; None where one input is constant.
 

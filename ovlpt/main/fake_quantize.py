@@ -27,7 +27,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         parent = node.input_value(0).get_node()
         is_elementwise = parent.get_type_name() in _FUSIBLE
         reject_unless(is_elementwise, "no_elementwise", "no elementwise operation to fuse above it")
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
         fused = self._fused(parent, details)
         reject_unless(
@@ -35,7 +35,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         )
 
     def transform(self, node: Node) -> None:
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         low, high, data = details.input_low, details.input_high, node.input_value(0)
         while (fused := self._fused(data.get_node(), details, low, high)) is not None:
             data, low, high = fused

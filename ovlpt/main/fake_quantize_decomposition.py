@@ -32,7 +32,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed, stored = self.attributes.get(node.output(0), Precisions), precision_of(node.output(0))
         is_settled = is_low(stored) and allowed is not None and allowed.value == (stored,)
         reject_unless(not is_settled, "decomposed", "it is in low precision already")
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
         reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
@@ -71,7 +71,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             return self._fuse_convert(node, convert)
         if is_low(precision_of(node.output(0))):
             return self._compose(node)
-        details = QuantizationDetails.of(node)
+        details = self.details(node)
         allowed = self.attributes.get(node.output(0), Precisions)
         alignment = self._alignment(node)
         precision = self._data_precision(details, allowed.value, alignment)
@@ -106,7 +106,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
         stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
-        quantize = write_decomposition(node, stored, levels, parts, deq_precision)
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.params.native_only)
         self.attributes.move(node, quantize)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
@@ -128,12 +128,12 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             and not dequantization_below(quantize).empty
             and not is_constant_path(quantize)
         ):
-            allowed.value = (_expected(QuantizationDetails.of(quantize), allowed.value),)
+            allowed.value = (_expected(self.details(quantize), allowed.value),)
         self.register_new_node(quantize)
 
     def _compose(self, node: Node) -> None:
         """``(FQ(x) - z) * s`` is a FakeQuantize whose output interval is shifted and scaled."""
-        details, below = QuantizationDetails.of(node), dequantization_below(node)
+        details, below = self.details(node), dequantization_below(node)
         zero_point = 0 if below.zero_point is None else below.zero_point
         low, high = ((end - zero_point) * below.scale for end in (details.output_low, details.output_high))
         precision = precision_of(below.output)
@@ -171,12 +171,16 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         return DataPrecision.of(chosen, details.levels, has_zero_point=True)
 
 
-def write_decomposition(node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str) -> Node:
+def write_decomposition(
+    node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str, shapes_follow: bool = False
+) -> Node:
     """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization stands behind it.
 
+    ``shapes_follow``: operations on shapes read the dequantized value, as in the native library here (and only here).
     Returns its new form.
     """
-    output, targets, name = node.output(0), consumers_of(node.output(0)), node.get_friendly_name()
+    output, name = node.output(0), node.get_friendly_name()
+    targets = list(output.get_target_inputs()) if shapes_follow else consumers_of(output)
     stored, original = precision_of(node.input_value(3)), precision_of(output)
     ends = [*node.input_values()[1:3], *(constant(end, stored).output(0) for end in (parts.low, parts.high))]
     quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)

@@ -12,7 +12,7 @@ from ovlpt.graph.constants import (
     values_of,
 )
 from ovlpt.graph.decomposition import decompose, quantized_values
-from ovlpt.graph.dequantization import Dequantization, read_dequantization, write_dequantization
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.graph.weights import folded_constant, rounded_zero_point, weights_precision
@@ -51,7 +51,7 @@ class MatMulTransformation(LayerTransformation):
         contracted = b_rank - 1 if attributes["transpose_b"] else b_rank - 2
         quantize = right.data.get_node() if right.empty else None
         if quantize is not None and quantize.get_type_name() == "FakeQuantize":
-            details = QuantizationDetails.of(quantize)
+            details = self.details(quantize)
             reject_unless(details is not None, "dynamic_intervals", "an interval end of input 1 is not a constant")
             precision = self._weights_precision(node, details)
             reject_unless(
@@ -94,7 +94,7 @@ class MatMulTransformation(LayerTransformation):
         )
 
     def _right(self, node: Node) -> Dequantization:
-        return read_dequantization(node.input_value(1), self.params.default_precisions)
+        return self.dequantization(node, 1)
 
     def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
         required = self.attributes.get(node.input(1), Precisions)
@@ -129,7 +129,7 @@ class MatMulTransformation(LayerTransformation):
         right = self._right(node)
         source = right.data.get_node()
         if right.empty and source.get_type_name() == "FakeQuantize":
-            details = QuantizationDetails.of(source)
+            details = self.details(source)
             precision = self._weights_precision(node, details)
             parts = decompose(details, precision, self.params.update_precisions)
             if not is_constant_path(source):

@@ -78,6 +78,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             joined,
             zero_point if zero_point.any() else None,
             deq,
+            "f32" if precision_of(branches[full].output) == "f32" else deq,
         )
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:

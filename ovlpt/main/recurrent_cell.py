@@ -1,24 +1,28 @@
 from __future__ import annotations
 
 from ovlpt.attributes import DisableCleanup, Precisions
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import weights_precision
 from ovlpt.layer_transformation import LayerTransformation, replace_output
+from ovlpt.main.fake_quantize_decomposition import write_decomposition
 from ovlpt.openvino_api import Constant, Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import DataPrecision
-from ovlpt.trace import reject_unless
+from ovlpt.trace import Reason, Rejected, reject_unless
 
 _ACTIVATIONS = (0, 1)  # the sequence and the hidden state; both kinds of cell
+# What lets a dequantization through on its way to the cell; the native class leaves these three out.
+_MOVABLE = {name for name, row in OPERATIONS.items() if row.precision_preserved} - {"Concat", "Gather", "Slice"}
 
 
 class RecurrentCellTransformation(LayerTransformation):
     """The dequantizations before a LSTMSequence or GRUSequence stay where they are: a plugin fuses the whole.
 
-    Weights are decomposed here, and cleanup leaves all dequantizations before the cell alone.
+    Weights are decomposed here, and quantizations of activations that were left alone where a Transpose or the like lies
+    between; cleanup leaves all dequantizations before the cell alone.
     """
 
     @classmethod
@@ -26,6 +30,13 @@ class RecurrentCellTransformation(LayerTransformation):
         return [*OPERATIONS["LSTMSequence"].type_names, *OPERATIONS["GRUSequence"].type_names]
 
     def can_be_transformed(self, node: Node) -> None:
+        for quantize, _ in self._waiting(node):
+            precision = self._precision(quantize, self.details(quantize)).precision
+            reject_unless(
+                precision == "u8",
+                "activation_precision",
+                f"{quantize.get_friendly_name()} above it asks for {precision}; the cell takes u8",
+            )
         for port in _ACTIVATIONS:
             found = self.dequantization(node, port)
             if not found.empty and not isinstance(found.data.get_node(), Constant):
@@ -34,30 +45,79 @@ class RecurrentCellTransformation(LayerTransformation):
                     "activation_precision",
                     f"input {port} comes in {found.data_precision}; the cell takes u8",
                 )
-        for port in self._quantized_weights(node):
-            details = QuantizationDetails.of(node.input_value(port).get_node())
-            reject_unless(
-                details is not None, "dynamic_intervals", f"an interval end of input {port} is not a constant"
-            )
-            precision = self._precision(node.input_value(port).get_node(), details)
-            reject_unless(
-                not precision.has_zero_point,
-                "weights_zero_point",
-                f"input {port} has an asymmetric interval [{details.output_low.min():g}, {details.output_high.max():g}]",
-            )
-        protected = [port for port in range(node.get_input_size()) if self._chain(node, port)]
+        unusable = self._unusable(node)
+        if unusable is not None and not self.params.native_only:
+            raise Rejected(unusable[1])
         reject_unless(
-            protected or list(self._quantized_weights(node)),
+            self._waiting(node)
+            or any(self._chain(node, port) for port in self._ports(node))
+            or self._to_decompose(node),
             "not_quantized",
             "no input has a dequantization or quantized weights",
         )
 
     def transform(self, node: Node) -> None:
-        for port in self._quantized_weights(node):
+        if waiting := self._waiting(node):
+            for quantize in {quantize.get_instance_id(): quantize for quantize, _ in waiting}.values():
+                self._decompose_activation(quantize)
+            for _, between in waiting:
+                for moved in between:
+                    self.register_new_node(moved)  # visited next: the dequantization goes through
+            self.register_new_node(node)
+            return
+        ports = self._ports(node)
+        for port in self._to_decompose(node):
             self._decompose(node, port)
-        for port in range(node.get_input_size()):
+        for port in ports:
             for link in self._chain(node, port):
                 self.attributes.set(link, DisableCleanup(True))
+
+    def _waiting(self, node: Node) -> list[tuple[Node, list[Node]]]:
+        """Quantizations of activations that were left alone so far, each with the operations down to the cell."""
+        found = []
+        for port in _ACTIVATIONS:
+            between: list[Node] = []
+            above = node.input_value(port).get_node()
+            while above.get_type_name() in _MOVABLE and self.is_precision_preserved(above):
+                between.insert(0, above)
+                above = above.input_value(0).get_node()
+            if not between or above.get_type_name() != "FakeQuantize" or is_constant_path(above):
+                continue
+            details = self.details(above)
+            if details is not None and all(end.size == 1 for end in details.intervals):
+                found.append((above, between))
+        return found
+
+    def _decompose_activation(self, quantize: Node) -> None:
+        details = self.details(quantize)
+        precision = self._precision(quantize, details)
+        parts = decompose(details, precision, self.params.update_precisions)
+        stored = precision.precision if self.params.update_precisions else precision_of(quantize.output(0))
+        new = write_decomposition(quantize, stored, details.levels, parts, "f32", self.params.native_only)
+        self.attributes.move(quantize, new)
+        self.register_new_node(new)
+
+    def _ports(self, node: Node) -> range:
+        """The inputs that are handled: all, or those before the first unusable one."""
+        unusable = self._unusable(node)
+        return range(node.get_input_size() if unusable is None else unusable[0])
+
+    def _to_decompose(self, node: Node) -> list[int]:
+        return [port for port in self._quantized_weights(node) if port in self._ports(node)]
+
+    def _unusable(self, node: Node) -> tuple[int, Reason] | None:
+        """The first input whose quantized constant the cell cannot take, and why. The native class stops there, and
+        leaves what it did with the inputs before.
+        """
+        for port in self._quantized_weights(node):
+            quantize = node.input_value(port).get_node()
+            details = self.details(quantize)
+            if details is None:
+                return port, Reason("dynamic_intervals", f"an interval end of input {port} is not a constant")
+            if self._precision(quantize, details).has_zero_point:
+                ends = f"[{details.output_low.min():g}, {details.output_high.max():g}]"
+                return port, Reason("weights_zero_point", f"input {port} has an asymmetric interval {ends}")
+        return None
 
     @staticmethod
     def _quantized_weights(node: Node) -> list[int]:
@@ -75,7 +135,7 @@ class RecurrentCellTransformation(LayerTransformation):
 
     def _decompose(self, node: Node, port: int) -> None:
         quantize = node.input_value(port).get_node()
-        details = QuantizationDetails.of(quantize)
+        details = self.details(quantize)
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
         original = precision_of(quantize.output(0))

@@ -23,6 +23,7 @@ from ovlpt.layer_transformation import (
     LayerTransformation,
     consumers_of,
     insert_after,
+    read_once,
     replace_output,
     shape_of,
 )
@@ -69,6 +70,7 @@ class WeightableLayerTransformation(LayerTransformation):
             f"the data has a scale per channel ({found.scale.size}) and the channels are summed",
         )
 
+    @read_once
     def weights(self, node: Node) -> Weights:
         required = self.attributes.get(node.input(1), Precisions)
         default = self.params.default_precisions

@@ -14,13 +14,13 @@ from ovlpt.markup.propagation import (
     Propagation,
     Propagations,
 )
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Node
 
 
 class AlignQuantizationIntervals(Propagations):
     """Collects the union of the intervals that meet downstream of precision-preserved operations."""
 
-    def steps(self, model: Model) -> Iterable[Propagation]:
+    def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
             CreateAttribute({"FakeQuantize"}, _interval, **settings),

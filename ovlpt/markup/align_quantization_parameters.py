@@ -11,13 +11,13 @@ from ovlpt.markup.propagation import (
     UpdateSharedPrecisionPreserved,
     is_precision_preserved,
 )
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Node
 
 
 class AlignQuantizationParameters(Propagations):
     """Tensors that meet before an operation that wants per-tensor quantization share one scale and zero point."""
 
-    def steps(self, model: Model) -> Iterable[Propagation]:
+    def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
 
         def unaligned(node: Node) -> QuantizationAlignment | None:

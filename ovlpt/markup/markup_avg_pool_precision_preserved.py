@@ -9,12 +9,14 @@ from ovlpt.markup.propagation import (
     Propagations,
     UpdateSharedPrecisionPreserved,
 )
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Node
 
 
 class _CreatePoolAttributes(Propagation):
+    operations = frozenset(("AvgPool",))
+
     def visit(self, node: Node) -> None:
-        if node.get_type_name() == "AvgPool" and node.get_type_info().version_id == "opset1":
+        if node.get_type_info().version_id == "opset1":
             pool, preserved = AvgPoolPrecisionPreserved(False), PrecisionPreserved(False)
             preserved.shared = pool.shared  # what decides for the pool decides whether it preserves precision
             self.attributes.set(node, pool)
@@ -24,7 +26,7 @@ class _CreatePoolAttributes(Propagation):
 class MarkupAvgPoolPrecisionPreserved(Propagations):
     """An AvgPool keeps low precision where what it feeds is quantized."""
 
-    def steps(self, model: Model) -> Iterable[Propagation]:
+    def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
             _CreatePoolAttributes(**settings),

@@ -12,8 +12,10 @@ _LAYERS = frozenset(
 class MarkupBias(Propagation):
     """Marks the Add of a constant with at most one long dimension right behind a weighted operation."""
 
+    operations = frozenset(("Add",))
+
     def visit(self, node: Node) -> None:
-        if node.get_type_name() != "Add" or node.get_output_partial_shape(0).rank.is_dynamic:
+        if node.get_output_partial_shape(0).rank.is_dynamic:
             return
         for port in (0, 1):
             layer, other = node.input_value(port).get_node(), node.input_value(1 - port).get_node()

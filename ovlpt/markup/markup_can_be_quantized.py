@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ovlpt.attributes import Precisions
+from ovlpt.attributes import Precisions, input_key
 from ovlpt.graph.weights import has_quantized_weights
 from ovlpt.markup.propagation import Propagation
 from ovlpt.openvino_api import Node
@@ -10,14 +10,14 @@ from ovlpt.operations import OPERATIONS
 class MarkupCanBeQuantized(Propagation):
     """Convolutions whose weights are not quantized, and Concat of unknown rank, take no low precision."""
 
+    operations = frozenset(("Concat", *(name for name, row in OPERATIONS.items() if row.weights_axes)))
+
     def visit(self, node: Node) -> None:
-        row = OPERATIONS.get(node.get_type_name())
-        if row is None:
-            return
+        row = OPERATIONS[node.get_type_name()]
         if row.weights_axes:
             usable = has_quantized_weights(node, row.weights_axes, self.params.default_precisions)
         else:
-            usable = row.name != "Concat" or node.get_output_partial_shape(0).rank.is_static
+            usable = node.get_output_partial_shape(0).rank.is_static
         if not usable:
             for port in range(node.get_input_size()):
-                self.attributes.set(node.input(port), Precisions(()))
+                self.attributes.set(input_key(node, port), Precisions(()))

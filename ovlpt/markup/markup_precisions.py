@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovlpt.attributes import PrecisionPreserved, Precisions, Restricted
+from ovlpt.attributes import PrecisionPreserved, Precisions, Restricted, input_key
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.layer_transformation import site_of
@@ -25,7 +25,7 @@ class MarkupPrecisions(Propagation):
 
     def visit(self, node: Node) -> None:
         kind = node.get_type_name()
-        if kind in ("Constant", "Parameter"):
+        if kind == "Parameter":
             return
         row = OPERATIONS.get(kind)
         if kind not in ("Result", "Convert", "Subtract") and (row is None or row.kind == "absent"):
@@ -40,7 +40,7 @@ class MarkupPrecisions(Propagation):
 
     def _forbid(self, node: Node) -> None:
         if node.get_input_size():
-            self.attributes.set(node.input(0), Precisions(()))
+            self.attributes.set(input_key(node, 0), Precisions(()))
 
     def _can_be_transformed(self, node: Node) -> bool:
         if not node.get_input_size() or not node.get_output_size():
@@ -51,7 +51,7 @@ class MarkupPrecisions(Propagation):
         return found.empty or along_channels(site_of(node, found)) is None
 
     def _is_disabled(self, node: Node) -> bool:
-        marks = (self.attributes.get(node.input(port), Precisions) for port in range(node.get_input_size()))
+        marks = (self.attributes.get(input_key(node, port), Precisions) for port in range(node.get_input_size()))
         return any(mark is not None and not mark.value for mark in marks)
 
     def _restrict(self, node: Node, restriction: PrecisionsRestriction) -> None:
@@ -59,12 +59,12 @@ class MarkupPrecisions(Propagation):
         if not groups:
             self.attributes.set(node, Restricted(True))
             for port in range(node.get_input_size()):
-                self.attributes.set(node.input(port), Precisions(()))
+                self.attributes.set(input_key(node, port), Precisions(()))
         for ports, precisions in groups:
             shared = Precisions(precisions)
             for port in ports:
                 if port >= node.get_input_size():
                     continue
-                own = self.attributes.get(node.input(port), Precisions)
+                own = self.attributes.get(input_key(node, port), Precisions)
                 if own is None or own.value:
-                    self.attributes.set(node.input(port), shared)
+                    self.attributes.set(input_key(node, port), shared)

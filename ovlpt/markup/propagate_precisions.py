@@ -10,13 +10,12 @@ from ovlpt.markup.propagation import (
     Propagation,
     Propagations,
 )
-from ovlpt.openvino_api import Model
 
 
 class PropagatePrecisions(Propagations):
     """Every FakeQuantize learns which element types all its consumers take, through any precision-preserved chain."""
 
-    def steps(self, model: Model) -> Iterable[Propagation]:
+    def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
             CreateAttribute(

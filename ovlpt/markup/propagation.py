@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
+from typing import TypeVar
 
-from ovlpt.attributes import Attribute, AttributeTable, PrecisionPreserved, Precisions
+from ovlpt.attributes import Attribute, AttributeTable, Key, PrecisionPreserved, Precisions, input_key, key_of
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.graph.dequantization import DEQUANTIZATION, read_dequantization
 from ovlpt.layer_transformation import ModelTransformation
-from ovlpt.openvino_api import Model, Node, Output
+from ovlpt.openvino_api import Constant, Model, Node, Output
+
+A = TypeVar("A", bound=Attribute)
+
+
+class Survey:
+    """A model as markup reads it, bodies included. Markup changes no graph, so all its steps share one look at it.
+
+    Constants are left out: nothing is marked on them. A survey is let go before the graph changes: a node that it
+    holds goes on to count as a consumer after it was replaced.
+    """
+
+    def __init__(self, model: Model):
+        named = ((node, node.get_type_name()) for node in all_nodes(model))
+        self._nodes = [(node, kind) for node, kind in named if kind != "Constant"]
+        self.kinds = {kind for _, kind in self._nodes}
+        self._sources: dict[Key, tuple[Key, Key] | None] = {}
+
+    def nodes(self, operations: Container[str] | None = None) -> list[Node]:
+        """In topological order; those of the given type names, or all."""
+        return [node for node, kind in self._nodes if operations is None or kind in operations]
+
+    def source(self, attributes: AttributeTable, node: Node, port: int, kind: type[A]) -> A | None:
+        """The attribute on the output that an input reads, or on its node."""
+        place = input_key(node, port)
+        if place not in self._sources:
+            source = source_of(node, port)
+            producer = source.get_node()
+            self._sources[place] = None if isinstance(producer, Constant) else (key_of(source), key_of(producer))
+        found = self._sources[place]
+        return found and (attributes.get(found[0], kind) or attributes.get(found[1], kind))
 
 
 def source_of(node: Node, port: int) -> Output:
     """Where an input's value is quantized: of a Q/DQ pair, behind its dequantization and its Convert."""
-    found = dequantization_above(node, port)
+    value = node.input_value(port)
+    if value.get_node().get_type_name() not in DEQUANTIZATION:
+        return value
+    found = read_dequantization(value)
     source = found.data.get_node()
     is_pair = not found.empty and source.get_type_name() == "Convert"
     if is_pair and source.input_value(0).get_node().get_type_name() == "FakeQuantize":
         return source.input_value(0)
-    return node.input_value(port)
-
-
-def source_attribute(attributes: AttributeTable, node: Node, port: int, kind: type[Attribute]) -> Attribute | None:
-    """The attribute on the output that an input reads, or on its node."""
-    source = source_of(node, port)
-    return attributes.get(source, kind) or attributes.get(source.get_node(), kind)
+    return value
 
 
 def is_precision_preserved(attributes: AttributeTable, node: Node) -> bool:
@@ -32,35 +60,53 @@ def is_precision_preserved(attributes: AttributeTable, node: Node) -> bool:
     return attribute is not None and attribute.value
 
 
-class Propagation(ModelTransformation):
-    """Visits every node in topological order, those of bodies too."""
-
-    part_of: type | None = None  # the pass whose step this is: its callback counts too
+class Markup(ModelTransformation):
+    """A pass that marks and changes nothing. Several of them in turn can share one `Survey`."""
 
     def run_on_model(self, model: Model) -> bool:
-        if not self.pass_config.is_disabled(type(self)):
-            for node in all_nodes(model):
-                if not self._leave_alone(node) and not (self.part_of and self._leave_alone(node, self.part_of)):
-                    self.visit(node)
+        self.run(Survey(model))
         return False
+
+    def run(self, survey: Survey) -> None:
+        raise NotImplementedError
+
+
+class Propagation(Markup):
+    """Visits every node in topological order, or those of its ``operations``."""
+
+    operations: Container[str] | None = None  # type names
+    part_of: type | None = None  # the pass whose step this is: its callback counts too
+    survey: Survey | None = None  # while it runs
+
+    def run(self, survey: Survey) -> None:
+        if self.pass_config.is_disabled(type(self)):
+            return
+        asked = [kind for kind in (type(self), self.part_of) if kind and self.pass_config.has_callback(kind)]
+        self.survey = survey
+        for node in survey.nodes(self.operations):
+            if not any(self._leave_alone(node, kind) for kind in asked):
+                self.visit(node)
+        self.survey = None
 
     def visit(self, node: Node) -> None:
         raise NotImplementedError
 
+    def source(self, node: Node, port: int, kind: type[A]) -> A | None:
+        return self.survey.source(self.attributes, node, port, kind)
 
-class Propagations(ModelTransformation):
+
+class Propagations(Markup):
     """A markup pass of several steps. Its callback leaves a node alone in each of them."""
 
-    def steps(self, model: Model) -> Iterable[Propagation]:
+    def steps(self) -> Iterable[Propagation]:
         """In order."""
         raise NotImplementedError
 
-    def run_on_model(self, model: Model) -> bool:
+    def run(self, survey: Survey) -> None:
         if not self.pass_config.is_disabled(type(self)):
-            for step in self.steps(model):
+            for step in self.steps():
                 step.part_of = type(self)
-                step.run_on_model(model)
-        return False
+                step.run(survey)
 
 
 class CreateAttribute(Propagation):
@@ -77,10 +123,9 @@ class CreateAttribute(Propagation):
         self.operations, self.create, self.place = operations, create, place
 
     def visit(self, node: Node) -> None:
-        if self.operations is None or node.get_type_name() in self.operations:
-            attribute = self.create(node)
-            if attribute is not None:
-                self.attributes.set(self.place(node), attribute)
+        attribute = self.create(node)
+        if attribute is not None:
+            self.attributes.set(self.place(node), attribute)
 
 
 class PropagateThroughPrecisionPreserved(Propagation):
@@ -95,7 +140,7 @@ class PropagateThroughPrecisionPreserved(Propagation):
             return
         found = []
         for port in range(node.get_input_size()):
-            attribute = source_attribute(self.attributes, node, port, self.kind)
+            attribute = self.source(node, port, self.kind)
             if attribute is not None and not attribute.is_skipped:
                 found.append(attribute)
         if found:
@@ -117,13 +162,13 @@ class PropagateToInput(Propagation):
             return
         pairs = []
         for port in range(node.get_input_size()):
-            own = self.attributes.get(node.input(port), self.kind)
-            source = source_attribute(self.attributes, node, port, self.kind)
+            own = self.attributes.get(input_key(node, port), self.kind)
+            source = self.source(node, port, self.kind)
             if source is None:
                 continue
             if own is not None and self.kind is Precisions and not own.value:
                 return
-            pairs.append((node.input(port), own, source))
+            pairs.append((input_key(node, port), own, source))
         for place, own, source in pairs:
             if own is None:
                 self.attributes.set(place, source)
@@ -149,14 +194,14 @@ class UpdateSharedPrecisionPreserved(Propagation):
         if is_precision_preserved(self.attributes, node) or self.attributes.get(node, self.kind) is not None:
             return  # a node that waits for its own value decides about no other
         for port in range(node.get_input_size()):
-            precisions = self.attributes.get(node.input(port), Precisions)
+            precisions = self.attributes.get(input_key(node, port), Precisions)
             if precisions is not None and not precisions.value:
                 return
         for port in range(node.get_input_size()):
             if self.expected is not None:
-                expected = self.attributes.get(node.input(port), self.expected)
+                expected = self.attributes.get(input_key(node, port), self.expected)
                 if expected is None or expected.is_skipped:
                     return
-            attribute = source_attribute(self.attributes, node, port, self.kind)
+            attribute = self.source(node, port, self.kind)
             if attribute is not None:
                 attribute.value = True

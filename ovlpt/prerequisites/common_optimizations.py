@@ -6,23 +6,35 @@ stored integers are handed to them as inputs, which nothing folds, and put back 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.graph.mvn import has_kernel
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
 from ovlpt.precisions import INT4, INT8
+from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
 
 class CommonOptimizations(ModelTransformation):
-    """MOC transformations with the quantized weights kept, then the operation versions that LPT has rules for."""
+    """MOC transformations with the quantized weights kept, then the operation versions that LPT has rules for.
+
+    ``kernels``: per operation, whether the plugin executes a node as it is; what it does not is decomposed, as by the
+    plugin itself.
+    """
+
+    def __init__(self, kernels: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}), **settings):
+        super().__init__(**settings)
+        self.kernels = kernels
 
     def run_on_model(self, model: Model) -> bool:
         model = Model(model)
+        ConvertPrecision(**self.settings()).run_on_model(model)
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         apply_moc_transformations(model, True)
         for each, pairs in pinned:
@@ -31,8 +43,9 @@ class CommonOptimizations(ModelTransformation):
                     target.replace_source_output(stored.output(0))
                 each.remove_parameter(parameter)
         for node in list(all_nodes(model)):
-            convert = _CONVERSIONS.get((node.get_type_name(), node.get_type_info().version_id))
-            new = convert(node) if convert else None
+            kind = node.get_type_name()
+            convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
+            new = convert(node) if convert and not (kind in self.kernels and self.kernels[kind](node)) else None
             if new is not None:
                 new.set_friendly_name(node.get_friendly_name())
                 replace_output(node.output(0), new.output(0))
@@ -172,7 +185,7 @@ def _reshape(node: Node) -> Node | None:
 def _mvn(node: Node) -> Node | None:
     """``(x - mean) / sqrt(mean((x - mean)²) + eps)`` where the normalized axes are not one of the kernels' forms."""
     attributes, shape, axes = node.get_attributes(), shape_of(node.input_value(0)), node.input_value(1)
-    if shape is None or has_kernel(node):
+    if shape is None:
         return None
     data = node.input_value(0)
     deviation = opset1.subtract(data, opset1.reduce_mean(data, axes, True))
@@ -204,12 +217,37 @@ def _is(value: Output, number: float) -> bool:
     return isinstance(node, Constant) and node.data.size == 1 and float(node.data.reshape(-1)[0]) == number
 
 
+def _one_direction_each(node: Node) -> Node | None:
+    """A bidirectional sequence as a forward and a reverse one."""
+    attributes = node.get_attributes()
+    if attributes["direction"] != "bidirectional":
+        return None
+    states = 3 if node.get_type_name() == "LSTMSequence" else 2  # data and states have the batch first; then lengths
+    axes = {port: 1 if port < states else 0 for port in range(1, node.get_input_size()) if port != states}
+    halves = {
+        port: opset1.split(node.input_value(port), constant(np.array(axis), "i64"), 2) for port, axis in axes.items()
+    }
+    each = []
+    for half, direction in enumerate(("forward", "reverse")):
+        inputs = [
+            halves[port].output(half) if port in halves else value for port, value in enumerate(node.input_values())
+        ]
+        each.append(NodeFactory("opset5").create(node.get_type_name(), inputs, {**attributes, "direction": direction}))
+        each[half].set_friendly_name(f"{node.get_friendly_name()}/{direction}")
+    for port in range(1, node.get_output_size()):
+        joined = opset1.concat([sequence.output(port) for sequence in each], 1)
+        replace_output(node.output(port), joined.output(0))
+    return opset1.concat([sequence.output(0) for sequence in each], 1)
+
+
 _CONVERSIONS = {
     ("MaxPool", "opset8"): _max_pool,
     ("MaxPool", "opset14"): _max_pool,
     ("AvgPool", "opset14"): _avg_pool,
     ("Interpolate", "opset11"): _interpolate,
     ("MVN", "opset6"): _mvn,
+    ("LSTMSequence", "opset5"): _one_direction_each,
+    ("GRUSequence", "opset5"): _one_direction_each,
     ("Reshape", "opset1"): _reshape,
     ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,

@@ -7,7 +7,6 @@ import numpy as np
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
-from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.operations import OPERATIONS
@@ -37,7 +36,7 @@ class MoveFakeQuantize(LayerTransformation):
     def can_be_transformed(self, node: Node) -> None:
         parts = self._parts(node)
         reject_unless(
-            QuantizationDetails.of(node) is not None,
+            self.details(node) is not None,
             "dynamic_intervals",
             "an end of its intervals is not a constant",
         )
@@ -57,7 +56,7 @@ class MoveFakeQuantize(LayerTransformation):
             )
 
     def transform(self, node: Node) -> None:
-        parts, details = self._parts(node), QuantizationDetails.of(node)
+        parts, details = self._parts(node), self.details(node)
         ends = [_split(end, parts) for end in details.intervals]
         chain = (
             []
@@ -117,10 +116,9 @@ class MoveFakeQuantize(LayerTransformation):
         below = dequantization_below(convert, convert_is_mandatory=True)
         return _Parts(concat, relu, convert, None if below.empty else below)
 
-    @staticmethod
-    def _constants(node: Node, parts: _Parts) -> list[np.ndarray | None]:
+    def _constants(self, node: Node, parts: _Parts) -> list[np.ndarray | None]:
         chain = [] if parts.below is None else [parts.below.scale, parts.below.zero_point]
-        return [*QuantizationDetails.of(node).intervals, *chain]
+        return [*self.details(node).intervals, *chain]
 
 
 def _axis_in(values: np.ndarray, parts: _Parts) -> int:

@@ -28,6 +28,8 @@ class PullReshapeThroughDequantization(PullThroughDequantization):
         if values.size == 1:
             return values.reshape(())
         before, after = tuple(node.get_input_shape(0)), tuple(node.get_output_shape(0))
+        if self.params.native_only:
+            return _spread(values, before, after)
         aligned = (1,) * (len(before) - values.ndim) + values.shape
         shape: list[int] = []
         for old, new in _groups(before, after):
@@ -39,6 +41,26 @@ class PullReshapeThroughDequantization(PullThroughDequantization):
             else:
                 return None
         return values.reshape(shape)
+
+
+def _spread(values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...]) -> np.ndarray | None:
+    """The native rule, which takes axes apart and never joins them: each axis of the constant, from the left, stands for
+    the next axes of the target whose product is the size of the data there.
+    """
+    fits = len(after) == values.ndim and all(
+        size in (1, target) for size, target in zip(values.shape, after, strict=True)
+    )
+    if fits:
+        return values
+    shape, position = list(after), 0
+    for size, whole in zip(values.shape, before, strict=False):
+        start, product = position, 1
+        while position < len(after) and (position == start or product != whole):
+            product *= after[position]
+            position += 1
+        if size != whole:
+            shape[start:position] = [1] * (position - start)
+    return values.reshape(shape) if np.prod(shape) == values.size else None
 
 
 def _groups(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[slice, slice]]:

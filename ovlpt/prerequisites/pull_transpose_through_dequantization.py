@@ -18,6 +18,8 @@ class PullTransposeThroughDequantization(PullThroughDequantization):
         rank = len(node.get_output_shape(0))
         if values.ndim == 0:
             return values.reshape((1,) * rank)
+        if values.ndim < rank and not self.params.native_only:
+            values = values.reshape((1,) * (rank - values.ndim) + values.shape)
         return values.transpose(_order(node, rank)) if values.ndim == rank else None
 
 

@@ -112,6 +112,24 @@ def test_a_transformed_model_that_is_saved_and_compiled_by_ovlpt(core, tmp_path,
     assert all(layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled)))
 
 
+def test_what_the_plugin_would_fuse_at_every_load_is_fused_in_a_saved_model(core, infer):
+    x = parameter([1, 16, 8, 8])
+    biased = opset1.add(
+        convolution(quantized(x, 0, 2.55), 16, kernel=1), const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))
+    )
+    net = model(convolution(quantized(biased, 0, 2.55), 16, kernel=1, seed=1), x)
+    saved = ovlpt.transform(net, core=core)
+    sources = [
+        node.input_value(0).get_node().get_type_name()
+        for node in saved.get_ordered_ops()
+        if node.get_type_name() == "FakeQuantize"
+    ]
+    assert sources == ["Parameter", "Clamp"]
+    inputs = inputs_of(net)
+    compiled = core.compile_model(saved, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
 def test_integers_minus_a_float_constant(core, infer):
     """ConvertSubtractWithConstant throws on mixed types."""
     x = parameter([1, 16, 8, 8])

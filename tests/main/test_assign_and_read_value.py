@@ -22,6 +22,21 @@ def test_the_variable_holds_integers():
     assert read.get_output_element_type(0).get_type_name() == "i8"
 
 
+def test_the_first_version_of_assign_becomes_the_second():
+    """Python cannot give a model a sink of the first version."""
+    data, start = parameter((1, 4)), f32(np.zeros((1, 4)))
+    state = NodeFactory("opset3").create("ReadValue", [start.output(0)], {"variable_id": "state"})
+    joined = fake_quantize(opset1.concat([data, state], 0), -1.28, 1.27)
+    parts = opset1.split(joined, opset1.constant(np.int64(0)), 2)
+    kept = NodeFactory("opset3").create("Assign", [parts.output(1)], {"variable_id": "state"})
+    graph = Model([opset1.result(opset1.sigmoid(parts.output(0)))], [kept], [data], "delay")
+    result = Transformed(graph)
+    assert result.transformed("AssignAndReadValue")
+    (sink,) = result.after.get_sinks()
+    assert sink.get_type_info().version_id == "opset6"
+    assert sink.input_value(0).get_index() == 1
+
+
 def test_another_initial_value_stays():
     assert Transformed(accumulator(1.0)).reasons("AssignAndReadValue") == ["initial_value"]
 

@@ -5,18 +5,24 @@
 //     precision CONVOLUTION 0:u8 1:i8        element types by ports ("0,1:u8": two ports share a list)
 //     granularity Convolution 0 1:           per tensor on port 0, per channel on port 1; none: per tensor on all
 //     update 0 | deq f16 | default u8,i8     parameters
+//     reshape 1                              reshape_ignore_per_tensor_quantization_check
 //     disable AddTransformation              a pass that does not run
+//     callback AddTransformation bias        a pass that leaves alone what a predicate is true of
+//     strip 65536 1                          FQStrippingTransformation instead; 1: with adjusted weights
 //
 // The wheel has the pass but no header for it, so the classes are declared here as its library lays them out.
 
+#include <openvino/op/convolution.hpp>
 #include <openvino/openvino.hpp>
 #include <openvino/opsets/opset.hpp>
 #include <openvino/pass/manager.hpp>
 #include <openvino/pass/pass.hpp>
 #include <openvino/pass/serialize.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -65,7 +71,24 @@ private:
     char fields[4096];
 };
 
+class FQStrippingTransformation : public ModelPass {
+public:
+    FQStrippingTransformation(const std::set<size_t>& levels, bool need_weights_adjustment);
+    bool run_on_model(const std::shared_ptr<Model>&) override;
+
+private:
+    char fields[256];
+};
+
+struct NetworkHelper {
+    static bool isConstantPath(const std::shared_ptr<Node>&);
+};
+
 }  // namespace ov::pass::low_precision
+
+namespace ov {
+bool marked_as_bias(const std::shared_ptr<const Node>&);
+}
 
 namespace lpt = ov::pass::low_precision;
 
@@ -91,6 +114,93 @@ static ov::NodeTypeInfo type_of(const std::string& operation) {
     throw std::runtime_error("no operation " + operation);
 }
 
+// Predicates, the counterparts of the Python functions that configurations use as callbacks.
+
+using Leaves = std::function<bool(const std::shared_ptr<const ov::Node>&)>;
+
+static std::string kind(const ov::Node* node) {
+    return node->get_type_info().name;
+}
+
+static const ov::Node* above(const ov::Node* node) {
+    return node->get_input_node_ptr(0);
+}
+
+static bool scaled_by_constant(const ov::Node* node, const char* operation) {
+    if (kind(node) != operation)
+        return false;
+    const auto other = node->get_input_node_ptr(1);
+    return kind(other) == "Constant" || (kind(other) == "Convert" && kind(above(other)) == "Constant");
+}
+
+static const ov::Node* requantized_convolution(const ov::Node* quantize, bool needs_bias) {
+    auto node = above(quantize);
+    if (scaled_by_constant(node, "Add"))
+        node = above(node);
+    else if (needs_bias)
+        return nullptr;
+    if (!scaled_by_constant(node, "Multiply"))
+        return nullptr;
+    return kind(above(node)) == "Convolution" ? above(node) : nullptr;
+}
+
+static bool is_requantization(const ov::Node* quantize, bool needs_bias = false) {
+    const auto layer = requantized_convolution(quantize, needs_bias);
+    return layer && layer->get_input_element_type(0) == quantize->get_output_element_type(0);
+}
+
+static bool is_small_convolution(const std::shared_ptr<const ov::Node>& node) {
+    const auto layer = std::dynamic_pointer_cast<const ov::op::v1::Convolution>(node);
+    if (!layer || layer->get_strides() != ov::Strides{1, 1} || node->get_input_partial_shape(1).is_dynamic())
+        return false;
+    const auto shape = node->get_input_shape(1);
+    return shape[2] == 3 && shape[3] == 3 && std::min(shape[0], shape[1]) < 512;
+}
+
+static Leaves predicate(const std::string& name) {
+    if (name == "marked_as_bias")
+        return [](const auto& node) { return ov::marked_as_bias(node); };
+    if (name == "is_no_fully_connected")
+        return [](const auto& node) {
+            const auto rank = node->get_input_partial_shape(1).rank().get_length();
+            return !lpt::NetworkHelper::isConstantPath(node->get_input_node_shared_ptr(1)) || (rank != 2 && rank != 3);
+        };
+    if (name == "is_small_convolution")
+        return is_small_convolution;
+    if (name == "is_requantization")
+        return [](const auto& node) { return is_requantization(node.get()); };
+    if (name == "stands_behind_requantization")
+        return [](const auto& node) {
+            const auto quantize = above(node.get());
+            const auto type = quantize->get_output_element_type(0);
+            return kind(quantize) == "FakeQuantize" && (type == ov::element::u8 || type == ov::element::i8) &&
+                   is_requantization(quantize, true);
+        };
+    throw std::runtime_error("no predicate " + name);
+}
+
+// PassConfig takes the pass as a type; here it is known by its name only.
+template <int number>
+struct PassOf {
+    static inline std::string name;
+    static const ov::DiscreteTypeInfo& get_type_info_static() {
+        static const ov::DiscreteTypeInfo info(name.c_str(), "0");
+        return info;
+    }
+};
+
+template <int number = 0>
+static void set_callback(ov::pass::PassConfig& config, int at, const std::string& pass, const Leaves& leaves) {
+    if constexpr (number < 8) {
+        if (number != at)
+            return set_callback<number + 1>(config, at, pass, leaves);
+        PassOf<number>::name = pass;
+        config.set_callback<PassOf<number>>(leaves);
+    } else {
+        throw std::runtime_error("too many callbacks");
+    }
+}
+
 int main(int argc, char** argv) {
     if (argc != 3)
         return std::cerr << "usage: driver IN.xml OUT.xml < directives\n", 2;
@@ -102,6 +212,9 @@ int main(int argc, char** argv) {
     std::vector<lpt::QuantizationGranularityRestriction> granularities;
     lpt::LayerTransformation::Params params;
     std::vector<std::string> disabled;
+    std::vector<std::pair<std::string, Leaves>> callbacks;
+    std::set<size_t> levels;
+    bool adjusted = false;
     for (std::string line; std::getline(std::cin, line);) {
         std::stringstream words(line);
         std::string directive, subject;
@@ -127,16 +240,33 @@ int main(int argc, char** argv) {
             params.deq_precision = ov::element::Type(subject);
         } else if (directive == "default") {
             params.default_precisions = types(subject);
+        } else if (directive == "reshape") {
+            params.reshape_ignore_per_tensor_quantization_check = subject == "1";
         } else if (directive == "disable") {
-            disabled.push_back(subject);
+            // this class has no type information of its own and answers with that of the class above it
+            const bool nameless = subject == "ConvolutionBackpropDataTransformation";
+            disabled.push_back(nameless ? "low_precision::LayerTransformation" : subject);
+        } else if (directive == "callback") {
+            std::string name;
+            words >> name;
+            callbacks.emplace_back(subject, predicate(name));
+        } else if (directive == "strip") {
+            levels.insert(std::stoul(subject));
+            words >> adjusted;
         }
     }
 
     // The declared class is not the true one: it is never destroyed, and the process leaves at once.
-    const std::shared_ptr<lpt::LowPrecision> pass(new lpt::LowPrecision(precisions, granularities, params), [](auto) {});
+    std::shared_ptr<ov::pass::ModelPass> pass;
+    if (levels.empty())
+        pass = {new lpt::LowPrecision(precisions, granularities, params), [](auto) {}};
+    else
+        pass = {new lpt::FQStrippingTransformation(levels, adjusted), [](auto) {}};
     ov::pass::Manager manager;
     for (const auto& name : disabled)
         manager.get_pass_config()->disable(ov::DiscreteTypeInfo(name.c_str(), "0"));
+    for (size_t at = 0; at < callbacks.size(); ++at)
+        set_callback(*manager.get_pass_config(), at, callbacks[at].first, callbacks[at].second);
     manager.register_pass_instance(pass);
     manager.run_passes(model);
     const std::string out = argv[2];

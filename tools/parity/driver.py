@@ -7,14 +7,15 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 import openvino
 
-from ovlpt.config import Params, PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import Core, Model
+from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.openvino_api import Core, Model, Node
 from ovlpt.trace import InputError
 
 _SOURCE = Path(__file__).with_name("driver.cpp")
@@ -71,10 +72,12 @@ def run_native(
     quantization_restrictions: Sequence[QuantizationGranularityRestriction] = (),
     params: Params | None = None,
     disabled: Iterable[str] = (),
+    callbacks: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}),
 ) -> Model:
     """The model after OpenVINO's own pass; ``model`` itself stays as it is.
 
-    Callbacks and restrictions that are functions cannot be handed over. Raises `InputError` where the pass fails.
+    Restrictions that are functions cannot be handed over; of callbacks those that the driver has a counterpart of. Raises
+    `InputError` where the pass fails.
     """
     directives = "\n".join(
         [
@@ -82,8 +85,18 @@ def run_native(
             *map(_granularity, quantization_restrictions),
             *_params(params or Params()),
             *(f"disable {name}" for name in disabled),
+            *(f"callback {name} {callback.__name__}" for name, callback in callbacks.items()),
         ]
     )
+    return _run(model, directives)
+
+
+def strip_native(model: Model, levels: int, need_weights_adjustment: bool = False) -> Model:
+    """The model after OpenVINO's own `FQStrippingTransformation`; ``model`` itself stays as it is."""
+    return _run(model, f"strip {levels} {int(need_weights_adjustment)}")
+
+
+def _run(model: Model, directives: str) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.xml", Path(folder) / "after.xml"
         openvino.serialize(model, before)
@@ -91,6 +104,18 @@ def run_native(
         if result.returncode or not after.exists():
             raise InputError(f"the native pass fails: {result.stderr.strip()[-600:]}")
         return _loaded(after)
+
+
+def run_native_with(config: PluginConfig, model: Model) -> Model:
+    """As `run_native`, with all of a plugin's settings."""
+    return run_native(
+        model,
+        config.precision_restrictions,
+        config.quantization_restrictions,
+        config.params,
+        config.disabled,
+        config.callbacks,
+    )
 
 
 def _loaded(path: Path) -> Model:
@@ -117,4 +142,5 @@ def _params(params: Params) -> list[str]:
         f"update {int(params.update_precisions)}",
         f"deq {params.deq_precision}",
         f"default {','.join(params.default_precisions)}",
+        f"reshape {int(params.reshape_ignore_per_tensor_quantization_check)}",
     ]

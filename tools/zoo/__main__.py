@@ -7,7 +7,8 @@ import sys
 import warnings
 from pathlib import Path
 
-from tools.zoo.networks import NETWORKS
+from tools.zoo.benchmark import BENCHMARK
+from tools.zoo.catalogue import CATALOGUE
 
 
 def refuse(sentence: str) -> int:
@@ -18,35 +19,54 @@ def refuse(sentence: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.zoo", description=sys.modules[__name__].__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="networks to build, or all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="networks to build, all, or benchmark")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to")
     parser.add_argument("--list", action="store_true", help="say which networks there are")
+    parser.add_argument(
+        "--coverage", type=Path, metavar="DIR", help="say which of the networks in DIR covers which operation"
+    )
     options = parser.parse_args(arguments)
 
     if options.list:
-        for name, make in NETWORKS.items():
-            print(f"{name:14} {make.__doc__}")
+        for name, entry in CATALOGUE.items():
+            print(f"{name:20} {entry.summary}")
         return 0
+    if options.coverage:
+        return coverage(options.coverage)
     if not options.names or not options.output:
-        return refuse("give names of networks and -o DIR, or --list")
-    if unknown := [name for name in options.names if name not in (*NETWORKS, "all")]:
-        return refuse(f"no network is called {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
-    try:
-        from tools.zoo.build import build
-    except ImportError as error:
-        return refuse(f"the zoo needs torch, transformers and nncf ({error}): pip install 'ovlpt[zoo]'")
+        return refuse("give names of networks and -o DIR, --list, or --coverage DIR")
+    groups = {"all": list(CATALOGUE), "benchmark": [contender.name for contender in BENCHMARK]}
+    if unknown := [name for name in options.names if name not in CATALOGUE and name not in groups]:
+        return refuse(f"no network is called {', '.join(unknown)}; there are {', '.join(CATALOGUE)}")
 
     # Tracing warns of every shape that becomes a constant, which is wanted here.
     warnings.simplefilter("ignore")
     options.output.mkdir(parents=True, exist_ok=True)
     status = 0
-    for name in list(NETWORKS) if "all" in options.names else options.names:
+    for name in dict.fromkeys(each for given in options.names for each in groups.get(given, [given])):
+        entry = CATALOGUE[name]
         try:
-            print(build(name, NETWORKS[name], options.output), flush=True)
-        except Exception as error:  # whatever torch, transformers or nncf throw at a version they do not know
+            print(entry.build(options.output), flush=True)
+        except ImportError as error:
+            status = refuse(f"{name} needs {entry.needs} ({error}): pip install 'ovlpt[zoo]'")
+        except Exception as error:  # whatever torch, transformers, nncf or onnx throw at a version they do not know
             reason = " ".join(str(error).split())
             status = refuse(f"{name} cannot be built ({type(error).__name__}): {reason[:300]}")
     return status
+
+
+def coverage(folder: Path) -> int:
+    """Print a line for each row of the table of operations; 1 where a row is in no network."""
+    from ovlpt.openvino_api import Core
+    from tools.zoo.coverage import ROWS, listing, transformed
+
+    files = sorted(file for file in folder.glob("*.xml") if not file.stem.endswith("_float"))
+    if not files:
+        return refuse(f"no network lies in {folder}; python -m tools.zoo all -o {folder} builds them")
+    core = Core()
+    covered = {file.stem: transformed(core.read_model(file)) for file in files}
+    print("\n".join(listing(covered)))
+    return int(not all(any(row in counts for counts in covered.values()) for row in ROWS))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from tools.ir import save_ir
-from tools.zoo.networks import Network, Sample
+from tools.zoo.alive import CALIBRATION, Sample, Unusable, distance, report, run
+from tools.zoo.networks import Network
 
-CALIBRATION = 16
 FAITHFUL = 1e-3  # float against float: rounding that a deep random network has amplified
-ALIVE = 0.02  # of the output's length; those of the living networks here move by a tenth at least
 
 
 class TensorsOnly(nn.Module):
@@ -56,9 +55,11 @@ def estimate_batch_norm(module: nn.Module, samples: list[Sample]) -> None:
     module.eval()
 
 
-def convert(module: nn.Module, sample: Sample) -> ov.Model:
-    """The module as a model with the static shapes and the input names of the sample."""
-    shapes = [array.shape for array in sample.values()]
+def convert(module: nn.Module, sample: Sample, dynamic_axes: tuple[int, ...] = ()) -> ov.Model:
+    """The module as a model with the shapes (any size along ``dynamic_axes``) and the input names of the sample."""
+    shapes = [
+        [-1 if axis in dynamic_axes else size for axis, size in enumerate(array.shape)] for array in sample.values()
+    ]
     model = ov.convert_model(module, example_input=tensors(sample), input=shapes)
     for value, name in zip(model.inputs, sample, strict=True):
         value.tensor.set_names({name})
@@ -76,28 +77,6 @@ def quantize(network: Network, model: ov.Model, samples: list[Sample]) -> ov.Mod
     )
 
 
-def run(model: ov.Model, samples: list[Sample]) -> list[np.ndarray]:
-    """Every output of the model, stacked over the samples."""
-    compiled = ov.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    results = [[np.array(value) for value in compiled(sample).values()] for sample in samples]
-    return [np.stack(values) for values in zip(*results, strict=True)]
-
-
-def distance(outputs: list[np.ndarray], others: list[np.ndarray]) -> list[float]:
-    """|a - b| / |a| of every output."""
-    pairs = zip(outputs, others, strict=True)
-    return [float(np.linalg.norm(a - b) / np.linalg.norm(a)) for a, b in pairs]
-
-
-def movement(outputs: list[np.ndarray]) -> float:
-    """How much the outputs change from input to input: |y - mean y| / |y| of the stillest one."""
-    return min(distance(outputs, [y.mean(0) for y in outputs]))
-
-
-class Unusable(Exception):
-    """The network was built, but measuring anything on it would be vain."""
-
-
 def build(name: str, make: Callable[[], Network], folder: Path) -> str:
     """Write ``folder/name.xml`` (quantized) and ``folder/name_float.xml``; return a line about them.
 
@@ -110,20 +89,15 @@ def build(name: str, make: Callable[[], Network], folder: Path) -> str:
     samples = [network.sample(rng) for _ in range(CALIBRATION)]
     module = TensorsOnly(network.module).requires_grad_(False)
     estimate_batch_norm(module, samples)
-    model = convert(module, samples[0])
+    model = convert(module, samples[0], network.dynamic_axes)
     quantized = quantize(network, model, samples)
 
-    before, after = run(model, samples[:4]), run(quantized, samples[:4])
     expected = module(*tensors(samples[1]))
     expected = [expected] if isinstance(expected, Tensor) else list(expected)
-    error = max(distance([y.numpy() for y in expected], [y[1] for y in before]))
+    error = max(distance([y.numpy() for y in expected], [y[0] for y in run(model, samples[1:2])]))
     if not error < FAITHFUL:  # also when it is not a number
         raise Unusable(f"the converted model is off by {error:.1e} of the output's length")
-    moved = movement(before), movement(after)
-    if not min(moved) > ALIVE:
-        raise Unusable(f"its output moves by {moved[0]:.1e} (float) and {moved[1]:.1e} (quantized) of its length only")
-
-    save_ir(model, folder / f"{name}_float.xml")
-    save_ir(quantized, folder / f"{name}.xml")
-    count = sum(node.get_type_name() == "FakeQuantize" for node in quantized.get_ops())
-    return f"{name}: {count} FakeQuantize, output moves by {moved[0]:.2f} (float), {moved[1]:.2f} (quantized)"
+    line = report(name, model, quantized, samples[:4])
+    save_ir(model, folder / f"{name}_float.xml", compress_to_fp16=network.stored_in_f16)
+    save_ir(quantized, folder / f"{name}.xml", compress_to_fp16=network.stored_in_f16)
+    return line

@@ -232,3 +232,22 @@ class Tagger(nn.Module):
 
     def forward(self, frames: Tensor, hidden: Tensor, cell: Tensor) -> Tensor:
         return self.head(self.recurrent(self.embedding(frames), (hidden, cell))[0])
+
+
+class Residual(nn.Module):
+    """Two 3x3 convolutions and what they were given, through a 1x1 convolution where the size changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int = 1):
+        super().__init__()
+        self.body = nn.Sequential(conv(inputs, outputs, 3, stride), conv(outputs, outputs, 3, act=None))
+        same = stride == 1 and inputs == outputs
+        self.skip = nn.Identity() if same else conv(inputs, outputs, 1, stride, act=None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.body(x) + self.skip(x))
+
+
+def residual_encoder(width: int = 32, classes: int = 16) -> nn.Sequential:
+    widths = [width << level for level in range(4)]
+    stages = (layer for a, b in pairwise(widths) for layer in (Residual(a, b, 2), Residual(b, b)))
+    return nn.Sequential(conv(3, width, 3, 2), *stages, nn.Conv2d(widths[-1], classes, 1))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tools.zoo.alive import Sample
+from tools.zoo.signals import smooth
+
 if TYPE_CHECKING:
     from torch import nn
-
-Sample = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -20,34 +21,19 @@ class Network:
 
     ``sample`` draws one batch-1 input: an array for every input by its name, in the order of the module's
     parameters. ``transformer`` and ``mixed`` are NNCF's model type and preset: with ``mixed`` signed
-    activations get a zero point.
+    activations get a zero point. Along ``dynamic_axes`` the model takes inputs of any size. ``stored_in_f16``:
+    constants lie in the file in half precision, as `openvino.save_model` has it unless told otherwise.
     """
 
     module: nn.Module
     sample: Callable[[np.random.Generator], Sample]
     transformer: bool = False
     mixed: bool = False
+    dynamic_axes: tuple[int, ...] = ()
+    stored_in_f16: bool = False
 
 
-def smooth(rng: np.random.Generator, shape: tuple[int, ...], waves: int = 12) -> np.ndarray:
-    """float32 noise [1, *shape] with the falling spectrum of photographs, about zero mean and unit deviation.
-
-    Every leading index (a channel) shares the waves with its own weights; the other axes are spatial.
-    """
-    axes = np.meshgrid(*(np.linspace(0, 1, size) for size in shape[1:]), indexing="ij")
-    frequency = rng.exponential(4, waves) + 0.5
-    direction = rng.standard_normal((waves, len(axes)))
-    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    phase = sum(np.multiply.outer(frequency * direction[:, i], axis) for i, axis in enumerate(axes))
-    offset = rng.uniform(0, 2 * np.pi, (waves, *(1 for _ in axes)))
-    field = np.cos(2 * np.pi * phase + offset)
-    weights = (1 + 0.5 * rng.standard_normal((shape[0], waves))) / frequency
-    signal = np.tensordot(weights, field, 1)
-    signal += 0.05 * rng.standard_normal(signal.shape) + 0.3 * rng.standard_normal()
-    return (signal / signal.std())[None].astype(np.float32)
-
-
-def on_images(module: nn.Module, size: int, **kind: bool) -> Network:
+def on_images(module: nn.Module, size: int, **kind: object) -> Network:
     """``module`` on an image f32 [1, 3, size, size]."""
     return Network(module, lambda rng: {"image": smooth(rng, (3, size, size))}, **kind)
 
@@ -231,11 +217,18 @@ def dpt() -> Network:
     return on_images(DPTForDepthEstimation(config), 224, transformer=True)
 
 
+def fcn() -> Network:
+    """A residual network for images of any number and size (dynamic batch, height, width); stored in f16."""
+    from tools.zoo.modules import residual_encoder
+
+    return on_images(residual_encoder(), 96, mixed=True, dynamic_axes=(0, 2, 3), stored_in_f16=True)
+
+
 NETWORKS: dict[str, Callable[[], Network]] = {
     network.__name__: network
     for network in (
         *(resnet50, mobilenet_v2, regnet, shufflenet, densenet, googlenet, convnext),
-        *(unet, yolo),
+        *(unet, yolo, fcn),
         *(bert, vit, swin, segformer, yolos, dpt, wav2vec2),
         lstm_tagger,
     )

@@ -1,4 +1,4 @@
-"""What the instruction set of a CPU decides: found by running two small layers, so limits set from outside count."""
+"""What the CPU at hand does: found by running two small layers, so limits set from outside count."""
 
 from __future__ import annotations
 

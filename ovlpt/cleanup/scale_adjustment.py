@@ -1,0 +1,121 @@
+"""Values of one region made smaller by a factor, where what reads the region does not care."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.trace import reject, reject_unless
+
+_LINEAR = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "Multiply"))
+_JOINS = frozenset(("Add", "Subtract", "Concat", "Maximum", "Minimum"))
+_HOMOGENEOUS = frozenset(
+    (
+        *("AvgPool", "Broadcast", "DepthToSpace", "Gather", "Interpolate", "MaxPool", "PRelu", "Relu", "Reshape"),
+        *("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ShuffleChannels", "Slice", "Split", "Squeeze"),
+        *("StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"),
+    )
+)
+_INVARIANT = "MVN"  # (x / d - mean(x / d)) / deviation(x / d) is what it was, with eps divided as well
+
+
+class ScaleAdjustment:
+    """Divides a value by ``divisor``, and with it every value that has to follow, up to normalizations.
+
+    The region is found by walking up to weights and down to MVN; a step that would change the model's results raises
+    `Rejected`, and nothing is changed before the whole region is known. ``native_only``: Softmax ends the region too and
+    eps stays, as in the native library, which changes the results.
+    """
+
+    def __init__(self, divisor: float, native_only: bool = False):
+        self.divisor = divisor
+        self.native_only = native_only
+        self._values: dict[tuple[int, int], Output] = {}  # those that are to be divided
+        self._pending: list[Output] = []
+
+    def find(self, value: Output) -> None:
+        """Collect the region around ``value``; raises `Rejected` where there is none."""
+        self._pending.append(value)
+        while self._pending:
+            value = self._pending.pop()
+            if _key(value) in self._values:
+                continue
+            self._values[_key(value)] = value
+            self._look_up(value)
+            for target in value.get_target_inputs():
+                self._look_down(target.get_node(), target.get_index())
+
+    def apply(self) -> None:
+        """Divide what begins the region, and the intervals of quantizations within."""
+        producers = {value.get_node().get_instance_id(): value.get_node() for value in self._values.values()}
+        normalizations: dict[int, Node] = {}
+        for value in self._values.values():
+            for target in value.get_target_inputs():
+                if target.get_node().get_type_name() == _INVARIANT:
+                    normalizations[target.get_node().get_instance_id()] = target.get_node()
+        for node in producers.values():
+            kind, ports = node.get_type_name(), range(node.get_input_size())
+            if kind == "FakeQuantize":
+                ports = range(1, 5)
+            elif kind in _LINEAR:
+                inside = any(_key(value) in self._values for value in node.input_values())
+                ports = (
+                    [] if inside else [port for port in ports if is_constant_path(node.input_value(port).get_node())]
+                )
+            elif kind in _JOINS:
+                ports = [port for port in ports if is_constant_path(node.input_value(port).get_node())]
+            else:
+                ports = []
+            for port in ports:
+                node.input(port).replace_source_output(self._divided(node.input_value(port)))
+        if not self.native_only:
+            for node in normalizations.values():
+                self._divide_eps(node)
+
+    def _look_up(self, value: Output) -> None:
+        node = value.get_node()
+        kind = node.get_type_name()
+        if kind in _LINEAR:
+            constants = [is_constant_path(source.get_node()) for source in node.input_values()]
+            reject_unless(any(constants), "two_activations", f"{node.get_friendly_name()} multiplies two activations")
+        elif kind in _JOINS:
+            self._pending += [source for source in node.input_values() if not is_constant_path(source.get_node())]
+        elif kind in _HOMOGENEOUS or kind == "FakeQuantize":
+            self._pending.append(node.input_value(0))
+        else:
+            reject("not_homogeneous", f"the scale of {node.get_friendly_name()} ({kind}) cannot be changed")
+
+    def _look_down(self, consumer: Node, port: int) -> None:
+        kind = consumer.get_type_name()
+        ends = (_INVARIANT, "ShapeOf", "Softmax") if self.native_only else (_INVARIANT, "ShapeOf")
+        if kind in ends:
+            return
+        follows = kind in _LINEAR or kind in _JOINS or (port == 0 and (kind in _HOMOGENEOUS or kind == "FakeQuantize"))
+        text = "it reaches a result" if kind == "Result" else f"it reaches {consumer.get_friendly_name()} ({kind})"
+        reject_unless(follows, "not_homogeneous", f"{text}, which a scale would change")
+        self._pending += consumer.outputs()
+
+    def _divided(self, value: Output) -> Output:
+        """A constant, or the dequantization of one, with its scale divided; other consumers keep theirs."""
+        node = value.get_node()
+        if isinstance(node, Constant):
+            return constant(values_of(node) / np.float32(self.divisor), precision_of(value)).output(0)
+        if node.get_type_name() == "Reshape":
+            special_zero = node.get_attributes()["special_zero"]
+            return opset1.reshape(self._divided(node.input_value(0)), node.input_value(1), special_zero).output(0)
+        if node.get_type_name() == "Multiply":
+            port = next((port for port in (1, 0) if isinstance(node.input_value(port).get_node(), Constant)), 1)
+            scaled = opset1.multiply(node.input_value(1 - port), self._divided(node.input_value(port)))
+            scaled.set_friendly_name(node.get_friendly_name())
+            return scaled.output(0)
+        return opset1.multiply(value, constant(np.float32(1 / self.divisor), precision_of(value))).output(0)
+
+    def _divide_eps(self, node: Node) -> None:
+        attributes = node.get_attributes()
+        inside = str(attributes.get("eps_mode", "inside_sqrt")).lower() == "inside_sqrt"
+        node.set_attribute("eps", attributes["eps"] / self.divisor ** (2 if inside else 1))
+
+
+def _key(value: Output) -> tuple[int, int]:
+    return value.get_node().get_instance_id(), value.get_index()

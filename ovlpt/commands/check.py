@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import argparse
+
+from ovlpt.commands.isa import add_isa
+from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.settings import add_command, add_device, add_json
+from ovlpt.device.counters import write_counters
+from ovlpt.device.virtual_gpu import GPUS
+from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
+from ovlpt.trace import InputError
+
+
+def add(commands) -> None:
+    parser = add_command(
+        commands,
+        "check",
+        _call,
+        "exit 1 when a layer does not run in the precision that is wanted",
+        "Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
+        "which is the default, with a list, or with an earlier run.",
+        "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
+    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
+    add_device(parser)
+    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    question = parser.add_mutually_exclusive_group()
+    question.add_argument(
+        "--expect",
+        action="append",
+        metavar="PRECISION:OPERATIONS",
+        help=f"what each layer of these operations runs in ({', '.join(EXPECTABLE)}); may be repeated",
+    )
+    question.add_argument("--against", choices=(STOCK,), help="int8 wherever the plugin with its own LPT runs int8")
+    question.add_argument("--baseline", metavar="FILE.json", help="the precisions of an earlier run")
+    parser.add_argument("--save-baseline", metavar="FILE.json", help="write this run, as a later --baseline")
+    parser.add_argument("--counters", metavar="FILE.csv", help="check this report of benchmark_app, not a run")
+    parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
+    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
+    add_isa(parser)
+    add_json(parser, "the result")
+
+
+def _call(options: argparse.Namespace) -> int:
+    for path in (options.json, options.save_baseline, options.save_counters):
+        check_writable(path)
+    asked = options.expect or options.baseline or options.against
+    if options.counters and not (asked or options.save_baseline):
+        raise InputError("counters are checked with --expect, --baseline, or a model and --against stock")
+    found = check(
+        options.model,
+        options.device,
+        options.expect,
+        options.against if asked or options.save_baseline else STOCK,
+        options.baseline,
+        options.counters,
+        options.config,
+        options.virtual,
+        options.isa,
+        count=options.save_counters is not None,
+    )
+    _print(found)
+    if options.save_baseline:
+        write_json(options.save_baseline, dict(found.baseline))
+    if options.save_counters:
+        write_counters(options.save_counters, found.layers)
+    write_json(options.json, found.to_json())
+    return 0 if found.ok else 1
+
+
+def _print(found: Check) -> None:
+    out = console()
+    for note in found.notes:
+        out.print(note, style="yellow", markup=False)
+    if found.differences:
+        rows = table("*layer", "type", "wanted", "found", "", "*exec type")
+        for each in found.differences:
+            columns = (each.layer, each.layer_type, each.wanted, each.found or "no layer", each.kind, each.exec_type)
+            rows.add_row(*columns, style="red" if each.fails else "green")
+        out.print(rows)
+    low, total = sum(layer.is_low for layer in found.compared), len(found.compared)
+    where = found.settings["name"] or "counters"
+    out.print(f"{where}: {low} of {total} layers in int8", markup=False)
+    if found.question:
+        failed = sum(each.fails for each in found.differences)
+        verdict = "every layer as wanted" if found.ok else f"{failed} layers not as wanted"
+        out.print(f"{found.question}: {verdict}", style="green" if found.ok else "red", markup=False)

@@ -1,0 +1,38 @@
+"""``--isa``: a command on an older CPU than this one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Callable
+
+from ovlpt.device import instruction_sets, own_process
+from ovlpt.trace import InputError
+
+
+def add_isa(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--isa",
+        metavar="ISA",
+        help=f"limit the CPU to an older instruction set: {', '.join(instruction_sets.INSTRUCTION_SETS)}",
+    )
+
+
+def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The command, carried out in a process of its own where ``--isa`` limits the CPU."""
+
+    def call(options: argparse.Namespace) -> int:
+        if options.isa is None:
+            return command(options)
+        if options.device != "CPU":
+            raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
+        print(instruction_sets.limits(options.isa))
+        plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
+        columns = os.environ.get("COLUMNS") or str(shutil.get_terminal_size((160, 24)).columns)
+        environment = {**instruction_sets.environment(options.isa), "COLUMNS": columns}
+        status, printed = own_process.call(command, plain, environment=environment)
+        print(printed, end="")
+        return status
+
+    return call

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ovlpt.commands.isa import add_isa, limited
+from ovlpt.commands.printing import check_writable, console, write_json
+from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
+from ovlpt.inspect.report import report
+from ovlpt.inspect.report.page import check_packages, to_html
+
+
+def add(commands) -> None:
+    parser = add_command(
+        commands,
+        "report",
+        limited(_call),
+        "write one page that says what ran in int8, what did not, why, and what it cost",
+        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
+        "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
+    )
+    add_model(parser)
+    add_settings(parser)
+    add_isa(parser)
+    add_input(parser)
+    add_float(parser, "for its latency")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT.html", help="default: report.html, unless --json or --csv names a file"
+    )
+    add_json(parser, "everything")
+    parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
+
+
+def _call(options: argparse.Namespace) -> int:
+    page = options.output or (None if options.json or options.csv else "report.html")
+    for path in (page, options.json, options.csv):
+        check_writable(path)
+    if page:
+        check_packages()
+    found = report(options.model, options.device, options.input, options.float_model, settings(options))
+    if page:
+        Path(page).write_text(to_html(found), encoding="utf-8")
+    write_json(options.json, found.to_json())
+    if options.csv:
+        found.write_csv(options.csv)
+    console().print(found.verdict.text, markup=False)
+    return 0

@@ -1,0 +1,74 @@
+"""Older CPUs on this one: the plugin limited to an instruction set, in a process of its own.
+
+``ONEDNN_MAX_CPU_ISA`` limits oneDNN, whose kernels run convolutions and matrix products, ``OV_CPU_MAX_ISA`` the
+plugin's own code. Both are read once a process, and a value that is unknown or beyond the CPU is ignored silently, so
+`limits` shows what came of it. OpenVINO 2024.6 does not have the second variable.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from ovlpt import data
+from ovlpt.device import own_process
+from ovlpt.device.execution_types import execution_types
+from ovlpt.openvino_api import RELEASE, Core
+from ovlpt.trace import InputError
+
+# name: the variables' value, and what oneDNN then says of itself
+INSTRUCTION_SETS = {
+    "sse41": ("SSE41", "Intel SSE4.1"),
+    "avx2": ("AVX2", "Intel AVX2"),
+    "avx2_vnni": ("AVX2_VNNI", "Intel AVX2 with Intel DL Boost"),
+    "avx512": ("AVX512_CORE", "Intel AVX-512 with AVX512BW, AVX512VL, and AVX512DQ extensions"),
+    "avx512_vnni": ("AVX512_CORE_VNNI", "Intel AVX-512 with Intel DL Boost"),
+    "avx512_bf16": ("AVX512_CORE_BF16", "Intel AVX-512 with Intel DL Boost and bfloat16 support"),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a limited process really is."""
+
+    isa: str
+    onednn: str  # oneDNN's own words
+    kernel: str  # exec type of an int8 convolution: jit_avx2_I8
+    capabilities: tuple[str, ...]  # the device's OPTIMIZATION_CAPABILITIES
+
+    def __str__(self) -> str:
+        text = f"{self.isa}: oneDNN runs as {self.onednn}, convolutions in {self.kernel}"
+        if RELEASE < (2025, 0):
+            text += "; this OpenVINO has no OV_CPU_MAX_ISA, so the plugin's own code uses what the CPU has"
+        return text
+
+
+def environment(isa: str) -> dict[str, str]:
+    """The variables for a process. Raises `InputError` for an unknown name."""
+    if isa not in INSTRUCTION_SETS:
+        raise InputError(f'no instruction set "{isa}"; there are {", ".join(INSTRUCTION_SETS)}')
+    value = INSTRUCTION_SETS[isa][0]
+    return {"OV_CPU_MAX_ISA": value, "ONEDNN_MAX_CPU_ISA": value}
+
+
+@functools.cache
+def limits(isa: str) -> Limits:
+    """Compile a small quantized network in a limited process, and read what oneDNN says of its instruction set.
+
+    Raises `InputError` where ``isa`` is unknown or does not take effect.
+    """
+    variables = {**environment(isa), "ONEDNN_VERBOSE": "1"}
+    (kernel, capabilities), printed = own_process.call(_first_kernel, environment=variables)
+    said = re.search(r"cpu,isa:(.*)", printed)
+    onednn = said[1].strip() if said else "nothing"
+    if onednn != INSTRUCTION_SETS[isa][1]:
+        raise InputError(f'the instruction set "{isa}" does not take effect on this CPU: oneDNN runs as {onednn}')
+    return Limits(isa, onednn, kernel, capabilities)
+
+
+def _first_kernel() -> tuple[str, tuple[str, ...]]:
+    core = Core()
+    layers = execution_types(core.compile_model(str(data.digits()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}))
+    kernel = next(layer.exec_type for layer in layers if layer.layer_type == "Convolution")
+    return kernel, tuple(core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"))

@@ -1,0 +1,463 @@
+"""Does each layer run in the precision that is wanted: of a list, of the plugin's own LPT, or of an earlier run.
+
+A precision field alone can lie, so a layer counts as int8 where it reads u8 or i8 *and* its kernel's name says so.
+Layers of two compiled models are the same layer where they hold the same operations of the model.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import openvino
+
+from ovlpt.config import PluginConfig
+from ovlpt.config_file import load_config
+from ovlpt.device import (
+    ExecutionTypes,
+    LayerExecution,
+    compile_model,
+    execution_types,
+    instruction_sets,
+    own_process,
+    virtual_gpu,
+)
+from ovlpt.device.compile import read_model
+from ovlpt.device.counters import read_counters
+from ovlpt.device.execution_types import last_line
+from ovlpt.inspect.inputs import random_inputs
+from ovlpt.openvino_api import Core, Model
+from ovlpt.operations import OPERATIONS
+from ovlpt.trace import InputError, OvlptError
+
+# Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
+HINTS = {
+    "CPU": {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"},
+    "GPU": {"PERFORMANCE_HINT": "LATENCY"},
+}
+OVLPT, STOCK = "ovlpt", "stock"
+
+# The plugins' names of the layers that compute an operation, where they have names of their own.
+LAYER_TYPES = {
+    "Convolution": ("Convolution",),
+    "GroupConvolution": ("Convolution",),
+    "ConvolutionBackpropData": ("Deconvolution",),
+    "GroupConvolutionBackpropData": ("Deconvolution",),
+    "MatMul": ("FullyConnected", "MatMul", "Gemm"),
+    "LSTMSequence": ("RNNSeq", "LSTM_Seq"),
+    "GRUSequence": ("RNNSeq",),
+    "MaxPool": ("Pooling",),
+    "AvgPool": ("Pooling",),
+    "FakeQuantize": ("FakeQuantize", "Quantize"),
+}
+WEIGHTED = frozenset(name for name, row in OPERATIONS.items() if row.kind == "weighted")
+WEIGHTED_LAYERS = frozenset(layer_type for name in WEIGHTED for layer_type in LAYER_TYPES[name])
+EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}
+_FLOATS = ("f32", "f16", "bf16")
+_BETWEEN = ("Reorder", "Reshape", "Result")
+_ADDED = re.compile(r"(_original|/DequantizationMultiply|/Scale|/FullBranch|/Guard)+$")  # to names, on the way
+
+
+class Kind(StrEnum):
+    """How a layer differs from what is wanted."""
+
+    LOST = "lost"  # int8 is wanted, and it runs in float
+    MISSING = "missing"  # int8 is wanted, and no layer holds the operations
+    CHANGED = "changed"  # another precision
+    GAINED = "gained"  # float is wanted, and it runs in int8: never a failure
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPrecision:
+    """One executed layer, as far as it is compared."""
+
+    name: str
+    layer_type: str
+    precision: str  # u8, i8 (only where the kernel is one too), f32, f16, bf16; "int8" where counters tell no more
+    exec_type: str
+    operations: tuple[str, ...]  # names of the model's operations that the layer holds
+
+    @classmethod
+    def of(cls, layer: LayerExecution, operations: Collection[str]) -> LayerPrecision:
+        """``operations``: the names in the model; empty where there is no model."""
+        names = dict.fromkeys(_ADDED.sub("", name) for name in (layer.name, *layer.original_names))
+        held = tuple(name for name in names if not operations or name in operations)
+        return cls(layer.name, layer.layer_type, executed_precision(layer), layer.exec_type, held)
+
+    @property
+    def is_low(self) -> bool:
+        return self.precision in ("u8", "i8", "int8")
+
+
+def executed_precision(layer: LayerExecution) -> str:
+    """What a layer computes in, by its kernel's name first."""
+    if layer.is_int8 and layer.precision in ("u8", "i8", ""):
+        return layer.precision or "int8"
+    kernel = layer.exec_type.lower().rsplit("_", 1)[-1]
+    return next((each for each in (kernel, layer.precision) if each in _FLOATS), "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A layer that does not run as wanted."""
+
+    kind: Kind
+    layer: str
+    layer_type: str
+    wanted: str  # precision
+    found: str  # precision; "" where no layer was found
+    exec_type: str
+
+    @property
+    def fails(self) -> bool:
+        return self.kind != Kind.GAINED
+
+
+@dataclass(frozen=True)
+class Check:
+    """What `check` found."""
+
+    question: str  # "int8:Convolution,MatMul", "against the plugin's own LPT", "against base.json"; "" for none
+    settings: Mapping[str, str | None]  # device, name, virtual, isa, openvino; all None for counters
+    layers: ExecutionTypes
+    compared: tuple[LayerPrecision, ...]  # the layers that the question is about
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    baseline: Mapping[str, object]  # this run as something to compare with: plain values for a file
+
+    @property
+    def ok(self) -> bool:
+        """Whether every layer runs as wanted; one that runs in int8 beyond that is no failure."""
+        return not any(difference.fails for difference in self.differences)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values for a file."""
+        return {
+            "ok": self.ok,
+            "question": self.question,
+            **self.settings,
+            "compared": [asdict(layer) for layer in self.compared],
+            "differences": [asdict(difference) for difference in self.differences],
+            "notes": list(self.notes),
+        }
+
+
+def check(
+    model: Model | str | Path | None = None,
+    device: str = "CPU",
+    expect: str | Sequence[str] | None = None,
+    against: str | None = None,
+    baseline: str | Path | None = None,
+    counters: str | Path | None = None,
+    config: PluginConfig | str | Path | None = None,
+    virtual: str | None = None,
+    isa: str | None = None,
+    core: Core | None = None,
+    count: bool = False,
+) -> Check:
+    """Compile ``model`` with ovlpt and compare the precision of its layers. At most one question:
+
+    ``expect``: ``"int8:Convolution,MatMul"``, or several such texts: what every layer of these operations runs in.
+    ``against="stock"``: what the plugin with its own LPT runs in int8, of convolutions, MatMul and recurrent layers.
+    ``baseline``: a file with an earlier run (`Check.baseline`), of layers that compute. Without a question the layers
+    are only read.
+
+    ``counters``: check this report of benchmark_app (see `read_counters`); the model is only the plugin's then.
+    ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
+    fused there). ``isa``: a CPU limited to an instruction set (`ovlpt.device.instruction_sets`). Both work in a process
+    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and
+    times. Floats are f32 on a CPU.
+    Raises `InputError` for anything unusable.
+    """
+    questions = {"expect": expect, "against": against, "baseline": baseline}
+    asked = [name for name, value in questions.items() if value is not None]
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(asked)} are two questions; ask one at a time")
+    if against not in (None, STOCK):
+        raise InputError(f'cannot compare against "{against}"; there is "{STOCK}", the plugin with its own LPT')
+    if counters is None and model is None:
+        raise InputError("nothing to check: give a model, or a counters report of benchmark_app")
+    if counters is not None and against and model is None:
+        raise InputError(f"counters are compared against {STOCK} with the model that they were recorded with; give it")
+    wanted = _expectations(expect) if expect is not None else {}
+    recorded = _read_baseline(baseline, device if counters is None else None) if baseline is not None else {}
+
+    notes: list[str] = []
+    variants = [OVLPT] * (counters is None) + [STOCK] * (against is not None)
+    executed = Executed("", {}, {})
+    if variants:
+        executed = _execute(model, device, variants, config, virtual, isa, core, count, notes)
+    settings = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
+    settings["openvino"] = openvino.__version__
+    if counters is not None:
+        executed.layers[OVLPT] = read_counters(counters)
+        settings = dict.fromkeys(settings)
+    found = executed.precisions(OVLPT)
+
+    question, compared, differences = "", found, ()
+    if expect is not None:
+        question = expect if isinstance(expect, str) else "; ".join(expect)
+        compared, differences = _compare_expected(wanted, found, executed.operations)
+    elif against is not None:
+        question = "against the plugin's own LPT"
+        compared, differences = executed.weighted(OVLPT), executed.against_stock()
+        if len(compared) != len(stock := executed.weighted(STOCK)):
+            notes.append(f"the plugin's own LPT has {len(stock)} such layers, ovlpt {len(compared)}")
+    elif baseline is not None:
+        question = f"against {baseline}"
+        notes += _other_settings(recorded, settings) if counters is None else []
+        differences = compare(recorded["layers"], found)
+    layers = executed.layers[OVLPT]
+    stored = [asdict(layer) for layer in found]
+    return Check(
+        question, settings, layers, tuple(compared), tuple(differences), tuple(notes), {**settings, "layers": stored}
+    )
+
+
+# What runs
+
+
+@dataclass(frozen=True)
+class Executed:
+    """Compiled models' layers, by variant (`OVLPT`, `STOCK`)."""
+
+    name: str  # of the device: CPU (AMD EPYC)
+    layers: dict[str, ExecutionTypes]
+    operations: dict[str, str]  # of the model: name to type
+
+    def precisions(self, variant: str) -> list[LayerPrecision]:
+        """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
+        computing = (layer for layer in self.layers[variant] if layer.is_executed and layer.layer_type not in _BETWEEN)
+        return [LayerPrecision.of(layer, self.operations) for layer in computing]
+
+    def weighted(self, variant: str) -> list[LayerPrecision]:
+        """The convolutions, MatMuls and recurrent layers."""
+        return [layer for layer in self.precisions(variant) if layer.layer_type in WEIGHTED_LAYERS]
+
+    def against_stock(self) -> list[Difference]:
+        """How ovlpt's weighted layers differ from the plugin's in being int8 or not."""
+        differences = compare(self.weighted(STOCK), self.weighted(OVLPT))
+        return [difference for difference in differences if difference.kind != Kind.CHANGED]
+
+
+def execute(
+    model: Model | str | Path,
+    device: str,
+    variants: Sequence[str],
+    config: PluginConfig | str | Path | None = None,
+    virtual: str | None = None,
+    core: Core | None = None,
+    count: bool = False,
+) -> Executed:
+    """Compile ``model`` for each variant, in this process."""
+    if isinstance(config, (str, Path)):
+        config = load_config(config)
+    if virtual is not None:
+        virtual_gpu.load(virtual)
+    core = core or Core()
+    name = _full_name(core, device)
+    properties = (
+        HINTS.get(device.split(".")[0], {})
+        | (virtual_gpu.properties(virtual) if virtual else {})
+        | ({"PERF_COUNT": True} if count else {})
+    )
+    source = read_model(model, core)
+    inputs = random_inputs(source) if count else None
+    layers = {}
+    for variant in variants:
+        try:
+            if variant == OVLPT:
+                compiled = compile_model(model, device, properties, config, core=core)
+            else:
+                compiled = core.compile_model(source, device, properties)
+        except RuntimeError as error:
+            raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
+        layers[variant] = execution_types(compiled, inputs)
+    operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
+    return Executed(name, layers, operations)
+
+
+def _execute(
+    model: Model | str | Path,
+    device: str,
+    variants: Sequence[str],
+    config: PluginConfig | str | Path | None,
+    virtual: str | None,
+    isa: str | None,
+    core: Core | None,
+    count: bool,
+    notes: list[str],
+) -> Executed:
+    """`execute`, in a process of its own where one is needed."""
+    if virtual is None and isa is None:
+        return execute(model, device, variants, config, None, core, count)
+    kind = device.split(".")[0]
+    if virtual is not None and kind != "GPU":
+        raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
+    if isa is not None and kind != "CPU":
+        raise InputError(f'an instruction set limits the device "CPU", not "{device}"')
+    if isinstance(config, PluginConfig):
+        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
+    if virtual is not None:
+        if count:
+            raise InputError("a virtual GPU runs nothing and has no times; leave the counters out")
+        virtual_gpu.check_known(virtual)
+        virtual_gpu.library()
+    else:
+        notes.append(str(instruction_sets.limits(isa)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(model)
+        if isinstance(model, Model):
+            path = str(Path(folder, "model.xml"))
+            openvino.save_model(model, path, compress_to_fp16=False)
+        environment = instruction_sets.environment(isa) if isa else {}
+        arguments = (path, device, tuple(variants), config, virtual, None, count)
+        executed, _ = own_process.call(execute, *arguments, environment=environment)
+    return executed
+
+
+def _full_name(core: Core, device: str) -> str:
+    if device not in core.available_devices and f"{device}.0" not in core.available_devices:
+        remedy = f"available: {', '.join(core.available_devices)}"
+        if device.split(".")[0] == "GPU":
+            remedy += f"; --virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
+        raise InputError(f'no device "{device}" on this machine; {remedy}')
+    name = f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})"
+    if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
+        raise InputError(f"{name} computes nothing in int8, so there is nothing to check")
+    return name
+
+
+# What differs
+
+
+def compare(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -> Iterator[Difference]:
+    """The layers of ``found`` that run in another precision than the same layers of ``wanted``.
+
+    u8 and i8 are one precision here. A float layer that has no counterpart is no difference: fusions move.
+    """
+    for layer, partner in pair(wanted, found):
+        if partner is None:
+            if layer.is_low:
+                yield Difference(Kind.MISSING, layer.name, layer.layer_type, layer.precision, "", "")
+        elif layer.is_low != partner.is_low or (not layer.is_low and layer.precision != partner.precision):
+            kind = Kind.LOST if layer.is_low else Kind.GAINED if partner.is_low else Kind.CHANGED
+            yield _difference(kind, layer.precision, partner)
+
+
+def pair(
+    wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]
+) -> list[tuple[LayerPrecision, LayerPrecision | None]]:
+    """Each wanted layer with the found one that shares most operations with it; what is left over, by its order."""
+    partners: dict[int, LayerPrecision] = {}
+    free = dict(enumerate(found))
+    for _, _, at, other in sorted(
+        _shared(wanted, found), key=lambda each: (*each[:2], -each[2], -each[3]), reverse=True
+    ):
+        if at not in partners and other in free:
+            partners[at] = free.pop(other)
+    for layer_type in {layer.layer_type for layer in wanted}:
+        left = [at for at, layer in enumerate(wanted) if at not in partners and layer.layer_type == layer_type]
+        rest = [at for at, layer in free.items() if layer.layer_type == layer_type]
+        if len(left) == len(rest):
+            partners.update((at, free.pop(other)) for at, other in zip(left, rest, strict=True))
+    return [(layer, partners.get(at)) for at, layer in enumerate(wanted)]
+
+
+def _shared(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -> Iterator[tuple[bool, int, int, int]]:
+    """Layers with common operations: whether they are of one type, how many operations, and both their places."""
+    holders: dict[str, list[int]] = defaultdict(list)
+    for at, layer in enumerate(found):
+        for name in layer.operations:
+            holders[name].append(at)
+    for at, layer in enumerate(wanted):
+        for other, count in Counter(other for name in layer.operations for other in holders[name]).items():
+            yield found[other].layer_type == layer.layer_type, count, at, other
+
+
+def _compare_expected(
+    wanted: Mapping[str, str], found: Sequence[LayerPrecision], operations: Mapping[str, str]
+) -> tuple[list[LayerPrecision], list[Difference]]:
+    compared, differences = [], []
+    for operation, precision in wanted.items():
+        holders = [layer for layer in found if _holds(layer, operation, operations)]
+        if not holders:
+            raise InputError(f"no executed layer holds a {operation}, so nothing can be expected of one")
+        compared += holders
+        for layer in holders:
+            if layer.precision != precision and layer.precision not in EXPECTABLE[precision]:
+                kind = Kind.LOST if precision in ("int8", "u8", "i8") and not layer.is_low else Kind.CHANGED
+                differences.append(_difference(kind, precision, layer))
+    return compared, differences
+
+
+def _holds(layer: LayerPrecision, operation: str, operations: Mapping[str, str]) -> bool:
+    """By the model's operations where the layer's names are known, else by the layer's type."""
+    types = {operations[name] for name in layer.operations if name in operations}
+    if operation in WEIGHTED and layer.layer_type in LAYER_TYPES[operation]:
+        return operation in types or not types & WEIGHTED
+    return operation in types or layer.layer_type in LAYER_TYPES.get(operation, (operation,))
+
+
+def _difference(kind: Kind, wanted: str, layer: LayerPrecision) -> Difference:
+    return Difference(kind, layer.name, layer.layer_type, wanted, layer.precision, layer.exec_type)
+
+
+# What is asked
+
+
+def _expectations(texts: str | Sequence[str]) -> dict[str, str]:
+    """Precision by operation, from ``"int8:Convolution,MatMul"``."""
+    wanted = {}
+    for text in [texts] if isinstance(texts, str) else texts:
+        precision, colon, names = text.partition(":")
+        if not colon or precision.strip() not in EXPECTABLE:
+            raise InputError(
+                f'cannot read the expectation "{text}"; write one of {", ".join(EXPECTABLE)}, '
+                "a colon and operations: int8:Convolution,MatMul"
+            )
+        for name in filter(None, map(str.strip, names.split(","))):
+            if name not in OPERATIONS:
+                raise InputError(f'no operation "{name}" in the expectation "{text}"{_close_to(name)}')
+            wanted[name] = precision.strip()
+    if not wanted:
+        raise InputError("the expectation names no operation: write int8:Convolution,MatMul")
+    return wanted
+
+
+def _close_to(name: str) -> str:
+    close = difflib.get_close_matches(name.lower(), {each.lower(): each for each in OPERATIONS}, 1)
+    found = next((each for each in OPERATIONS if close and each.lower() == close[0]), None)
+    return f"; did you mean {found}?" if found else "; the README lists their names"
+
+
+def _read_baseline(path: str | Path, device: str | None) -> dict[str, object]:
+    """A stored `Check.baseline`; ``device``: the one that it has to be of, None for any."""
+    try:
+        content = json.loads(Path(path).read_text())
+        content["layers"] = [
+            LayerPrecision(**{**layer, "operations": tuple(layer["operations"])}) for layer in content["layers"]
+        ]
+    except OSError as error:
+        raise InputError(f'cannot read the baseline "{path}": {error.strerror}') from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f'"{path}" is no baseline; make one with ovlpt check MODEL --save-baseline FILE') from error
+    if device is not None and content.get("device") != device:
+        raise InputError(f'the baseline "{path}" is of the device "{content.get("device")}", not of "{device}"')
+    return content
+
+
+def _other_settings(recorded: Mapping[str, object], settings: Mapping[str, str | None]) -> list[str]:
+    """What sets a baseline apart from this run, where the layers can still be compared."""
+    return [
+        f"the baseline is of {key} {recorded.get(key)}, this run of {value}"
+        for key, value in settings.items()
+        if recorded.get(key) != value
+    ]

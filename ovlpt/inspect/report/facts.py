@@ -1,0 +1,174 @@
+"""Everything that the report says, collected in one run of the model."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import openvino
+
+from ovlpt import plugin_config
+from ovlpt.config import PluginConfig
+from ovlpt.device import execution_types, transform
+from ovlpt.device.compile import inference_precision, lpt_properties, read_model
+from ovlpt.device.hazards import Hazard
+from ovlpt.device.overflow import REMEDY, OverflowRisk
+from ovlpt.device.this_cpu import saturates
+from ovlpt.inspect.explain import explanation
+from ovlpt.inspect.float_model import without_fake_quantize
+from ovlpt.inspect.inputs import load_inputs, random_inputs
+from ovlpt.inspect.report.borders import Border, borders
+from ovlpt.inspect.report.causes import Facts, Offender, Verdict, offenders, verdict
+from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
+from ovlpt.inspect.report.overhead import latencies
+from ovlpt.low_precision import MARKER
+from ovlpt.openvino_api import Core, Model
+from ovlpt.trace import InputError, Trace
+
+# Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
+HINTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "PERF_COUNT": True}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `report` found. ``latency``, ``float_latency``: milliseconds of the whole model in int8 and in float."""
+
+    model: str
+    device: str
+    openvino: str
+    facts: Facts
+    verdict: Verdict
+    latency: float
+    float_latency: float
+    layers: Sequence[Layer]
+    offenders: Sequence[Offender]
+    borders: Sequence[Border]
+    overflow_risks: Sequence[OverflowRisk]
+    hazards: Sequence[Hazard]
+    trace: Trace
+
+    @property
+    def executed(self) -> list[Layer]:
+        return [layer for layer in self.layers if layer.executed]
+
+    def time_shares(self) -> dict[Kind, float]:
+        """Part of the layers' time that each kind takes."""
+        total = sum(layer.milliseconds for layer in self.executed) or 1.0
+        return {kind: sum(layer.milliseconds for layer in self.executed if layer.kind is kind) / total for kind in Kind}
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values for a file."""
+        return {
+            "model": self.model,
+            "device": self.device,
+            "openvino": self.openvino,
+            "verdict": self.verdict.to_json(),
+            "saturates_16_bits": self.facts.saturates,
+            "latency_ms": self.latency,
+            "float_latency_ms": self.float_latency,
+            "overhead_ms": self.facts.overhead,
+            "time_shares": {str(kind): share for kind, share in self.time_shares().items()},
+            "int8_multiply_accumulate_share": self.facts.int8_work_share,
+            "multiply_accumulates": sum(layer.multiply_accumulates for layer in self.layers),
+            "offenders": [each.to_json() for each in self.offenders],
+            "borders": [each.to_json() for each in self.borders],
+            "overflow_risks": [each.to_json() for each in self.overflow_risks],
+            "overflow_remedy": REMEDY if self.overflow_risks else None,
+            "hazards": [each.to_json() for each in self.hazards],
+            "layers": [{"index": layer.index, **layer.to_json()} for layer in self.layers],
+            "trace": [
+                {
+                    "outcome": str(event.outcome),
+                    "transformation": event.transformation,
+                    "operation": event.operation,
+                    "node": event.node,
+                    "reason": event.reason.text if event.reason else None,
+                }
+                for event in self.trace
+            ],
+        }
+
+    def write_csv(self, path: str | Path) -> None:
+        """One line per executed layer."""
+        columns = ("name", "type", "kind", "exec_type", "precision", "output_precision", "milliseconds",
+                   "multiply_accumulates", "reason", "root", "help")  # fmt: skip
+        with open(path, "w", newline="") as file:
+            rows = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+            rows.writeheader()
+            for layer in self.executed:
+                rows.writerow({**layer.to_json(), "reason": layer.reason.text if layer.reason else None})
+
+
+def report(
+    model: Model | str | Path,
+    device: str = "CPU",
+    inputs: str | Path | None = None,
+    float_model: Model | str | Path | None = None,
+    config: PluginConfig | None = None,
+    native_only: bool = False,
+    core: Core | None = None,
+    seconds: float = 2.0,
+) -> Report:
+    """Transform, compile and run a quantized model, and find what keeps it from being faster.
+
+    ``inputs``: an ``.npz``; random without. ``float_model``: the network before quantization; without one, the
+    quantized network with FakeQuantize bypassed. ``seconds``: how long latencies are measured. Raises `InputError` as
+    `transform` does.
+    """
+    core = core or Core()
+    source = read_model(model, core)
+    own = config or plugin_config.for_device(core, device, force=True)  # what has no int8 is reported to have none
+    physical = plugin_config.physical_devices(core, device)[0]
+    if source.has_rt_info([MARKER, "transformed"]):
+        raise InputError(
+            f"{_name(model)} is transformed already, and says no more why; give the quantized model it was made of"
+        )
+    arrays = load_inputs(inputs, source) if inputs else random_inputs(source)
+    trace = Trace()
+    transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
+    found = explanation(transformed, trace)
+    precision = inference_precision(core, physical, HINTS)
+    ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
+    compiled = core.compile_model(ready, device, {**HINTS, **lpt_properties(ready, device)})
+    execution = execution_types(compiled, arrays)
+    layers = read_layers(compiled, execution, ready, with_shapes(ready, arrays), found)
+    plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
+    candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
+    measured = latencies(candidates, arrays, core, device, HINTS, seconds)
+    executed = [layer for layer in layers if layer.executed]
+    capabilities = list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES"))
+    work = sum(layer.multiply_accumulates for layer in layers)
+    facts = Facts(
+        device=device,
+        has_int8="INT8" in capabilities,
+        saturates=saturates(core, physical),
+        int8_time_share=execution.int8_time_share,
+        int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
+        if work
+        else 1.0,
+        milliseconds=measured.fastest["int8"],
+        overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]),
+        layers=len(executed),
+    )
+    worst = offenders(layers, own_settings=config is not None)
+    return Report(
+        model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
+        device=f"{device} ({core.get_property(physical, 'FULL_DEVICE_NAME').strip()})",
+        openvino=openvino.__version__.split("-")[0],
+        facts=facts,
+        verdict=verdict(facts, worst),
+        latency=measured.medians["int8"],
+        float_latency=measured.medians["float"],
+        layers=layers,
+        offenders=worst,
+        borders=borders(layers),
+        overflow_risks=found.overflow_risks,
+        hazards=found.hazards,
+        trace=trace,
+    )
+
+
+def _name(model: Model | str | Path) -> str:
+    return f'the model "{model.get_friendly_name()}"' if isinstance(model, Model) else f'"{model}"'

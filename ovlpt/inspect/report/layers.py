@@ -1,0 +1,220 @@
+"""The executed layers, each with the operations it holds, its work, and the reason when it is float."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
+from ovlpt.device.hazards import behind
+from ovlpt.inspect.explain import Answer, Explanation
+from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
+from ovlpt.openvino_api import CompiledModel, Model, Node
+from ovlpt.precisions import INT8, REAL
+from ovlpt.trace import Reason
+
+_BOUNDARY = frozenset(("Input", "Output"))
+_CONVERTS = frozenset(("Reorder", "Convert"))  # layers that change a type or a layout, and nothing else
+_WEIGHTED = frozenset(
+    ("Convolution", "BinaryConvolution", "DeformableConvolution", "Deconvolution", "FullyConnected", "MatMul", "Gemm",
+     "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
+)  # fmt: skip
+_SUFFIXES = ("_original", "/Rank3", "/Guard", "/Scale", "/WithoutBiases")
+
+
+class Kind(StrEnum):
+    """What a layer's time is spent on."""
+
+    INT8 = "int8"
+    FLOAT = "float"
+    BORDER = "border"  # between the two: it reorders, quantizes or dequantizes
+    OTHER = "other"  # indices, shapes, masks; the model's inputs and outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One executed layer.
+
+    ``milliseconds``: mean real time. ``operations``: names of what it holds. ``answer``: of the operation that keeps it
+    in float; None for another kind of layer, and for one that the plugin made. ``inputs``: indices of the layers it
+    reads. ``weighted``: names of the operations with multiply-accumulates.
+    """
+
+    index: int
+    name: str
+    type: str
+    exec_type: str
+    precision: str
+    output_precision: str
+    milliseconds: float
+    multiply_accumulates: int
+    kind: Kind
+    executed: bool
+    operations: tuple[str, ...]
+    inputs: tuple[int, ...]
+    weighted: tuple[str, ...] = ()
+    answer: Answer | None = None
+
+    @property
+    def reason(self) -> Reason | None:
+        return self.answer.reason if self.answer else None
+
+    def to_json(self) -> dict[str, object]:
+        fields = ("name", "type", "exec_type", "precision", "output_precision", "milliseconds", "multiply_accumulates")
+        return {
+            **{field: getattr(self, field) for field in fields},
+            "kind": str(self.kind),
+            "executed": self.executed,
+            "operations": list(self.operations),
+            "inputs": list(self.inputs),
+            "reason": {"code": self.reason.code, "text": self.reason.text} if self.reason else None,
+            "root": self.answer.root if self.answer else None,
+            "help": self.answer.help if self.answer else None,
+        }
+
+
+def read_layers(
+    compiled: CompiledModel, execution: ExecutionTypes, lowered: Model, shaped: Model, found: Explanation
+) -> list[Layer]:
+    """The nodes of the execution graph in its order, inputs and outputs of the model included, constants not.
+
+    ``lowered``: the model that was compiled. ``shaped``: the same with the shapes that were run. ``found``: why its
+    operations are in float.
+    """
+    work = {node.get_friendly_name(): multiply_accumulates(node) for node in shaped.get_ops()}
+    owners = dict(_owners(lowered, work))
+    answers = {answer.name: answer for answer in found}
+    nodes = list(_on_data(compiled.get_runtime_model()))
+    index = {node.get_friendly_name(): at for at, node in enumerate(nodes)}
+    by_name = {layer.name: layer for layer in execution}
+    layers, counted = [], set()
+    for at, node in enumerate(nodes):
+        layer = by_name[node.get_friendly_name()]
+        names = _names(layer) if layer.layer_type in _WEIGHTED else ()
+        held = {owner.get_friendly_name(): owner for each in names if (owner := owners.get(each))}
+        own = held.keys() - counted
+        counted |= own
+        answer = _answer(layer, held.values(), answers, found)
+        layers.append(
+            Layer(
+                index=at,
+                name=layer.name,
+                type=layer.layer_type,
+                exec_type=layer.exec_type,
+                precision=layer.precision,
+                output_precision=layer.output_precision,
+                milliseconds=layer.real_time,
+                multiply_accumulates=sum(work[name] for name in own),
+                kind=_kind(layer, answer),
+                executed=layer.is_executed,
+                operations=layer.original_names,
+                inputs=tuple(
+                    index[name]
+                    for value in node.input_values()
+                    if (name := value.get_node().get_friendly_name()) in index
+                ),
+                weighted=tuple(map(_plain, held)),
+                answer=answer,
+            )
+        )
+    return layers
+
+
+def _on_data(runtime: Model) -> Iterator[Node]:
+    """The nodes of an execution graph that an input of the model reaches."""
+    reached: set[str] = set()
+    for node in runtime.get_ordered_ops():
+        sources = [value.get_node().get_friendly_name() for value in node.input_values()]
+        if node.get_type_name() == "Parameter" or not reached.isdisjoint(sources):
+            reached.add(node.get_friendly_name())
+            yield node
+
+
+def _owners(lowered: Model, work: Mapping[str, int]) -> Iterator[tuple[str, Node]]:
+    """Names that a layer can have of an operation with work, each with the operation: the plugin may call the layer
+    after the scale or the bias behind it.
+    """
+    for node in lowered.get_ordered_ops():
+        name = node.get_friendly_name()
+        if work.get(name):
+            for each in (name, name.removesuffix("_original"), *behind(node).names[:2]):
+                yield each, node
+
+
+def _names(layer: LayerExecution) -> list[str]:
+    return [layer.name, *layer.original_names]
+
+
+def _plain(name: str) -> str:
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def _answer(
+    layer: LayerExecution, weighted: Iterable[Node], answers: Mapping[str, Answer], found: Explanation
+) -> Answer | None:
+    """Why the layer is float: what is said of its weighted operation, or of the first other one that has an answer."""
+    if layer.is_int8 or not _is_float(layer) or layer.layer_type in _CONVERTS:
+        return None
+    for node in weighted:
+        name = _plain(node.get_friendly_name())
+        if name in found.low_names:
+            return _without_kernel(layer, node.get_type_name(), name, node)
+        if name in answers:
+            return answers[name]
+    names = list(dict.fromkeys(map(_plain, _names(layer))))
+    for name in names:
+        if name in answers and answers[name].root_reason.code != "bias":
+            return answers[name]
+    for name in names:
+        if found.low_names.get(name, "FakeQuantize") != "FakeQuantize":
+            return _without_kernel(layer, found.low_names[name], name)
+    return None
+
+
+def _without_kernel(layer: LayerExecution, operation: str, name: str, node: Node | None = None) -> Answer:
+    """For an operation that reads integers in the transformed model, and runs in float all the same."""
+    if node is not None and node.input_value(1).get_node().get_type_name() == "Subtract":
+        text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
+        reason, help_ = Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
+    elif node is None and layer.precision in INT8:
+        text = "it reads integers and computes in float, as the plugin's elementwise kernels do"
+        reason, help_ = Reason("float_kernel", text), None
+    else:
+        text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
+        reason, help_ = Reason("no_kernel", text), None
+    return Answer(operation, name, reason, (), help_, node is not None, f"{operation} {name}", reason)
+
+
+def _is_float(layer: LayerExecution) -> bool:
+    return layer.precision in REAL or layer.output_precision in REAL
+
+
+def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
+    if layer.is_int8:
+        return Kind.INT8
+    if layer.layer_type in _BOUNDARY:
+        return Kind.OTHER
+    if layer.layer_type in _CONVERTS and _is_float(layer):
+        return Kind.BORDER
+    if answer is not None:
+        return Kind.FLOAT
+    if not _is_float(layer):
+        return Kind.OTHER
+    only_converts = {layer.precision, layer.output_precision} - set(REAL) or all(
+        "/Dequantization" in name for name in layer.original_names
+    )
+    return Kind.BORDER if only_converts else Kind.FLOAT
+
+
+def with_shapes(model: Model, arrays: Sequence[np.ndarray]) -> Model:
+    """The model itself where its shapes are static, else a copy for these inputs."""
+    if all(port.get_partial_shape().is_static for port in model.inputs):
+        return model
+    shaped = model.clone()
+    shaped.reshape({at: list(array.shape) for at, array in enumerate(arrays)})
+    return shaped

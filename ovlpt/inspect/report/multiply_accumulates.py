@@ -1,0 +1,41 @@
+"""How many multiply-accumulates an operation takes."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ovlpt.graph.shapes import shape_of
+from ovlpt.openvino_api import Node
+
+_CELLS = {"LSTMSequence": 4, "GRUSequence": 3, "RNNSequence": 3, "LSTMCell": 3, "GRUCell": 2, "RNNCell": 2}  # port of W
+
+
+def multiply_accumulates(node: Node) -> int:
+    """Of a convolution, a matrix product, attention or a recurrent layer; 0 for any other operation, and for shapes
+    that are not known.
+    """
+    inputs, output = [shape_of(value) for value in node.input_values()], shape_of(node.output(0))
+    if any(shape is None or None in shape for shape in (*inputs, output)):
+        return 0
+    kind = node.get_type_name()
+    match kind:
+        case "Convolution" | "BinaryConvolution":
+            return prod(output) * prod(inputs[1][1:])
+        case "DeformableConvolution":
+            return prod(output) * prod(inputs[2][1:])
+        case "GroupConvolution":
+            return prod(output) * prod(inputs[1][2:])
+        case "ConvolutionBackpropData":
+            return prod(inputs[0]) * prod(inputs[1][1:])
+        case "GroupConvolutionBackpropData":
+            return prod(inputs[0]) * prod(inputs[1][2:])
+        case "MatMul":
+            contracted = -2 if node.get_attributes()["transpose_a"] and len(inputs[0]) > 1 else -1
+            return prod(output) * inputs[0][contracted]
+        case "ScaledDotProductAttention":
+            return prod(inputs[0]) * inputs[1][-2] + prod(output) * inputs[1][-2]
+        case _ if kind in _CELLS:
+            batch_and_steps = prod(inputs[0][:-1])
+            weights = inputs[_CELLS[kind] : _CELLS[kind] + 2]
+            return batch_and_steps * sum(prod(shape) for shape in weights)
+    return 0

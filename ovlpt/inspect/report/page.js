@@ -1,0 +1,142 @@
+"use strict";
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+const rows = $$("#layers tbody tr");
+const boxes = new Map($$(".box").map((box) => [Number(box.dataset.index), box]));
+const arrows = $$(".arrows path");
+const details = JSON.parse($("#details").textContent);
+const picture = $(".picture");
+const svg = $("svg", picture);
+
+// Sort and filter -----------------------------------------------------------------------------------------------------
+
+const text = (row, name) => $(`.${name}`, row).textContent;
+const values = {
+  order: (row) => Number(row.dataset.index),
+  kernel: (row) => text(row, "kernel"),
+  precision: (row) => text(row, "precision"),
+  work: (row) => Number(row.dataset.work),
+  time: (row) => Number(row.dataset.time),
+};
+
+function sort(header) {
+  const value = values[$("button", header).dataset.column];
+  const before = header.getAttribute("aria-sort");
+  const numbersFirst = header.classList.contains("number") ? "descending" : "ascending";
+  const direction = before ? (before === "ascending" ? "descending" : "ascending") : numbersFirst;
+  $$("#layers th").forEach((each) => each.removeAttribute("aria-sort"));
+  header.setAttribute("aria-sort", direction);
+  const sign = direction === "ascending" ? 1 : -1;
+  const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  rows.sort((a, b) => sign * compare(value(a), value(b)) || values.order(a) - values.order(b));
+  $("#layers tbody").append(...rows);
+}
+
+function filter() {
+  const words = $("#filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const kind = $(".kinds [aria-pressed=true]").dataset.kind;
+  let shown = 0;
+  for (const row of rows) {
+    const content = row.textContent.toLowerCase();
+    row.hidden = (kind && row.dataset.kind !== kind) || !words.every((word) => content.includes(word));
+    shown += !row.hidden;
+  }
+  $("#shown").textContent = shown === rows.length ? `${shown} layers` : `${shown} of ${rows.length} layers`;
+}
+
+// The picture ---------------------------------------------------------------------------------------------------------
+
+const near = new Map([...boxes.keys()].map((index) => [index, []]));
+for (const arrow of arrows) {
+  const [from, to] = [Number(arrow.dataset.from), Number(arrow.dataset.to)];
+  near.get(from).push(to);
+  near.get(to).push(from);
+}
+
+/** The layers nearest to one, at most `most` of them. */
+function neighbourhood(index, most = 24) {
+  const found = new Set([index]);
+  for (const each of found) {
+    for (const next of near.get(each)) if (found.size < most) found.add(next);
+  }
+  return found;
+}
+
+function show(found) {
+  for (const [index, box] of boxes) box.classList.toggle("far", !found.has(index));
+  for (const arrow of arrows) {
+    arrow.classList.toggle("far", !(found.has(Number(arrow.dataset.from)) && found.has(Number(arrow.dataset.to))));
+  }
+  const bounds = svg.getBBox();
+  const [x, y, width, height] = [bounds.x - 14, bounds.y - 14, bounds.width + 28, bounds.height + 28].map(Math.round);
+  svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
+  svg.setAttribute("width", width);
+  svg.setAttribute("height", height);
+}
+
+function element(name, content, more = {}) {
+  const made = Object.assign(document.createElement(name), more);
+  made.append(...[content].flat());
+  return made;
+}
+
+function describe(index) {
+  const detail = details[index];
+  const row = $(`#row${index}`);
+  const box = boxes.get(index);
+  const parts = [element("h3", $("title", box).textContent)];
+  if (row && $(".why", row)) parts.push(element("p", $(".why", row).textContent, { className: "why" }));
+  const facts = [["What helps", detail.help], ["Risk", detail.risk]];
+  if (row) facts.unshift(["Kernel", `${text(row, "kernel")}, ${text(row, "precision")}`]);
+  facts.push(["Holds", detail.operations.join(", ")], ["Above it", detail.upstream.join(" ← ")]);
+  for (const [transformation, outcome, why] of detail.events) {
+    facts.push([outcome, why ? `${transformation}: ${why}` : transformation]);
+  }
+  const list = element("dl", facts.filter(([, value]) => value).flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
+  $("#detail").replaceChildren(...parts, list);
+}
+
+function choose(index, scrollTable = false) {
+  $$(".chosen").forEach((each) => each.classList.remove("chosen"));
+  const [row, box] = [$(`#row${index}`), boxes.get(index)];
+  box.classList.add("chosen");
+  describe(index);
+  if (picture.classList.contains("near")) show($("#whole").checked ? new Set(boxes.keys()) : neighbourhood(index));
+  const [outer, inner] = [picture.getBoundingClientRect(), box.getBoundingClientRect()];
+  picture.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2;
+  picture.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
+  if (!row) return;
+  row.classList.add("chosen");
+  if (scrollTable && !row.hidden) row.scrollIntoView({ block: "nearest" });
+}
+
+let chosen = rows.length ? Number(rows[0].dataset.index) : null;
+
+function pick(index, options = {}) {
+  chosen = index;
+  choose(index, options.scrollTable);
+  if (!options.scrollPicture) return;
+  const stacked = $("aside").clientWidth > $(".columns").clientWidth * 0.9;
+  if (stacked) picture.scrollIntoView({ block: "start" });
+  else boxes.get(index).scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+$$("#layers th").forEach((header) => $("button", header).addEventListener("click", () => sort(header)));
+$("#filter").addEventListener("input", filter);
+$$(".kinds button").forEach((button) =>
+  button.addEventListener("click", () => {
+    $$(".kinds button").forEach((each) => each.setAttribute("aria-pressed", each === button));
+    filter();
+  }),
+);
+rows.forEach((row) => row.addEventListener("click", () => pick(Number(row.dataset.index), { scrollPicture: true })));
+boxes.forEach((box, index) => box.addEventListener("click", () => pick(index, { scrollTable: true })));
+$$("[data-layer]").forEach((button) =>
+  button.addEventListener("click", () => pick(Number(button.dataset.layer), { scrollPicture: true, scrollTable: true })),
+);
+if ($("#whole")) $("#whole").addEventListener("change", () => choose(chosen));
+
+const first = $("[data-layer]"); // the slowest layer of the first offender
+if (first) chosen = Number(first.dataset.layer);
+if (chosen !== null) choose(chosen);

@@ -1,0 +1,131 @@
+"""The report as one HTML file that needs no network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from ovlpt.device.overflow import REMEDY
+from ovlpt.inspect.report.facts import Report
+from ovlpt.inspect.report.layers import Kind, Layer
+from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
+from ovlpt.trace import InputError, Outcome
+
+TOP = 5  # offenders
+WHOLE = 160  # layers up to which the whole graph is shown, and not a neighbourhood
+
+
+def to_html(report: Report) -> str:
+    """Raises `InputError` without the packages of the extra ``report``."""
+    check_packages()
+    from jinja2 import Environment, StrictUndefined
+
+    folder = files("ovlpt.inspect.report")
+    page, style, script = ((folder / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js"))
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    executed = report.executed
+    prefix = _shared_prefix([layer.name for layer in executed])
+    environment.filters["plain"] = lambda name: _own(name).removeprefix(prefix)
+    environment.filters |= {"ms": milliseconds, "count": count, "percent": percent, "short": _short}
+    return environment.from_string(page).render(
+        report=report,
+        title=Path(report.model).name,
+        layers=executed,
+        kinds=Counter(layer.kind for layer in executed),
+        Kind=Kind,
+        shares=report.time_shares(),
+        total=sum(layer.milliseconds for layer in executed),
+        slowest=max((layer.milliseconds for layer in executed), default=0.0) or 1.0,
+        work=sum(layer.multiply_accumulates for layer in report.layers),
+        top=report.offenders[:TOP],
+        picture=picture(report.layers),
+        box_size=(WIDTH, HEIGHT),
+        neighbourhoods=len(report.layers) > WHOLE,
+        prefix=prefix,
+        details=_details(report),
+        trace=_trace(report),
+        outcomes=[str(each) for each in Outcome],
+        remedy=REMEDY,
+        style=style,
+        script=script,
+    )
+
+
+def check_packages() -> None:
+    """Raise `InputError` where the packages of the extra ``report`` are missing: before the work, not after it."""
+    missing = [name for name in ("jinja2", "fast_sugiyama") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"the report needs the package {missing[0]}: pip install 'ovlpt[report]'")
+
+
+def _shared_prefix(names: list[str]) -> str:
+    """What most names begin with, up to a separator: it says nothing about any of them."""
+    heads = Counter(re.split(r"[./]", name, maxsplit=1)[0] for name in names)
+    head, times = heads.most_common(1)[0] if heads else ("", 0)
+    if times <= len(names) // 2:
+        return ""
+    with_head = [name for name in names if name.startswith(head)]
+    first, last = min(with_head), max(with_head)  # what these two share, all share
+    size = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    return first[: max(first.rfind(".", 0, size), first.rfind("/", 0, size)) + 1]
+
+
+def _own(name: str) -> str:
+    """Of the operation, where the plugin calls the layer after the scale behind it."""
+    return name.removesuffix("/Scale").removesuffix("/DequantizationMultiply")
+
+
+def _short(layer: Layer, size: int = 21) -> str:
+    """The end of a name, which tells layers apart."""
+    name = _own(layer.name)
+    return name if len(name) <= size else f"…{name[1 - size :]}"
+
+
+def _details(report: Report) -> dict[int, dict[str, object]]:
+    """What a click on a layer shows besides its row: its operations, what lies above, what transformations did."""
+    events: dict[str, list[tuple[str, str, str]]] = {}
+    for event in report.trace:
+        if event.outcome is Outcome.TRANSFORMED or event.reason is not None:
+            text = event.reason.text if event.reason else ""
+            events.setdefault(event.node, []).append((event.transformation, str(event.outcome), text))
+    risks = {risk.layer: str(risk) for risk in report.overflow_risks}
+    found = {}
+    for layer in report.layers:
+        names = list(dict.fromkeys((*layer.weighted, *layer.operations, *map(_own, layer.operations))))
+        found[layer.index] = {
+            "operations": list(layer.operations),
+            "upstream": list(layer.answer.upstream[:8]) if layer.answer else [],
+            "help": (layer.answer.help or "") if layer.answer else "",
+            "events": [event for name in names for event in events.get(name, ())][:12],
+            "risk": next((risks[name] for name in names if name in risks), ""),
+        }
+    return found
+
+
+def _trace(report: Report) -> list[tuple[str, dict[str, int]]]:
+    """Per transformation: how often each outcome."""
+    rows: dict[str, dict[str, int]] = {}
+    for (transformation, outcome), times in sorted(report.trace.summary().items()):
+        rows.setdefault(transformation, {})[outcome] = times
+    return sorted(rows.items())
+
+
+def milliseconds(value: float) -> str:
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def percent(share: float) -> str:
+    """Whole percents, but nothing that is there is 0%, and nothing that is not all is 100%."""
+    return "<1%" if 0 < share < 0.005 else f"{share:.1%}" if 0.995 <= share < 0.9995 else f"{share:.0%}"
+
+
+def count(number: float) -> str:
+    """With a prefix: 118 M."""
+    for prefix in ("", " k", " M", " G"):
+        if number < 999.5:
+            return f"{number:.3g}{prefix}" if prefix else f"{number:.0f}"
+        number /= 1000
+    return f"{number:.3g} T"

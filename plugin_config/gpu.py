@@ -1,0 +1,97 @@
+"""Intel GPUs. Source: the GPU plugin's transformation pipeline."""
+
+from __future__ import annotations
+
+from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.graph.dequantization import read_dequantization
+from ovlpt.graph.mvn import spans_last_axes
+from ovlpt.openvino_api import RELEASE, Node
+from ovlpt.precisions import INT8
+from ovlpt.predicates import (
+    can_be_transformed_to_group_convolution,
+    is_asymmetric_on_weights,
+    is_asymmetric_quantization,
+    is_dynamic_or_scalar,
+)
+
+U8_I8, I8 = ("u8", "i8"), ("i8",)
+# What common optimizations leave as it is; else they decompose it, as the plugin does.
+KERNELS = {
+    "MVN": spans_last_axes,
+    "LSTMSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
+    "GRUSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
+}
+# Releases since 2025 have no kernel of PRelu on integers.
+DISABLED = ("RecurrentCellTransformation", *(("PReluTransformation",) if RELEASE >= (2025, 0) else ()))
+CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
+
+
+def config(systolic: bool = False) -> PluginConfig:
+    """The configuration for a GPU with int8.
+
+    ``systolic``: it multiplies matrices in hardware (XMX; the capability GPU_HW_MATMUL). A Reshape in front of a MatMul
+    then keeps its dequantization before it.
+    """
+    return PluginConfig(
+        "GPU with systolic hardware" if systolic else "GPU",
+        precision_restrictions=(
+            *(PrecisionsRestriction.create(kind, {0: U8_I8, 1: I8}) for kind in CONVOLUTIONS),
+            PrecisionsRestriction.create("LSTMSequence"),
+            PrecisionsRestriction.create("GRUSequence"),
+        ),
+        quantization_restrictions=(
+            QuantizationGranularityRestriction.create("Convolution", [0]),
+            QuantizationGranularityRestriction.create("ConvolutionBackpropData", [0]),
+        ),
+        params=Params(reshape_ignore_per_tensor_quantization_check=systolic),
+        disabled=DISABLED,
+        callbacks={
+            "MarkupPrecisions": _is_other_multiply,
+            "ConvolutionBackpropDataTransformation": _is_unfit_deconvolution,
+            "TransposeTransformation": _feeds_attention,
+            "FoldConvertTransformation": _restores_weights,
+            "FuseConvertTransformation": _restores_weights,
+            "MultiplyToGroupConvolutionTransformation": _is_fused_as_multiply,
+        },
+    )
+
+
+def _is_other_multiply(node: Node) -> bool:
+    return node.get_type_name() == "Multiply" and not can_be_transformed_to_group_convolution(node)
+
+
+def _is_unfit_deconvolution(node: Node) -> bool:
+    """The int8 kernel takes input channels by 4 and output channels by 16, and no zero points."""
+    for shape, step in ((node.get_input_partial_shape(0), 4), (node.get_output_partial_shape(0), 16)):
+        if shape.rank.is_dynamic or len(shape) < 2 or shape[1].is_dynamic or shape[1].get_length() % step:
+            return True
+    return is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
+
+
+def _feeds_attention(node: Node) -> bool:
+    return any(consumer.get_type_name() == "ScaledDotProductAttention" for consumer in _consumers(node))
+
+
+def _is_fused_as_multiply(node: Node) -> bool:
+    """The operation before it has no other consumer, so the Multiply becomes part of that layer; or it is a scalar."""
+    found = read_dequantization(node.output(0), INT8)
+    alone = not found.empty and len(found.data.get_node().output(0).get_target_inputs()) == 1
+    return alone or is_dynamic_or_scalar(node)
+
+
+def _restores_weights(node: Node) -> bool:
+    """A Multiply, or the Subtract that it alone reads, behind compressed weights, directly or through a Reshape."""
+    if node.get_type_name() == "Subtract":
+        consumers = _consumers(node)
+        return len(consumers) == 1 and consumers[0].get_type_name() == "Multiply" and _restores_weights(consumers[0])
+    consumers = _consumers(node)
+    if consumers and all(consumer.get_type_name() in ("Reshape", "Convert") for consumer in consumers):
+        consumers = [each for consumer in consumers for each in _consumers(consumer)]
+    reader = next((each for each in consumers if each.get_type_name() in ("MatMul", "Gather", *CONVOLUTIONS)), None)
+    if node.get_type_name() != "Multiply" or reader is None:
+        return False
+    return reader.get_type_name() not in CONVOLUTIONS or reader.get_input_partial_shape(0).is_static
+
+
+def _consumers(node: Node) -> list[Node]:
+    return [target.get_node() for target in node.output(0).get_target_inputs()]

@@ -1,0 +1,130 @@
+"""A transformed model in a file: it loads without ovlpt, and ovlpt takes it as it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import openvino
+import pytest
+
+import ovlpt
+from ovlpt import cli, data
+from ovlpt.device.compile import lpt_properties
+from ovlpt.openvino_api import RELEASE, opset1
+from ovlpt.trace import InputError
+from tests.conftest import EXACT
+from tests.networks import const, model, one_convolution, parameter
+
+LOAD = """
+import json, sys
+import numpy as np
+import openvino
+core = openvino.Core()
+compiled = core.compile_model(sys.argv[1], "CPU", json.loads(sys.argv[2]))
+layers = [
+    [str(info[key].astype(str)) for key in ("layerType", "primitiveType", "runtimePrecision")]
+    for info in (node.get_rt_info() for node in compiled.get_runtime_model().get_ordered_ops())
+]
+np.save(sys.argv[3], compiled(np.load(sys.argv[4]))[0])
+assert not any(name.startswith("ovlpt") for name in sys.modules)
+print(json.dumps(layers))
+"""
+
+
+@pytest.fixture
+def baked(core, tmp_path):
+    path = tmp_path / "baked.xml"
+    openvino.save_model(ovlpt.transform(data.digits(), core=core), path, compress_to_fp16=False)
+    return path
+
+
+def layers_of(compiled) -> list[list[str]]:
+    """Of every executed layer its type, kernel and precision."""
+    infos = (node.get_rt_info() for node in compiled.get_runtime_model().get_ordered_ops())
+    keys = ("layerType", "primitiveType", "runtimePrecision")
+    return [[str(info[key].astype(str)) for key in keys] for info in infos]
+
+
+def test_round_trip_without_ovlpt(core, baked, tmp_path):
+    transformed = ovlpt.transform(data.digits(), core=core)
+    properties = {**EXACT, **lpt_properties(transformed, "CPU")}
+    here = core.compile_model(transformed, "CPU", properties)
+    images = data.heldout()[0][:1]
+    np.save(tmp_path / "images.npy", images)
+    command = [sys.executable, "-c", LOAD, str(baked), json.dumps(properties)]
+    arguments = [str(tmp_path / "answer.npy"), str(tmp_path / "images.npy")]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert json.loads(done.stdout) == layers_of(here)
+    answer = np.load(tmp_path / "answer.npy")
+    assert np.array_equal(answer, here([images])[0])
+    # a file cannot hold what spares each layer a post-operation, and another order of roundings moves ties by a level
+    plain = ovlpt.compile_model(data.digits(), properties=EXACT, core=core)([images])[0]
+    np.testing.assert_allclose(answer, plain, atol=0.02 * np.abs(plain).max())
+
+
+def test_ovlpt_takes_it_as_it_is(core, baked):
+    trace = ovlpt.Trace()
+    compiled = ovlpt.compile_model(baked, properties=EXACT, core=core, trace=trace)
+    assert not list(trace)
+    assert layers_of(compiled) == layers_of(
+        core.compile_model(str(baked), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    )
+
+
+def test_it_says_what_made_it(core, baked):
+    read = core.read_model(baked)
+    made = {key: read.get_rt_info(["ovlpt", key]).astype(str) for key in ("version", "config", "openvino", "lowered")}
+    assert made["openvino"] == ".".join(map(str, RELEASE))
+    assert made["config"] == ovlpt.plugin_config.for_device(core, "CPU").name
+    assert made["lowered"] == "CPU"
+    assert made["version"].count(".") == 2
+
+
+def test_another_line_of_openvino_is_named_before_reading(core, baked):
+    text, made = baked.read_text(), ".".join(map(str, RELEASE))
+    if RELEASE >= (2025, 0):
+        text, other = text.replace("type_relaxed_opset1", "type_relaxed_opset"), "2024.6"
+    else:
+        text, other = text.replace('"type_relaxed_opset"', '"type_relaxed_opset1"'), "2026.4"
+    baked.write_text(text.replace(f'<openvino value="{made}"', f'<openvino value="{other}"'))
+    sentence = (
+        f"was transformed on OpenVINO {other}, .* the {made} that is installed; transform the quantized model again"
+    )
+    with pytest.raises(InputError, match=sentence):
+        ovlpt.compile_model(baked, core=core)
+
+
+def test_another_device_is_named(core, baked):
+    own = ovlpt.plugin_config.gpu.config()
+    with pytest.raises(InputError, match=r'baked.xml" was transformed for CPU, not for "GPU"'):
+        ovlpt.transform(baked, "GPU", own, core=core)
+
+
+def test_for_a_device_that_is_not_here(core):
+    """With its settings at hand; what is not in low precision then runs in the GPU's half precision."""
+    result = ovlpt.transform(one_convolution(), "GPU.7", ovlpt.plugin_config.gpu.config(systolic=True), core=core)
+    assert result.get_rt_info(["ovlpt", "lowered"]).astype(str) == "GPU"
+    relaxed = [node for node in result.get_ops() if "type_relax" in node.get_attributes()]
+    assert {node.get_output_element_type(0).get_type_name() for node in relaxed} <= {"u8", "i8", "f16"}
+
+
+def test_the_command_prints_the_code_that_loads_the_file(core, tmp_path, capsys):
+    path = tmp_path / "out.xml"
+    assert cli.main(["transform", str(data.digits()), "-o", str(path)]) == 0
+    names = {"openvino": openvino}
+    exec(capsys.readouterr().out, names)
+    transformed = ovlpt.transform(data.digits(), core=core)
+    here = core.compile_model(transformed, "CPU", lpt_properties(transformed, "CPU"))
+    image = data.heldout()[0][:1]
+    assert np.array_equal(names["compiled"]([image])[0], here([image])[0])
+
+
+def test_a_model_without_quantization(tmp_path, capsys):
+    x = parameter([1, 8])
+    openvino.save_model(model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x), tmp_path / "float.xml")
+    assert cli.main(["transform", str(tmp_path / "float.xml"), "-o", str(tmp_path / "out.xml")]) == 2
+    assert "is not quantized: it has no FakeQuantize" in capsys.readouterr().err
+    assert not (tmp_path / "out.xml").exists()

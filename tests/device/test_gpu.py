@@ -1,0 +1,144 @@
+"""The GPU plugin on a virtual GPU: with its own LPT off every layer is as precise, or in int8 where it was not."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+from ovlpt.plugin_config import gpu
+
+import ovlpt
+from ovlpt import data
+from ovlpt.device import own_process, virtual_gpu
+from ovlpt.openvino_api import RELEASE, Core, Manager, Model, opset1
+from tests.conftest import EXACT
+from tests.graphs import NodeFactory
+from tests.networks import const, convolution, int8_weights, model, parameter, quantized
+from tools.parity.compare import compare
+from tools.parity.stock import before_and_after
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="a virtual GPU needs a C compiler"
+)
+
+
+def bidirectional() -> Model:
+    """The plugin makes two sequences of it before its LPT."""
+    x = parameter([1, 6, 8])
+    states = [const(np.zeros((1, 2, 4))) for _ in range(2)]
+    weights = [const(np.full(shape, 0.1)) for shape in ((2, 16, 8), (2, 16, 4), (2, 16))]
+    activations = ["sigmoid", "tanh", "tanh"]
+    attributes = {"direction": "bidirectional", "hidden_size": 4, "activations": activations, "clip": 0.0}
+    inputs = [quantized(x, -1.28, 1.27), *states, const([6], "i64"), *weights]
+    sequence = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
+    last = opset1.reshape(sequence.output(0), const([6, 8], "i64"), False)
+    return model(opset1.matmul(quantized(last, -1, 1), int8_weights([8, 16]), False, False), x)
+
+
+def normalized() -> Model:
+    """Over the last axis of rank 4: a kernel here, decomposed on a CPU."""
+    x = parameter([1, 16, 8, 8])
+    rows = opset1.transpose(convolution(quantized(x, 0, 2.55), 16, name="conv"), const([0, 2, 3, 1], "i64"))
+    low = quantized(rows, -1.28, 1.27)
+    deviation = NodeFactory("opset6").create(
+        "MVN", [low.output(0), const([3], "i64").output(0)],
+        {"normalize_variance": True, "eps": 1e-6, "eps_mode": "inside_sqrt"},
+    )  # fmt: skip
+    return model(opset1.matmul(quantized(deviation, -3, 3), int8_weights([16, 8]), False, False), x)
+
+
+def asymmetric() -> Model:
+    """A zero point in front of a Transpose, in floats: a Convert would be a layer of its own."""
+    x = parameter([1, 16, 8, 8])
+    low = quantized(convolution(quantized(x, 0, 2.55), 16, name="conv"), -0.3, 2.25)
+    both = opset1.add(low, quantized(opset1.sigmoid(x), -0.1, 1.0))
+    return model(opset1.softmax(opset1.transpose(both, const([0, 2, 3, 1], "i64")), 3), x)
+
+
+def attention() -> Model:
+    """A mean of integers whose scale stands before a float layer: in half precision that layer must not turn to f32."""
+    x = parameter([1, 16, 8, 8])
+    low = quantized(opset1.relu(x), 0, 2.55)
+    mean = opset1.reduce_mean(low, const([2, 3], "i64"), True)
+    weights = const(np.random.default_rng(0).standard_normal((16, 16, 1, 1)))
+    squeezed = opset1.sigmoid(opset1.convolution(mean, weights, [1, 1], [0, 0], [0, 0], [1, 1]))
+    scaled = opset1.multiply(low, quantized(squeezed, 0, 1))
+    return model(convolution(quantized(scaled, 0, 2.55), 16, name="last"), x)
+
+
+def columns() -> Model:
+    """Weights that are not transposed."""
+    x = parameter([2, 16])
+    return model(opset1.matmul(quantized(x, 0, 2.55), int8_weights([16, 32], axis=1), False, False), x)
+
+
+NETWORKS = {each.__name__: each for each in (bidirectional, normalized, asymmetric, attention, columns)}
+if RELEASE < (2025, 0):  # cannot relax MVN-6
+    del NETWORKS["normalized"]
+
+
+def layers_on(gpu_name: str) -> dict[tuple[str, bool], tuple[Counter, Counter]]:
+    """By network and whether floats are f32, layers by their type and whether they read integers: with the plugin's own
+    LPT, and with ovlpt.
+    """
+    virtual_gpu.load(gpu_name)
+    core, found = Core(), {}
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    for name, source in {**NETWORKS, "digits": lambda: core.read_model(data.digits())}.items():
+        network = source()
+        for exact in (True, False):
+            properties = {**virtual_gpu.properties(gpu_name), **(EXACT if exact else {})}
+            stock = core.compile_model(network, "GPU", properties)
+            mine = ovlpt.compile_model(network, "GPU", properties, core=core)
+            found[name, exact] = tuple(
+                Counter(
+                    (layer.layer_type, layer.precision in ("u8", "i8"))
+                    for layer in ovlpt.execution_types(each).executed
+                )
+                for each in (stock, mine)
+            )
+    return found
+
+
+@pytest.mark.parametrize("gpu_name", ["xelp", "dg2"])
+def test_every_layer_is_as_precise(gpu_name):
+    found = own_process.call(layers_on, gpu_name)[0]
+    assert len(found) == 2 * (len(NETWORKS) + 1)
+    for (name, exact), (stock, mine) in found.items():
+        for kind in {kind for kind, low in stock if low} - {"Reorder", "Result"}:
+            in_float = mine[kind, False] <= stock[kind, False]
+            assert in_float or mine[kind, True] >= stock[kind, True], (name, kind, stock, mine)
+        extra = sum(mine.values()) - sum(stock.values())
+        assert extra <= (0 if exact else 1), (name, stock, mine)  # in f16 the input is rounded by a Reorder of its own
+
+
+def refusals_on(gpu_name: str) -> tuple[str, str]:
+    virtual_gpu.load(gpu_name)
+    core = Core()
+    try:
+        ovlpt.transform(data.digits(), "GPU", core=core)
+    except ovlpt.trace.InputError as error:
+        forced = ovlpt.plugin_config.for_device(core, "GPU", force=True)
+        return str(error), ovlpt.transform(data.digits(), "GPU", forced, core=core).get_friendly_name()
+    return "", ""
+
+
+def test_a_gpu_without_int8_is_refused():
+    sentence, name = own_process.call(refusals_on, "gen9")[0]
+    assert "has no int8" in sentence
+    assert "force=True" in sentence
+    assert name
+
+
+@pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one")
+@pytest.mark.parametrize("gpu_name", ["xelp", "dg2"])
+def test_the_configuration_gives_the_native_result(gpu_name):
+    before, after = before_and_after(data.digits(), gpu_name)
+    manager = Manager()
+    config = gpu.config(systolic=virtual_gpu.GPUS[gpu_name] == virtual_gpu.XMX)
+    manager.register_pass(ovlpt.LowPrecision.from_config(config, native_only=True))
+    manager.run_passes(before)
+    result = compare(after, before)
+    assert result.equal, result.differences

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import ovlpt
+from ovlpt import cli, data
+from ovlpt.device.execution_types import LayerExecution
+from ovlpt.inspect.check import Kind, LayerPrecision, compare, executed_precision
+from ovlpt.trace import InputError
+from tests.networks import convolution, depthwise, encoder, model, one_convolution, parameter, quantized, residual
+from tests.test_cli import save
+
+
+def layer(name, precision="u8", layer_type="Convolution", operations=None):
+    return LayerPrecision(name, layer_type, precision, f"jit_{precision}", operations or (name,))
+
+
+def execution(exec_type, precision):
+    return LayerExecution("x", "Convolution", "", exec_type, precision, precision, 0.0, 0.0, ("x",))
+
+
+@pytest.mark.parametrize(
+    ("exec_type", "precision", "computes_in"),
+    [
+        ("brgconv_avx512_I8", "u8", "u8"),
+        ("convolution_gpu_imad__u8", "i8", "i8"),
+        ("brgconv_avx512_f32", "i8", "f32"),  # the field alone lies
+        ("jit_avx2_I8", "f32", "f32"),
+        ("jit_avx2_I8", "", "int8"),  # counters tell no more
+        ("ref_any", "bf16", "bf16"),
+        ("ref_any", "u8", "unknown"),
+    ],
+)
+def test_the_kernel_decides(exec_type, precision, computes_in):
+    assert executed_precision(execution(exec_type, precision)) == computes_in
+
+
+def test_kinds_of_difference():
+    wanted = [layer("a"), layer("b"), layer("c", "f32"), layer("d", "f32"), layer("e"), layer("f", "f32")]
+    found = [layer("a", "f32"), layer("b", "i8"), layer("c"), layer("d", "bf16")]
+    differences = {each.layer: each.kind for each in compare(wanted, found)}
+    assert differences == {"a": Kind.LOST, "c": Kind.GAINED, "d": Kind.CHANGED, "e": Kind.MISSING}
+
+
+def test_layers_are_the_same_by_their_operations():
+    wanted = [layer("one", operations=("conv", "relu", "add")), layer("two", operations=("other",))]
+    found = [layer("two", "f32", operations=("add", "other")), layer("one", operations=("relu", "conv"))]
+    (difference,) = compare(wanted, found)
+    assert (difference.layer, difference.kind) == ("two", Kind.LOST)
+
+
+def test_layers_without_common_names_are_paired_in_order():
+    found = [layer("MatMul_1"), layer("MatMul_2", "f32")]
+    (difference,) = compare([layer("a"), layer("b")], found)
+    assert difference.layer == "MatMul_2"
+
+
+@pytest.mark.parametrize("net", [one_convolution, residual, encoder])
+def test_the_int8_layers_of_the_plugins_own_lpt(net):
+    found = ovlpt.check(net(), against="stock")
+    assert found.ok
+    assert found.compared
+    assert all(each.is_low for each in found.compared)
+    assert found.differences == ()
+
+
+def test_a_layer_that_loses_int8_is_named(tmp_path):
+    settings = tmp_path / "float.toml"
+    settings.write_text('name = "x"\n[precisions.Convolution]\n')  # not to be quantized
+    found = ovlpt.check(one_convolution(), against="stock", config=str(settings))
+    assert not found.ok
+    (difference,) = found.differences
+    assert (difference.kind, difference.layer, difference.wanted, difference.found) == ("lost", "conv", "u8", "f32")
+
+
+def grouped():
+    """A convolution and a depthwise one, of one layer type."""
+    x = parameter([1, 16, 8, 8])
+    first = quantized(convolution(quantized(x, 0, 2.55), 16, name="dense"), 0, 4)
+    deep = depthwise(first)
+    deep.set_friendly_name("deep")
+    return model(deep, x)
+
+
+def test_expectations_tell_operations_of_one_layer_type_apart():
+    assert [each.name for each in ovlpt.check(grouped(), expect="int8:Convolution").compared] == ["dense"]
+    found = ovlpt.check(grouped(), expect=["int8:Convolution", "f32:GroupConvolution"])
+    (difference,) = found.differences
+    assert difference.layer.startswith("deep")
+    assert (difference.wanted, difference.kind) == ("f32", Kind.CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"expect": "Convolution"}, "cannot read the expectation"),
+        ({"expect": "int9:Convolution"}, "cannot read the expectation"),
+        ({"expect": "int8:"}, "names no operation"),
+        ({"expect": "int8:convolution"}, 'no operation "convolution" .*did you mean Convolution'),
+        ({"expect": "int8:MatMul"}, "no executed layer holds a MatMul"),
+        ({"against": "float"}, 'cannot compare against "float"'),
+        ({"against": "stock", "expect": "int8:MatMul"}, "expect and against are two questions"),
+        ({"baseline": "nowhere.json"}, 'cannot read the baseline "nowhere.json"'),
+        ({"model": None}, "nothing to check"),
+        ({"model": None, "counters": "x.csv", "against": "stock"}, "with the model that they were recorded with"),
+        ({"isa": "sse41", "config": ovlpt.PluginConfig("mine")}, "give the path of a TOML file"),
+    ],
+)
+def test_what_cannot_be_asked(arguments, sentence):
+    with pytest.raises(InputError, match=sentence):
+        ovlpt.check(**{"model": one_convolution(), **arguments})
+
+
+@pytest.fixture
+def net(tmp_path):
+    return save(one_convolution(), tmp_path / "net.xml")
+
+
+def test_a_baseline_and_what_differs_from_it(net, tmp_path, capsys):
+    stored, result = tmp_path / "base.json", tmp_path / "result.json"
+    assert cli.main(["check", net, "--save-baseline", str(stored)]) == 0
+    assert cli.main(["check", net, "--baseline", str(stored), "--json", str(result)]) == 0
+    assert "every layer as wanted" in capsys.readouterr().out
+    assert json.loads(result.read_text())["ok"] is True
+
+    content = json.loads(stored.read_text())
+    assert {"device", "name", "virtual", "isa", "openvino", "layers"} == set(content)
+    (convolution,) = (each for each in content["layers"] if each["layer_type"] == "Convolution")
+    assert "conv" in convolution["operations"]
+    convolution["precision"] = "f32"
+    content["openvino"] = "2023.0"
+    stored.write_text(json.dumps(content))
+    assert cli.main(["check", net, "--baseline", str(stored)]) == 0  # int8 where float was: gained
+    printed = capsys.readouterr().out
+    assert "gained" in printed
+    assert "the baseline is of openvino 2023.0" in printed
+
+    content["layers"][0]["precision"] = "bf16"
+    stored.write_text(json.dumps(content))
+    assert cli.main(["check", net, "--baseline", str(stored)]) == 1
+    assert "1 layers not as wanted" in capsys.readouterr().out
+
+    stored.write_text(json.dumps(content | {"device": "GPU"}))
+    assert cli.main(["check", net, "--baseline", str(stored)]) == 2
+    assert 'is of the device "GPU", not of "CPU"' in capsys.readouterr().err
+    stored.write_text('{"layers": [{"name": "conv"}]}')
+    assert cli.main(["check", net, "--baseline", str(stored)]) == 2
+    assert "is no baseline" in capsys.readouterr().err
+
+
+def test_counters_in_place_of_a_run(net, tmp_path, capsys):
+    recorded = str(tmp_path / "counters.csv")
+    assert cli.main(["check", net, "--expect", "int8:Convolution", "--save-counters", recorded]) == 0
+    assert cli.main(["check", "--counters", recorded, "--expect", "int8:Convolution"]) == 0
+    assert cli.main(["check", net, "--counters", recorded, "--against", "stock"]) == 0
+    assert cli.main(["check", "--counters", recorded]) == 2
+    text = (tmp_path / "counters.csv").read_text()
+    (tmp_path / "counters.csv").write_text(text.replace("_I8", "_f32"))
+    capsys.readouterr()
+    assert cli.main(["check", "--counters", recorded, "--expect", "int8:Convolution"]) == 1
+    assert cli.main(["check", net, "--counters", recorded, "--against", "stock"]) == 1
+    assert "lost" in capsys.readouterr().out
+
+
+def test_a_gate(net, capsys):
+    assert cli.main(["check", net]) == 0
+    assert cli.main(["check", net, "--expect", "f32:Convolution"]) == 1
+    assert cli.main(["check"]) == 2
+    assert cli.main(["check", net, "-d", "TPU"]) == 2
+    error = capsys.readouterr().err
+    assert "nothing to check: give a model" in error
+    assert 'no device "TPU"' in error
+
+
+def test_the_callers_model_stays():
+    net = one_convolution()
+    names = [node.get_friendly_name() for node in net.get_ordered_ops()]
+    ovlpt.check(net, against="stock")
+    assert [node.get_friendly_name() for node in net.get_ordered_ops()] == names
+
+
+def test_the_bundled_network_against_the_plugin():
+    found = ovlpt.check(data.digits(), against="stock", count=True)
+    assert found.ok
+    assert len(found.compared) == 11
+    assert {"ok", "question", "compared", "differences", "notes"} < set(found.to_json())
+    json.dumps(found.to_json())

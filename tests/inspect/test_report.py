@@ -1,0 +1,342 @@
+"""The report: its verdict and first offender are the true ones, and its page and files hold the same facts."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt import cli, data
+from ovlpt.graph.text import to_text
+from ovlpt.inspect.report import report
+from ovlpt.inspect.report.borders import float_islands
+from ovlpt.inspect.report.causes import Cause, Facts, Offender, verdict
+from ovlpt.inspect.report.layers import Kind, Layer
+from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
+from ovlpt.inspect.report.page import to_html
+from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
+from ovlpt.openvino_api import _module, opset1
+from ovlpt.trace import InputError
+from tests.graphs import dequantization, f32, fake_quantize, integers, model, opset5, parameter
+
+CHANNELS, SIZE = 64, 24  # enough work for the layers to take longer than calling them
+RANGE = 0.0, 2.55
+
+
+def image(channels: int = CHANNELS, size: int = SIZE):
+    return parameter((1, channels, size, size))
+
+
+def quantized(node, name: str, low=RANGE[0], high=RANGE[1]):
+    return fake_quantize(node, low, high, name=name)
+
+
+def convolution(node, name: str, precision: type = np.int8, zero_point: float | None = None):
+    kernel = dequantization(integers((CHANNELS, CHANNELS, 3, 3), precision), 0.001, zero_point, f"{name}/weights")
+    made = opset1.convolution(node, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+    made.set_friendly_name(name)
+    return made
+
+
+def chain(between=lambda node: node, **weights):
+    """Convolution, something, convolution."""
+    first = convolution(quantized(image(), "fq_image"), "first")
+    return model(opset1.relu(convolution(between(quantized(opset1.relu(first), "fq")), "second", **weights)))
+
+
+def pooled(node):
+    """As the PyTorch front end writes a pooling with ``ceil_mode``."""
+    made = _module("opset14").max_pool(node, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch")
+    made.set_friendly_name("pool")
+    return made.output(0)
+
+
+def per_channel():
+    high = np.linspace(1, 2.5, CHANNELS).reshape(1, CHANNELS, 1, 1)
+    return model(opset1.relu(convolution(quantized(image(), "fq", 0 * high, high), "conv")))
+
+
+def not_quantized_between():
+    return model(opset1.relu(convolution(opset1.relu(convolution(quantized(image(), "fq"), "first")), "second")))
+
+
+def long_stride():
+    """A transposed convolution that the CPU plugin has no int8 kernel for."""
+    kernel = dequantization(integers((CHANNELS, CHANNELS, 8, 8)), 0.001, name="weights")
+    node = opset1.convolution_backprop_data(quantized(image(size=12), "fq"), kernel, [4, 4])
+    return model(opset1.relu(node))
+
+
+def tiny():
+    node = parameter((1, 16))
+    for at in range(4):
+        kernel = dequantization(integers((16, 16)), 0.001, name=f"weights{at}")
+        node = opset1.relu(opset1.matmul(fake_quantize(node, 0.0, 2.55, name=f"fq{at}"), kernel, False, True))
+    return model(node)
+
+
+FORBIDDEN = ovlpt.PluginConfig("test", precision_restrictions=(ovlpt.PrecisionsRestriction.create("Convolution", {}),))
+
+OBSTACLES = {
+    "a pooling without a rule": (lambda: chain(pooled), {"native_only": True}, Cause.GRAPH, "MaxPool", "no_rule"),
+    "a function": (lambda: chain(opset1.sigmoid), {}, Cause.GRAPH, "Sigmoid", "no_rule"),
+    "activations per channel": (per_channel, {}, Cause.PLACEMENT, "Convolution", "per_channel_activations"),
+    "weights in u8": (
+        lambda: chain(precision=np.uint8, zero_point=128.0),
+        {"native_only": True},
+        Cause.PLACEMENT,
+        "Convolution",
+        "weights_zero_point",
+    ),
+    "nothing quantized": (not_quantized_between, {}, Cause.PLACEMENT, "Convolution", "float_result"),
+    "a restriction": (chain, {"config": FORBIDDEN}, Cause.SETTINGS, "Convolution", "restriction"),
+    "no kernel": (long_stride, {}, Cause.HARDWARE, "ConvolutionBackpropData", "no_kernel"),
+}
+
+
+def found(graph, core, **settings):
+    return report(graph, core=core, seconds=0.2, **settings)
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_obstacle(name, core):
+    build, settings, cause, operation, code = OBSTACLES[name]
+    result = found(build(), core, **settings)
+    assert (result.verdict.cause, result.offenders[0].operation, result.offenders[0].code) == (
+        cause,
+        operation,
+        code,
+    ), result.offenders
+    assert result.offenders[0].cause is cause
+    assert result.offenders[0].text in result.verdict.text
+    assert result.offenders[0].work_share >= 0.4
+    assert result.facts.int8_work_share <= 0.6
+
+
+def test_nothing_in_the_way(core):
+    result = found(chain(), core)
+    assert result.facts.int8_work_share == 1
+    assert result.verdict.cause is (Cause.HARDWARE if result.facts.saturates else Cause.NOTHING)
+    assert ("VNNI" in result.verdict.text) is result.facts.saturates
+
+
+def test_too_small(core):
+    result = found(tiny(), core)
+    assert result.facts.int8_work_share == 1
+    assert result.verdict.cause is Cause.TOO_SMALL
+
+
+FACTS = Facts("CPU", True, False, 0.95, 0.98, 10.0, 0.5, 60)
+FLOAT = Offender("Sigmoid", Cause.GRAPH, "no_rule", "it is not linear", "", ("s",), (3,), 4.0, 0.4, 0.3)
+UNQUANTIZED = dataclasses.replace(FLOAT, operation="MatMul", cause=Cause.PLACEMENT, milliseconds=1.0, work_share=0.1)
+
+
+@pytest.mark.parametrize(
+    "facts, offenders, cause",
+    [
+        ({}, (), Cause.NOTHING),
+        ({"saturates": True}, (), Cause.HARDWARE),
+        ({"has_int8": False, "overhead": 9.0, "int8_work_share": 0.0}, (FLOAT,), Cause.HARDWARE),
+        ({"overhead": 6.0, "int8_work_share": 0.0}, (FLOAT,), Cause.TOO_SMALL),
+        ({"int8_work_share": 0.6}, (FLOAT, UNQUANTIZED), Cause.GRAPH),
+        ({"int8_work_share": 0.6}, (UNQUANTIZED, UNQUANTIZED, UNQUANTIZED, UNQUANTIZED, FLOAT), Cause.PLACEMENT),
+        ({"int8_time_share": 0.5, "saturates": True}, (FLOAT, UNQUANTIZED), Cause.GRAPH),
+        ({"int8_time_share": 0.8}, (FLOAT,), Cause.NOTHING),
+    ],
+)
+def test_which_cause_comes_first(facts, offenders, cause):
+    assert verdict(dataclasses.replace(FACTS, **facts), offenders).cause is cause
+
+
+@pytest.mark.parametrize("settings, cause", [({"config": FORBIDDEN}, Cause.SETTINGS), ({}, Cause.HARDWARE)])
+def test_a_device_s_own_restrictions_are_no_settings(settings, cause, core):
+    """The CPU takes no transposed convolution of data with a zero point."""
+    kernel = dequantization(integers((CHANNELS, CHANNELS, 2, 2)), 0.001, name="weights")
+    node = opset1.convolution_backprop_data(quantized(image(size=12), "fq", -1.0, 1.55), kernel, [2, 2])
+    graph = model(opset1.relu(node)) if not settings else chain()
+    assert found(graph, core, **settings).offenders[0].cause is cause
+
+
+def test_multiply_accumulates():
+    data = parameter((2, 6, 8, 8))
+    ones = {shape: f32(np.ones(shape)) for shape in ((4, 6, 3, 3), (6, 1, 1, 3, 3), (6, 4, 2, 2), (8, 5))}
+    attributes = [1, 1], [0, 0], [0, 0], [1, 1]
+    cells = [f32(np.ones(shape)) for shape in ((1, 20, 3), (1, 20, 5), (1, 20))]
+    state, lengths = f32(np.zeros((2, 1, 5))), opset1.constant(np.full(2, 7, np.int32))
+    steps = parameter((2, 7, 3))
+    nodes = {
+        opset1.convolution(data, ones[4, 6, 3, 3], *attributes): 2 * 4 * 6 * 6 * 6 * 9,
+        opset1.group_convolution(data, ones[6, 1, 1, 3, 3], *attributes): 2 * 6 * 6 * 6 * 9,
+        opset1.convolution_backprop_data(data, ones[6, 4, 2, 2], [2, 2]): 2 * 6 * 64 * 4 * 4,
+        opset1.matmul(data, ones[8, 5], False, False): 2 * 6 * 8 * 8 * 5,
+        opset1.matmul(data, data, True, False): 2 * 6 * 8 * 8 * 8,
+        opset5.lstm_sequence(steps, state, state, lengths, *cells, 5, "FORWARD"): 2 * 7 * 20 * (3 + 5),
+        opset1.relu(data): 0,
+        opset1.matmul(parameter((-1, 8)), ones[8, 5], False, False): 0,
+    }
+    assert {node: multiply_accumulates(node) for node in nodes} == nodes
+
+
+@pytest.fixture(scope="module")
+def pool(core):
+    return found(chain(pooled), core, native_only=True)
+
+
+def test_the_layers_and_their_work(pool):
+    assert [layer.multiply_accumulates for layer in pool.executed if layer.type == "Convolution"] == [
+        CHANNELS * CHANNELS * 9 * size * size for size in (SIZE, SIZE - 1)
+    ]
+    kinds = {layer.type: layer.kind for layer in pool.executed}
+    assert kinds["Pooling"] is Kind.FLOAT
+    assert [layer.kind for layer in pool.executed if layer.type == "Convolution"] == [Kind.INT8, Kind.FLOAT]
+    assert all(layer.reason for layer in pool.executed if layer.kind is Kind.FLOAT)
+    assert sum(pool.time_shares().values()) == pytest.approx(1)
+    assert all(source < layer.index for layer in pool.layers for source in layer.inputs)
+
+
+def test_a_dynamic_batch(core):
+    graph = chain()
+    graph.reshape([-1, CHANNELS, SIZE, SIZE])
+    assert sum(layer.multiply_accumulates for layer in found(graph, core).layers) == 2 * CHANNELS**2 * 9 * SIZE**2
+
+
+def test_borders(core):
+    result = found(chain(opset1.sigmoid), core)
+    sorts = {each.sort: each for each in result.borders}
+    assert [result.layers[at].type for at in sorts["Reorder"].layers] == [
+        layer.type for layer in result.executed if layer.type == "Reorder"
+    ]
+    assert sum(each.milliseconds for each in result.borders) <= sum(layer.milliseconds for layer in result.executed) * 2
+    quantizes = [result.layers[at] for at in sorts["FakeQuantize and Convert"].layers]
+    assert any("fq_image" in layer.name for layer in quantizes)
+
+
+def test_float_islands():
+    """int8 → float → int8 is one, what follows the last int8 layer is none."""
+
+    def layer(index, kind, *inputs):
+        return Layer(index, str(index), "", "", "f32", "f32", 1.0, 0, kind, True, (), inputs)
+
+    kinds = Kind.INT8, Kind.FLOAT, Kind.BORDER, Kind.INT8, Kind.FLOAT
+    layers = [layer(at, kind, *([at - 1] if at else [])) for at, kind in enumerate(kinds)]
+    assert [[each.index for each in island] for island in float_islands(layers)] == [[1, 2]]
+
+
+def test_the_picture(pool):
+    made = picture(pool.layers)
+    assert [box.layer.index for box in made.boxes] == list(range(len(pool.layers)))
+    corners = [(box.x, box.y) for box in made.boxes]
+    for at, (x, y) in enumerate(corners):
+        assert 0 <= x <= made.width - WIDTH
+        assert 0 <= y <= made.height - HEIGHT
+        assert all(abs(x - a) >= WIDTH or abs(y - b) >= HEIGHT for a, b in corners[at + 1 :])
+    below = {(arrow.source, arrow.target) for arrow in made.arrows}
+    assert below == {(source, layer.index) for layer in pool.layers for source in layer.inputs}
+    assert all(corners[source][1] < corners[target][1] for source, target in below)
+
+
+def test_the_page_needs_no_network_and_is_well_formed(pool):
+    page = to_html(pool)
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    checked = Balanced()
+    checked.feed(page)
+    assert checked.open == []
+    for layer in pool.executed:
+        assert f'id="row{layer.index}"' in page
+        assert f'id="box{layer.index}"' in page
+
+
+class Balanced(HTMLParser):
+    """Which elements are open."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "link", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in ("path", "rect"):
+            assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+
+def test_names_are_escaped(core):
+    graph = chain()
+    for node in graph.get_ops():
+        if node.get_friendly_name() == "second":
+            node.set_friendly_name("</script><script>alert(1)</script>")
+    assert "<script>alert" not in to_html(found(graph, core))
+
+
+def test_the_size_of_a_large_report(pool):
+    """Two thousand layers that say as much as the most talkative one of a real network."""
+    talkative = max(pool.layers, key=lambda layer: len(str(layer.to_json())))
+    layers = [
+        dataclasses.replace(talkative, index=at, name=f"{'stage.' * 12}{at}", inputs=(at - 1,) if at else ())
+        for at in range(2000)
+    ]
+    page = to_html(dataclasses.replace(pool, layers=layers))
+    assert len(page) < 5e6
+    assert 'class="picture near"' in page
+
+
+def test_the_files(tmp_path, capsys):
+    paths = {name: str(tmp_path / f"report.{name}") for name in ("html", "json", "csv")}
+    command = ["report", str(data.digits()), "-o", paths["html"], "--json", paths["json"], "--csv", paths["csv"]]
+    assert cli.main(command) == 0
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["verdict"]["text"] in " ".join(capsys.readouterr().out.split())
+    with open(paths["csv"], newline="") as file:
+        rows = list(csv.DictReader(file))
+    executed = [layer for layer in content["layers"] if layer["executed"]]
+    assert [row["name"] for row in rows] == [layer["name"] for layer in executed]
+    assert {row["kind"] for row in rows} <= {"int8", "float", "border", "other"}
+    page = (tmp_path / "report.html").read_text()
+    assert all(f"title>{layer['name']}<" in page for layer in executed)
+    assert content["int8_multiply_accumulate_share"] == 1
+    assert sum(content["time_shares"].values()) == pytest.approx(1)
+    assert content["trace"]
+
+
+def test_what_cannot_be_reported(tmp_path, capsys):
+    assert cli.main(["report", str(tmp_path / "none.xml"), "-o", str(tmp_path / "a.html")]) == 2
+    assert cli.main(["report", str(data.digits()), "-o", str(tmp_path / "none" / "a.html")]) == 2
+    assert cli.main(["report", str(data.digits_float()), "-o", str(tmp_path / "a.html")]) == 2
+    assert cli.main(["report", str(data.digits()), "-d", "TPU", "-o", str(tmp_path / "a.html")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [
+        "no file" in said[0],
+        "no such folder" in said[1],
+        "is not quantized" in said[2],
+        "no device" in said[3],
+    ] == [True] * 4
+
+
+def test_a_transformed_model_has_no_reasons_left(core):
+    with pytest.raises(InputError, match="give the quantized model it was made of"):
+        found(ovlpt.transform(chain(), core=core), core)
+
+
+def test_a_missing_package_is_named_before_the_work(monkeypatch, capsys):
+    monkeypatch.setattr("ovlpt.inspect.report.page.find_spec", lambda name: None if name == "jinja2" else object())
+    assert cli.main(["report", "any.xml"]) == 2
+    assert "pip install 'ovlpt[report]'" in capsys.readouterr().err
+
+
+def test_the_caller_s_model_stays(core):
+    graph = chain()
+    before = to_text(graph)
+    found(graph, core)
+    assert to_text(graph) == before

@@ -1,0 +1,160 @@
+"""The report's page in a real browser: it sorts, filters and finds layers in its picture, wide and narrow."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+
+import pytest
+
+from ovlpt import data
+from ovlpt.inspect.report import report
+from ovlpt.inspect.report.page import WHOLE, to_html
+from tests.inspect.test_report import chain, pooled
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = [
+    "--no-sandbox",  # as root there is none
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WIDTHS = 400, 1400
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if BROWSER is None:
+        pytest.skip("no Chromium on the PATH: the page is not opened")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="without playwright the page is not opened")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def found(core):
+    return report(chain(pooled), core=core, native_only=True, seconds=0.1)
+
+
+@pytest.fixture(scope="module")
+def pages(found, core, tmp_path_factory):
+    """A small network with a float island, the bundled one, and one that is shown in neighbourhoods."""
+    last = found.layers[-1]
+    longer = [
+        dataclasses.replace(last, index=len(found.layers) + at, name=f"more{at}", inputs=(len(found.layers) + at - 1,))
+        for at in range(WHOLE)
+    ]
+    reports = {
+        "small": found,
+        "bundled": report(data.digits(), core=core, seconds=0.1),
+        "large": dataclasses.replace(found, layers=[*found.layers, *longer]),
+    }
+    folder = tmp_path_factory.mktemp("pages")
+    for name, each in reports.items():
+        (folder / f"{name}.html").write_text(to_html(each), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(params=WIDTHS)
+def opened(request, browser, pages):
+    """Opens a page; at the end there was no message on the console, and the page asked for nothing but itself."""
+    said, asked = [], []
+    page = browser.new_page(viewport={"width": request.param, "height": 900}, reduced_motion="reduce")
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+
+    def visit(name: str):
+        page.goto((pages / f"{name}.html").as_uri())
+        return page
+
+    yield visit
+    page.close()
+    assert said == []
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+def numbers(page, name: str) -> list[float]:
+    return page.eval_on_selector_all("#layers tbody tr", f"rows => rows.map(row => Number(row.dataset.{name}))")
+
+
+@pytest.mark.parametrize("column, name", [("time", "time"), ("work", "work")])
+def test_the_table_sorts(opened, column, name):
+    page = opened("bundled")
+    in_order = numbers(page, "index")
+    header = page.locator(f"#layers th:has([data-column={column}])")
+    header.get_by_role("button").click()
+    assert numbers(page, name) == sorted(numbers(page, name), reverse=True)
+    assert len(set(numbers(page, name))) > 2
+    assert header.get_attribute("aria-sort") == "descending"
+    header.get_by_role("button").click()
+    assert numbers(page, name) == sorted(numbers(page, name))
+    page.locator("#layers [data-column=order]").click()
+    assert numbers(page, "index") == in_order == sorted(in_order)
+
+
+def test_the_table_filters(opened, found):
+    page = opened("small")
+    shown = page.locator("#layers tbody tr:visible")
+    assert shown.count() == len(found.executed)
+    page.locator("#filter").fill("opset14 pool")
+    pools = [layer for layer in found.executed if layer.reason and "opset14" in layer.reason.text]
+    assert shown.count() == len(pools) == 2
+    assert page.locator("#shown").inner_text() == f"2 of {len(found.executed)} layers"
+    page.locator(".kinds [data-kind=int8]").click()
+    assert shown.count() == 0
+    page.locator("#filter").fill("")
+    assert shown.count() == sum(layer.kind == "int8" for layer in found.executed)
+
+
+# Whether an element lies within the picture and within the window.
+IN_VIEW = """selector => {
+    const inside = (inner, outer) => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
+        && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+    const box = document.querySelector(selector).getBoundingClientRect();
+    const frame = document.querySelector(".picture").getBoundingClientRect();
+    return inside(box, frame) && inside(box, {left: 0, top: 0, right: innerWidth, bottom: innerHeight});
+}"""
+
+
+@pytest.mark.parametrize("name", ["small", "bundled", "large"])
+def test_a_click_on_a_layer_shows_it_in_the_picture(opened, name):
+    page = opened(name)
+    rows = page.locator("#layers tbody tr")
+    for at in (0, rows.count() // 2, rows.count() - 1):
+        index = rows.nth(at).get_attribute("data-index")
+        rows.nth(at).locator(".layer button").click()
+        assert page.locator(".box.chosen").get_attribute("id") == f"box{index}"
+        page.wait_for_function(IN_VIEW, arg=f"#box{index}", timeout=10_000)
+        title = page.locator(f"#box{index} title").text_content()
+        assert page.locator("#detail h3").inner_text() == title
+
+
+def test_a_click_in_the_picture_chooses_the_row(opened, found):
+    page = opened("small")
+    (pool,) = (layer for layer in found.executed if layer.type == "Pooling")
+    page.locator(f"#box{pool.index}").click()
+    assert page.locator("tr.chosen").get_attribute("id") == f"row{pool.index}"
+    assert "opset14" in page.locator("#detail").inner_text()
+
+
+def test_a_large_graph_is_shown_in_neighbourhoods(opened, found):
+    page = opened("large")
+    total = len(found.layers) + WHOLE
+    assert page.locator(".box").count() == total
+    assert 0 < page.locator(".box:visible").count() < 40
+    page.locator("#whole").check()
+    assert page.locator(".box:visible").count() == total
+
+
+def test_nothing_is_wider_than_the_window(opened):
+    for name in ("small", "bundled", "large"):
+        page = opened(name)
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,57 @@
+import numpy as np
+
+import ovlpt
+from ovlpt.openvino_api import Model, opset1
+from ovlpt.prerequisites.convert_precision import ConvertPrecision
+from tests.conftest import EXACT, run_pass
+from tests.graphs import CORE, parameter
+
+
+def half(values):
+    return opset1.constant(np.asarray(values, np.float16))
+
+
+def network() -> Model:
+    """A quantized convolution in f16 with a bias; the output is called y and its tensor probabilities."""
+    data = parameter((1, 3, 4, 4), precision=np.float16)
+    data.output(0).get_tensor().set_names({"image"})
+    quantize = opset1.fake_quantize(data, half(0), half(2.55), half(0), half(2.55), 256)
+    rng = np.random.default_rng(0)
+    values = half(rng.uniform(-1, 1, (4, 3, 3, 3)))
+    kernel = opset1.fake_quantize(values, half(-1), half(1), half(-1), half(1), 255)
+    node = opset1.convolution(quantize, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+    node = opset1.relu(opset1.add(node, half(rng.uniform(-1, 1, (1, 4, 1, 1)))))
+    node.set_friendly_name("y")
+    node.output(0).get_tensor().set_names({"probabilities"})
+    return Model([node], [data], "half")
+
+
+def types(model: Model) -> set[str]:
+    return {output.get_element_type().get_type_name() for node in model.get_ops() for output in node.outputs()}
+
+
+def test_only_inputs_and_outputs_stay_f16():
+    model = run_pass(network(), ConvertPrecision())
+    ports = [*model.inputs, *model.outputs]
+    assert [port.get_element_type().get_type_name() for port in ports] == ["f16", "f16"]
+    assert [port.get_any_name() for port in ports] == ["image", "probabilities"]
+    assert model.get_results()[0].input_value(0).get_node().get_friendly_name() == "y"
+    computed = [node for node in model.get_ops() if node.get_type_name() in ("Add", "Convolution", "FakeQuantize")]
+    assert {node.get_output_element_type(0).get_type_name() for node in computed} == {"f32"}
+
+
+def test_a_model_in_f16_runs_in_int8():
+    image = np.random.default_rng(0).uniform(0, 2.55, (1, 3, 4, 4)).astype(np.float16)
+    compiled = ovlpt.compile_model(network(), "CPU", EXACT)
+    layers = ovlpt.execution_types(compiled).executed
+    assert [layer.is_int8 for layer in layers if layer.layer_type == "Convolution"] == [True]
+    (result,) = compiled([image]).values()
+    (expected,) = CORE.compile_model(network(), "CPU", EXACT)([image]).values()
+    assert result.dtype == expected.dtype == np.float16
+    assert np.abs(result - expected).max() <= 0.01 * np.abs(expected).max()
+
+
+def test_constants_that_are_only_stored_in_f16_stay():
+    data, stored = parameter((1, 3)), half(np.ones((1, 3)))
+    model = Model([opset1.add(data, opset1.convert(stored, "f32"))], [data], "stored")
+    assert types(run_pass(model, ConvertPrecision())) == {"f16", "f32"}

@@ -1,0 +1,57 @@
+"""Every network of the zoo by its name: what it is and how it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from tools.zoo.networks import NETWORKS
+from tools.zoo.sketches import PRECISIONS, SKETCHES
+
+_ONNX = {
+    "resnet18_qdq": "ResNet-18 as ONNX with Q/DQ: i8 weights with a scale per channel, u8 activations.",
+    "resnet18_u8_weights": "ResNet-18 as ONNX with Q/DQ: u8 weights with the zero point 128, u8 activations.",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``build`` takes a folder, writes NAME.xml and NAME_float.xml there and returns a line about them."""
+
+    summary: str
+    needs: str  # the packages that build it
+    build: Callable[[Path], str]
+
+
+def _torch(name: str) -> Entry:
+    make = NETWORKS[name]
+    return Entry(
+        make.__doc__, "torch, transformers and nncf",
+        lambda folder: import_module("tools.zoo.build").build(name, make, folder),
+    )  # fmt: skip
+
+
+def _sketch(name: str) -> Entry:
+    draw = SKETCHES[name]
+    precision = PRECISIONS.get(name, "f32")
+    return Entry(
+        draw.__doc__, "openvino",
+        lambda folder: import_module("tools.zoo.sketch").build(name, draw, folder, precision),
+    )  # fmt: skip
+
+
+def _onnx(name: str) -> Entry:
+    def build(folder: Path) -> str:
+        networks = import_module("tools.zoo.onnx_networks")
+        return networks.build(name, networks.SETTINGS[name], folder)
+
+    return Entry(_ONNX[name], "onnx and onnxruntime", build)
+
+
+CATALOGUE: Mapping[str, Entry] = {
+    **{name: _torch(name) for name in NETWORKS},
+    **{name: _onnx(name) for name in _ONNX},
+    **{name: _sketch(name) for name in SKETCHES},
+}
