@@ -12,7 +12,7 @@ import numpy as np
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of, rounded_to
-from ovlpt.graph.dequantization import Dequantization, dequantization_above, write_dequantization
+from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
@@ -153,6 +153,7 @@ class LayerTransformation(MatcherPass, _Configured):
         name = node.get_friendly_name()  # a transformation may rename the node
         try:
             self._read = {}
+            self._check_open_sizes(node)
             self.can_be_transformed(node)
             self.transform(node)
         except Rejected as refusal:
@@ -171,6 +172,14 @@ class LayerTransformation(MatcherPass, _Configured):
         """Whether the pass has anything to do with the node, or to say about it."""
         row = getattr(self, "operation", None)
         return row is None or not self.params.native_only or node.get_type_info().version_id not in row.added
+
+    def _check_open_sizes(self, node: Node) -> None:
+        if not self.params.native_only and node.get_type_name() in ("Add", "Multiply", "Subtract"):
+            reject_unless(
+                not settles_open_size(node),
+                "dynamic_shape",
+                "the data may be broadcast to its constant: a size is open",
+            )
 
     def can_be_transformed(self, node: Node) -> None:
         """Raise `Rejected` where a condition does not hold."""
@@ -193,7 +202,7 @@ class LayerTransformation(MatcherPass, _Configured):
 
     @read_once
     def dequantization(self, node: Node, port: int = 0) -> Dequantization:
-        return dequantization_above(node, port, self.params.default_precisions)
+        return dequantization_above(node, port, self.params.default_precisions, self.params.native_only)
 
     @read_once
     def details(self, fake_quantize: Node) -> QuantizationDetails | None:

@@ -7,10 +7,10 @@ import ovlpt
 from ovlpt.graph.text import to_text
 from ovlpt.low_precision import MAIN
 from ovlpt.main.convolution import ConvolutionTransformation
-from ovlpt.openvino_api import Manager
+from ovlpt.openvino_api import Manager, opset1
 from ovlpt.trace import Outcome, Trace
 from tests.conftest import assert_close, inputs_of, run_pass
-from tests.networks import encoder, one_convolution, residual
+from tests.networks import const, encoder, int8_weights, model, one_convolution, parameter, quantized, residual
 
 CONVOLUTION_AFTER = """
 x: f32[1,16,8,8] = Parameter
@@ -135,3 +135,16 @@ def test_wrong_restrictions_are_refused_when_built():
         ovlpt.PrecisionsRestriction.create("MatMul", {2: ["u8"]})
     with pytest.raises(ValueError, match='no element type "int8"'):
         ovlpt.PrecisionsRestriction.create("MatMul", {0: ["int8"]})
+
+
+@pytest.mark.parametrize("operation", [opset1.multiply, opset1.add, opset1.subtract])
+def test_data_that_a_constant_broadcasts_only_when_it_runs(core, operation):
+    """An open size that turns out to be 1: the layer behind must not read the data without the constant."""
+    x = parameter([-1, 3, -1])
+    joined = operation(quantized(x, -2, 2), const(np.full((1, 1, 4), 0.7)))
+    net = model(opset1.matmul(joined, int8_weights([5, 4]), False, True), x)
+    data = np.random.default_rng(0).uniform(-2, 2, (2, 3, 1)).astype(np.float32)
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    expected = core.compile_model(net, "CPU", exact)([data])[0]
+    found = ovlpt.compile_model(net, properties={"INFERENCE_PRECISION_HINT": "f32"}, core=core)([data])[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)

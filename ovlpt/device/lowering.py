@@ -36,33 +36,41 @@ are the rules, all found by running:
 13. The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
     that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
     single elements in front of the Subtract.
-14. Behind a MatMul with open sizes the plugin takes a scale by rows for one by columns, and throws. It is repeated along
-    the columns.
+14. Behind a MatMul with open sizes, or of two tensors, the plugin takes a scale by rows or heads for one by columns, and
+    throws or computes wrong numbers. The Floor of rule 17 stands in front.
 15. A scale and a shift between the Clamp of rule 1 and a FakeQuantize would be fused into its input interval whenever
     a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval already.
 16. Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
+17. Behind the Clamp of rule 1 the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from
+    the first eight outputs of a group for all the others: wrong numbers, no error. There a Floor stands in place of the
+    Clamp: it changes no integer, and no post-operation passes it.
+18. A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data; it gets a Convert.
+19. A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
+    and throw; it gets a Convert.
+20. A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only those
+    of u8 data; it is subtracted in f32.
 
 On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
 
 2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
 5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
 8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
-17. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+21. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
     reports f16, and a Convert to f32 behind it goes with that change.
-18. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
-19. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
+22. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
+23. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from ovlpt import plugin_config
-from ovlpt.device.hazards import WEIGHTED, negative_scale_after_relu
+from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
@@ -81,6 +89,8 @@ from ovlpt.trace import InputError
 RECURRENT_WEIGHTS = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # input, and recurrent
 # The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
+# Rewritten by the plugin in the integer type of their data
+_TAKES_ITS_TYPE = frozenset(("Clamp", "MVN", "NormalizeL2", "ReduceMean", "ReduceSum"))
 # Of integers these give f32 on a GPU whatever they report, until the scale behind them is part of the layer.
 _REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
@@ -109,14 +119,14 @@ class PluginLowering(ModelPass):
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "lowered"]):
             return False
-        guard = _guard_output if self.serializable else _guard_constants
+        guard = _guard_output if self.device != "CPU" else _guard_layer if self.serializable else _guard_constants
         kernels = plugin_config.kernels(self.device)
         check_release(guard)
         for node in list(all_nodes(model)):
             if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
                 _report_f32(node)
         nodes = list(all_nodes(model))
-        kinds = WEIGHTED | {"Clamp", "FakeQuantize", "Multiply", "MVN", "Subtract"}
+        kinds = WEIGHTED | _TAKES_ITS_TYPE | {"FakeQuantize", "Multiply", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -130,26 +140,21 @@ class PluginLowering(ModelPass):
             elif kind in WEIGHTED:
                 if kind == "MatMul":
                     node = _absorb_transposes(node)
-                    if self.device == "CPU":
-                        node = _run_at_rank_3(node)
-                        _spread_row_scale(node)
-                    else:
-                        node = _with_rows_of_weights(node)
+                    node = _run_at_rank_3(node) if self.device == "CPU" else _with_rows_of_weights(node)
                 elif kind == "Convolution" and self.device == "CPU":
                     node = _stride_before_zero_point(node)
                 if (relu := negative_scale_after_relu(node)) is not None:
                     _guard_output(relu)
                 guard(node)
-            elif kind == "Clamp":
-                if precision_of(node.input_value(0)) not in REAL:
-                    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
-            elif kind == "MVN":
-                if node.get_type_info().version_id == "opset6" and not kernels["MVN"](node):
+            elif kind in _TAKES_ITS_TYPE:
+                if precision_of(node.input_value(0)) not in REAL and _loses_its_type(node, self.device, kernels):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
                 integers = precision_of(node.input_value(0)) not in REAL
                 if _meets_weights(node) or self.device == "CPU" if integers else _is_widened(node):
                     _convert_input(node, opset1.multiply)
+            elif self.device == "CPU" and _is_signed_zero_point(node):
+                _subtract_in_f32(node)
             elif not _is_widened(node):
                 subtracts.append(node)
             elif self.device == "CPU":
@@ -157,7 +162,7 @@ class PluginLowering(ModelPass):
             else:
                 _add_negative(node)
         numbers = _sibling_numbers(subtracts)
-        if guard is _guard_output and self.device == "CPU":
+        if guard is _guard_layer:
             for node in list(all_nodes(model)):
                 if node.get_type_name() == "FakeQuantize":
                     _take_affine_in(node)
@@ -185,6 +190,18 @@ def _report_f32(node: Node) -> None:
     narrow.set_friendly_name(node.get_friendly_name())
     wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
     replace_output(node.output(0), narrow.output(0))
+
+
+def _loses_its_type(node: Node, device: str, kernels: Mapping[str, Callable[[Node], bool]]) -> bool:
+    """Whether the plugin replaces a relaxed operation by one that is not."""
+    match kind := node.get_type_name():
+        case "MVN":
+            return node.get_type_info().version_id == "opset6" and not kernels["MVN"](node)
+        case "NormalizeL2":
+            return device == "CPU" and len(shape_of(node.output(0)) or ()) not in (2, 3, 4)
+        case "ReduceMean" | "ReduceSum":
+            return any(target.get_node().get_type_name() == kind for target in node.output(0).get_target_inputs())
+    return True
 
 
 def _report(node: Node, precision: str, siblings: int) -> None:
@@ -335,13 +352,15 @@ def _join_dequantization(node: Node) -> None:
 
 def _guard_constants(node: Node) -> None:
     """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
+    if _scale_is_by_rows(node):
+        return _guard_layer(node)
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
     targets = list(node.output(0).get_target_inputs())
     if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
         return None  # no fusion reaches through
     if at is None:
-        return _guard_output(node)
+        return _guard_layer(node)
     if at and not _is_hidden(links[at]):
         links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
     _hide_constant(links[0])
@@ -389,15 +408,28 @@ def _hide_constant(link: Node) -> None:
         hidden.get_rt_info()[mark] = ""
 
 
-def _guard_output(node: Node) -> None:
+def _guard_layer(node: Node) -> None:
+    """With a Floor where a post-operation behind the layer goes wrong, with a Clamp elsewhere."""
+    _guard_output(node, is_int8_layer(node) and (_has_odd_groups(node) or _scale_is_by_rows(node)))
+
+
+def _guard_output(node: Node, floor: bool = False) -> None:
     targets = node.output(0).get_target_inputs()
     if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
         return
-    clamp = opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
-    clamp.set_friendly_name(f"{node.get_friendly_name()}/Guard")
+    guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
+    guard.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:
-        target.replace_source_output(clamp.output(0))
-    move_tensor_names(node.output(0), clamp.output(0))
+        target.replace_source_output(guard.output(0))
+    move_tensor_names(node.output(0), guard.output(0))
+
+
+def _has_odd_groups(node: Node) -> bool:
+    """Whether groups have more outputs than a vector of 256 bits, and inputs or outputs that do not fill such vectors."""
+    if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
+        return False
+    groups, outputs, inputs = node.get_input_shape(1)[:3]
+    return groups > 1 and outputs > 8 and bool(outputs % 8 or inputs % 8)
 
 
 def _is_widened(node: Node) -> bool:
@@ -406,15 +438,27 @@ def _is_widened(node: Node) -> bool:
     return other in REAL and data != other
 
 
-def _spread_row_scale(node: Node) -> None:
-    """Give a scale by rows the columns, too, where sizes are open: the plugin would take the rows for columns."""
-    shape, links = shape_of(node.output(0)), _affine_links(node)
-    if shape is None or None not in shape or shape[-1] is None or not links or links[0].get_type_name() != "Multiply":
-        return
-    values = constant_above(links[0].input_value(1))
-    if values.size > 1 and values.shape[-1] == 1:
-        spread = constant(np.repeat(values, shape[-1], axis=-1))
-        links[0].input(1).replace_source_output(spread.output(0))
+def _is_signed_zero_point(node: Node) -> bool:
+    """Whether the zero point is that of i8 data; weights are folded."""
+    data, zero_point = node.input_values()
+    return precision_of(data) == precision_of(zero_point) == "i8" and constant_above(data) is None
+
+
+def _subtract_in_f32(node: Node) -> None:
+    data, zero_point = (opset1.convert(value, "f32") for value in node.input_values())
+    plain = opset1.subtract(data, zero_point)
+    plain.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), plain.output(0))
+
+
+def _scale_is_by_rows(node: Node) -> bool:
+    """Whether the scale behind a product is the same in all columns, but no number; static weights take it rightly."""
+    if node.get_type_name() != "MatMul":
+        return False
+    multiply = next((link for link in _affine_links(node) if link.get_type_name() == "Multiply"), None)
+    shape = () if multiply is None else constant_above(multiply.input_value(1)).shape
+    static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
+    return bool(shape) and shape[-1] == 1 and max(shape) > 1 and not static
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

@@ -104,29 +104,44 @@ def _stored_constant(node: Node, port: int) -> Constant:
     return source if isinstance(source, Constant) else source.input_value(0).get_node()
 
 
-def _broadcasts_its_data(node: Node, data_port: int) -> bool:
-    """Whether the constant makes the output larger than the data; an open size is taken to be that of the constant."""
+def settles_open_size(node: Node) -> bool:
+    """Whether a constant of an elementwise operation gives a size that is open in the data, and there may be 1."""
+    port = _constant_port(node)
+    return port is not None and _broadcasts_its_data(node, 1 - port, False) and not _broadcasts_its_data(node, 1 - port)
+
+
+def _broadcasts_its_data(node: Node, data_port: int, open_sizes: bool = True) -> bool:
+    """Whether the constant makes the output larger than the data.
+
+    ``open_sizes``: an open size is taken to be that of the constant, as the native library does.
+    """
     data, output = node.get_input_partial_shape(data_port), node.get_output_partial_shape(0)
     if data == output and data.is_static:
         return False
     if data.rank.is_dynamic or output.rank.is_dynamic or data.rank != output.rank:
         return True
-    return any(before.is_static and before != after for before, after in zip(data, output, strict=True))
+    sizes = zip(data, output, strict=True)
+    return any(before != after and (before.is_static or not open_sizes) for before, after in sizes)
 
 
-def read_dequantization(output: Output, default_precisions: Sequence[str] = INT8) -> Dequantization:
-    """The chain that ends in ``output``. A constant that broadcasts its data ends the search."""
+def read_dequantization(
+    output: Output, default_precisions: Sequence[str] = INT8, open_sizes: bool = True
+) -> Dequantization:
+    """The chain that ends in ``output``. A constant that broadcasts its data ends the search.
+
+    ``open_sizes``: not one that gives a size which is open in the data; such data may turn out to be of size 1.
+    """
     raw = output
     found: dict = {}
     node = output.get_node()
     if node.get_type_name() == "Multiply" and (port := _constant_port(node)) is not None:
-        if _broadcasts_its_data(node, 1 - port):
+        if _broadcasts_its_data(node, 1 - port, open_sizes):
             return Dequantization(raw)
         found |= {"multiply": node, "scale": values_of(_stored_constant(node, port)).astype(np.float32, copy=False)}
         output = node.input_value(1 - port)
         node = output.get_node()
     if node.get_type_name() == "Subtract" and (port := _constant_port(node)) is not None:
-        if _broadcasts_its_data(node, 1 - port):
+        if _broadcasts_its_data(node, 1 - port, open_sizes):
             return Dequantization(output, **found)
         stored = _stored_constant(node, port)
         found |= {
@@ -143,9 +158,11 @@ def read_dequantization(output: Output, default_precisions: Sequence[str] = INT8
     return Dequantization(output, **found)
 
 
-def dequantization_above(node: Node, port: int = 0, default_precisions: Sequence[str] = INT8) -> Dequantization:
+def dequantization_above(
+    node: Node, port: int = 0, default_precisions: Sequence[str] = INT8, open_sizes: bool = True
+) -> Dequantization:
     """The chain on an input of ``node``."""
-    return read_dequantization(node.input_value(port), default_precisions)
+    return read_dequantization(node.input_value(port), default_precisions, open_sizes)
 
 
 def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequantization:

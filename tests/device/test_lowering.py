@@ -193,6 +193,50 @@ def test_a_normalization_without_a_kernel(core, infer):
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.05 * float(np.abs(expected[0]).max()), share=1e-2)
 
 
+def test_a_normalization_of_rank_5(core, infer):
+    """Decomposed by the plugin in the type of its data."""
+    x = parameter([1, 4, 3, 4, 4])
+    net = model(opset1.normalize_l2(quantized(x, -3, 3), const([1], "i64"), 1e-6, "add"), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+def test_a_mean_of_means(core, infer):
+    """Merged by the plugin into one of integers."""
+    x = parameter([2, 6, 4, 4])
+    rows = opset1.reduce_mean(quantized(x, -2.56, 2.54), const([3], "i64"), True)
+    net = model(opset1.reduce_mean(rows, const([2], "i64"), True), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+def test_a_zero_point_of_signed_data(core, infer):
+    """Subtracted in i8, the difference would saturate."""
+    x = parameter([1, 16, 6, 6])
+    net = model(convolution(quantized(x, -0.5, 3), 8), x)
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision([ovlpt.PrecisionsRestriction.create("Convolution", {0: ["i8"]})]))
+    manager.register_pass(PluginLowering("CPU"))
+    lowered = net.clone()
+    manager.run_passes(lowered)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    assert_close(infer(lowered, inputs), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
+
+
+@pytest.mark.parametrize("lowered", [drop_in, ovlpt.transform], ids=["saved later", "transformed"])
+def test_a_scale_behind_groups_of_odd_sizes(core, infer, lowered):
+    """As a post-operation it would be that of each group's first outputs for all of them."""
+    x = parameter([1, 6, 8, 8])
+    stored = np.random.default_rng(0).integers(-63, 64, (2, 12, 3, 2, 2))
+    scale = const(np.geomspace(1e-3, 1e-2, 24).reshape(2, 12, 1, 1, 1))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
+    net = model(opset1.group_convolution(quantized(x, -2.54, 2.54, 255), weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    inputs = inputs_of(net)
+    found, expected = infer(lowered(net, core=core), inputs), infer(net, inputs, "NO")
+    assert_close(found, expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
+
+
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
     """MultiplyConvolutionFusion would take the scale into the float weights and let the layer read integers."""

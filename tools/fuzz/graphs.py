@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,10 +115,10 @@ def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -
     return None if node is None else list(node.outputs())
 
 
-def _built(graph: Graph, values: dict[int, np.ndarray] | None) -> tuple[list[list[Output]], list]:
+def _built(steps: Sequence[Step], values: dict[int, np.ndarray] | None) -> tuple[list[list[Output]], list]:
     outputs: list[list[Output]] = []
     parameters = []
-    for index, step in enumerate(graph.steps):
+    for index, step in enumerate(steps):
         if step.kind == "Parameter":
             parameters.append(parameter(step.shape, f"x{index}"))
             outputs.append(list(parameters[-1].outputs()))
@@ -130,17 +132,22 @@ def _built(graph: Graph, values: dict[int, np.ndarray] | None) -> tuple[list[lis
     return outputs, parameters
 
 
+@functools.lru_cache(maxsize=1)  # a check builds a graph in several forms
+def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
+    """What the data of each FakeQuantize is in a run of the float graph."""
+    quantized = [index for index, step in enumerate(steps) if step.kind == "FakeQuantize"]
+    if not quantized:
+        return {}
+    outputs, parameters = _built(steps, None)
+    results = [opset1.result(outputs[index][0]) for index in quantized]
+    compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
+    return {index: np.array(found[port]) for port, index in enumerate(quantized)}
+
+
 def build(graph: Graph) -> Model:
     """The quantized model; FakeQuantize ranges come from a run of the float graph."""
-    outputs, parameters = _built(graph, None)
-    quantized = [index for index, step in enumerate(graph.steps) if step.kind == "FakeQuantize"]
-    values = {}
-    if quantized:
-        results = [opset1.result(outputs[index][0]) for index in quantized]
-        compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        found = compiled([_data(step) for step in graph.parameters])
-        values = {index: np.array(found[port]) for port, index in enumerate(quantized)}
-    outputs, parameters = _built(graph, values)
+    outputs, parameters = _built(graph.steps, _fitted(graph.steps))
     results = []
     for number, (index, port) in enumerate(graph.results):
         outputs[index][port].get_tensor().add_names({f"y{number}"})
