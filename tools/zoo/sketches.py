@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Node, Output, opset1
 from tools.zoo.sketch import Draw, Sketch, Value, window
 
 _IMAGE = (3, 32, 32)
 _NEAREST = {"mode": "nearest", "antialias": False, "pads_begin": [0] * 4, "pads_end": [0] * 4}
+
+_BY_SCALES = {
+    "shape_calculation_mode": "scales", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor", "cube_coeff": -0.75,
+}  # fmt: skip
 
 
 def _stem(net: Sketch, channels: int = 16, dynamic: bool = False) -> Node:
@@ -244,11 +248,32 @@ def shared_head(net: Sketch) -> Value:
     return scales
 
 
+def beyond(net: Sketch) -> Value:
+    """Operations and versions without a rule in the native library: Maximum, Minimum, Select, Roll, Tile, later pools."""
+    x = net.quantize(net.relu(net.convolution(net.quantize(_stem(net)), 16)))
+    pool = window() | {"kernel": [2, 2], "dilations": [1, 1], "rounding_type": "floor", "axis": 0}
+    x = net.op("opset8.MaxPool", x, **pool, index_element_type="i64").output(0)
+    rolled = net.op("opset7.Roll", x, [3, 5], [2, 3])
+    most, least = (net.op(f"opset1.{kind}", x, rolled) for kind in ("Maximum", "Minimum"))
+    mask = opset1.constant(np.arange(16).reshape(1, 16, 1, 1) % 3 == 0).output(0)
+    x = net.op("opset1.Tile", net.op("opset1.Select", mask, most, least), [1, 1, 1, 2])
+    x = net.quantize(net.relu(net.convolution(x, 16, stride=2)))
+    x = net.op("opset14.MaxPool", x, **pool, index_element_type="i64").output(0)
+    x = net.quantize(net.relu(net.convolution(x, 16)))
+    mean = {"kernel": [2, 2], "exclude-pad": True, "rounding_type": "floor"}
+    x = net.quantize(net.convolution(net.op("opset14.AvgPool", x, **window(), **mean), 16))
+    resized = np.array([2.0, 2.0], np.float32)
+    x = net.op("opset11.Interpolate", x, resized, [2, 3], **_NEAREST, **_BY_SCALES)
+    weights = net.weights((4, 4, 2, 2, 2), (0, 2), fan_in=4)
+    x = net.quantize(net.relu(net.convolution(x, 16, stride=2)))
+    return net.op("opset1.GroupConvolutionBackpropData", x, weights, **window(stride=2), dilations=[1, 1])
+
+
 SKETCHES: dict[str, Draw] = {
     sketch.__name__: sketch
     for sketch in (
         *(dilated, super_resolution, face, upsampling, gated, shuffled, depthwise, tokens),
-        *(recurrent, streaming, half_precision, leaky, shared_head),
+        *(recurrent, streaming, half_precision, leaky, shared_head, beyond),
     )
 }
 PRECISIONS = {"half_precision": "f16"}
