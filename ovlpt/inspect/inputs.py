@@ -17,21 +17,28 @@ LABELS = "labels"  # the array of a data file that is no input
 
 
 def random_inputs(model: Model, seed: int = 0) -> list[np.ndarray]:
-    """One array per input: standard normal, or small non-negative integers. Dynamic dimensions get their
-    minimum, at least 1.
+    """One array per input: standard normal, or small non-negative integers.
+
+    An open first dimension is 1 and any other 64, or the nearest that its bounds allow.
     """
     generator = np.random.default_rng(seed)
     arrays = []
     for port in model.inputs:
         if port.get_partial_shape().rank.is_dynamic:
             raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-        shape = [max(1, size.get_min_length()) for size in port.get_partial_shape()]
+        shape = [_length(size, 64 if axis else 1) for axis, size in enumerate(port.get_partial_shape())]
         precision = precision_of(port)
         if precision in ("f16", "f32", "f64", "bf16"):
             arrays.append(generator.standard_normal(shape).astype(NUMPY.get(precision, np.float32)))
         else:
             arrays.append(generator.integers(0, 2, shape).astype(NUMPY.get(precision, np.int32)))
     return arrays
+
+
+def _length(size, wanted: int) -> int:
+    """The nearest to ``wanted`` that a Dimension can be; an open end is -1."""
+    most = size.get_max_length()
+    return max(size.get_min_length(), wanted if most < 0 else min(wanted, most))
 
 
 def load_inputs(path: str | Path, model: Model) -> list[np.ndarray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovlpt.inspect.inputs import load_inputs, load_samples
-from ovlpt.openvino_api import opset1
+from ovlpt.inspect.inputs import load_inputs, load_samples, random_inputs
+from ovlpt.openvino_api import PartialShape, opset1
 from ovlpt.trace import InputError
 from tests.networks import model, parameter
 
@@ -86,3 +86,11 @@ def test_a_file_that_is_no_array(tmp_path, content):
     (tmp_path / "data.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"is no \.npz or \.npy of arrays"):
         load_inputs(tmp_path / "data.npz", network((1, 3, 4)))
+
+
+def test_random_data_for_open_sizes():
+    """Of a size that pools and windows have room in."""
+    x = parameter((1, 3, 5, 7))
+    net = model(opset1.relu(x), x)
+    net.reshape(PartialShape([-1, 3, -1, (2, 40)]))
+    assert [array.shape for array in random_inputs(net)] == [(1, 3, 64, 40)]
