@@ -18,6 +18,9 @@ _BY_SCALES = {
     "shape_calculation_mode": "scales", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor", "cube_coeff": -0.75,
 }  # fmt: skip
 
+# 2024.6 leaves auto_pad to chance where it is not given
+_TRANSPOSED = {"dilations": [1, 1], "output_padding": [0, 0], "auto_pad": "explicit"}
+
 
 def _stem(net: Sketch, channels: int = 16, dynamic: bool = False) -> Node:
     image = net.quantize(net.input("image", _IMAGE, dynamic))
@@ -78,7 +81,7 @@ def upsampling(net: Sketch) -> Value:
     )  # fmt: skip
     x = net.quantize(net.relu(net.convolution(x, 16)))
     weights = net.weights((16, 8, 2, 2), (1,), fan_in=16)
-    return net.op("opset1.ConvolutionBackpropData", x, weights, **window(stride=2), dilations=[1, 1])
+    return net.op("opset1.ConvolutionBackpropData", x, weights, **window(stride=2), **_TRANSPOSED)
 
 
 def gated(net: Sketch) -> Value:
@@ -266,7 +269,7 @@ def beyond(net: Sketch) -> Value:
     x = net.op("opset11.Interpolate", x, resized, [2, 3], **_NEAREST, **_BY_SCALES)
     weights = net.weights((4, 4, 2, 2, 2), (0, 2), fan_in=4)
     x = net.quantize(net.relu(net.convolution(x, 16, stride=2)))
-    return net.op("opset1.GroupConvolutionBackpropData", x, weights, **window(stride=2), dilations=[1, 1])
+    return net.op("opset1.GroupConvolutionBackpropData", x, weights, **window(stride=2), **_TRANSPOSED)
 
 
 SKETCHES: dict[str, Draw] = {
