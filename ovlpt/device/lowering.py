@@ -36,7 +36,7 @@ are the rules, all found by running:
 13. The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
     that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
     single elements in front of the Subtract.
-14. Behind a MatMul with open sizes, or of two tensors, the plugin takes a scale by rows or heads for one by columns, and
+14. Behind a MatMul with open sizes, or of two tensors, the plugin takes a constant by rows or heads for one by columns, and
     throws or computes wrong numbers. The Floor of rule 17 stands in front.
 15. A scale and a shift between the Clamp of rule 1 and a FakeQuantize would be fused into its input interval whenever
     a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval already.
@@ -352,7 +352,7 @@ def _join_dequantization(node: Node) -> None:
 
 def _guard_constants(node: Node) -> None:
     """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
-    if _scale_is_by_rows(node):
+    if _varies_by_rows(node):
         return _guard_layer(node)
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
@@ -410,7 +410,7 @@ def _hide_constant(link: Node) -> None:
 
 def _guard_layer(node: Node) -> None:
     """With a Floor where a post-operation behind the layer goes wrong, with a Clamp elsewhere."""
-    _guard_output(node, is_int8_layer(node) and (_has_odd_groups(node) or _scale_is_by_rows(node)))
+    _guard_output(node, is_int8_layer(node) and (_has_odd_groups(node) or _varies_by_rows(node)))
 
 
 def _guard_output(node: Node, floor: bool = False) -> None:
@@ -451,14 +451,13 @@ def _subtract_in_f32(node: Node) -> None:
     replace_output(node.output(0), plain.output(0))
 
 
-def _scale_is_by_rows(node: Node) -> bool:
-    """Whether the scale behind a product is the same in all columns, but no number; static weights take it rightly."""
+def _varies_by_rows(node: Node) -> bool:
+    """Whether a constant behind a product of open sizes, or of two tensors, differs between rows or heads."""
     if node.get_type_name() != "MatMul":
         return False
-    multiply = next((link for link in _affine_links(node) if link.get_type_name() == "Multiply"), None)
-    shape = () if multiply is None else constant_above(multiply.input_value(1)).shape
     static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
-    return bool(shape) and shape[-1] == 1 and max(shape) > 1 and not static
+    constants = (constant_above(link.input_value(1)) for link in _affine_links(node))
+    return not static and any(max(values.shape[:-1], default=1) > 1 for values in constants)
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

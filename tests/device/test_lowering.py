@@ -237,6 +237,20 @@ def test_a_scale_behind_groups_of_odd_sizes(core, infer, lowered):
     assert_close(found, expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
 
 
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["scale", "zero point"])
+def test_rows_quantized_apart_before_a_product_of_open_sizes(core, low):
+    """What differs between rows would be taken for what differs between columns."""
+    x = parameter([-1, 5, 16])
+    steps = np.arange(1, 6).reshape(1, 5, 1)
+    ends = [const(low * steps), const(1.27 * steps)]
+    rows = opset1.fake_quantize(x, *ends, *ends, 256)
+    net = model(opset1.matmul(rows, int8_weights([12, 16]), False, True), x)
+    data = [np.random.default_rng(0).uniform(-1, 6, (2, 5, 16)).astype(np.float32)]
+    simulated = core.compile_model(net, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})(data)[0]
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)(data)[0]
+    assert np.abs(compiled - simulated).max() < 0.02 * np.abs(simulated).max()
+
+
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
     """MultiplyConvolutionFusion would take the scale into the float weights and let the layer read integers."""
