@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,6 +119,25 @@ def test_obstacle(name, core):
     assert result.offenders[0].text in result.verdict.text
     assert result.offenders[0].work_share >= 0.4
     assert result.facts.int8_work_share <= 0.6
+
+
+@pytest.mark.skipif(
+    "OVLPT_ZOO" not in os.environ,
+    reason="the zoo's networks need torch: python -m tools.zoo resnet50 bert googlenet -o DIR, and OVLPT_ZOO=DIR",
+)
+@pytest.mark.parametrize(
+    "name, settings, cause, first",
+    [
+        ("resnet50", {}, None, None),
+        ("bert", {}, None, "Softmax"),
+        ("googlenet", {"native_only": True}, Cause.GRAPH, "MaxPool"),
+    ],
+)
+def test_networks_of_the_zoo(name, settings, cause, first, core):
+    result = report(Path(os.environ["OVLPT_ZOO"], f"{name}.xml"), core=core, seconds=1, **settings)
+    assert [each.operation for each in result.offenders[:1]] == ([first] if first else [])
+    assert result.verdict.cause is (cause or (Cause.HARDWARE if result.facts.saturates else Cause.NOTHING))
+    assert (result.facts.int8_work_share > 0.98) is (cause is None)
 
 
 def test_nothing_in_the_way(core):
