@@ -150,8 +150,11 @@ class PluginLowering(ModelPass):
                 if precision_of(node.input_value(0)) not in REAL and _loses_its_type(node, self.device, kernels):
                     node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
             elif kind == "Multiply":
-                integers = precision_of(node.input_value(0)) not in REAL
-                if _meets_weights(node) or self.device == "CPU" if integers else _is_widened(node):
+                if precision_of(node.input_value(0)) in REAL:
+                    needs_convert = _is_widened(node)
+                else:
+                    needs_convert = self.device == "CPU" or _meets_weights(node)
+                if needs_convert:
                     _convert_input(node, opset1.multiply)
             elif self.device == "CPU" and _is_signed_zero_point(node):
                 _subtract_in_f32(node)
