@@ -69,22 +69,24 @@ def below(value: Output, readers: list) -> list[Place]:
         port, more = _by_channel(node, value)
         reject_unless(port == target.get_index(), "channel_order", _needs_order(node))
         places += more
-        reject_unless(not any(each.get_target_inputs() for each in node.outputs()[1:]), "indices", _needs_order(node))
         pending += [(node.output(0), reader) for reader in readers_of(node.output(0))]
     return places
 
 
 def _by_channel(node: Node, value: Output) -> tuple[int, list[Place]]:
     """The port of the data of a node that takes each channel by itself, and its constants."""
-    kind, rank = node.get_type_name(), len(shape_of(value) or ())
+    shape, kind = shape_of(value), node.get_type_name()
+    others_read = any(each.get_target_inputs() for each in node.outputs()[1:])  # the indices of maxima
+    reject_unless(shape is not None and not others_read, "channel_order", _needs_order(node))
+    axis = 1 - len(shape)
     if kind in _ALONE:
         return 0, []
     if kind == "FakeQuantize":
-        places = [Place(node, port, 1 - rank) for port in (1, 2, 3, 4)]
+        places = [Place(node, port, axis) for port in (1, 2, 3, 4)]
     elif kind in _BINARY:
         constants = [port for port in (0, 1) if is_constant_path(node.input_value(port).get_node())]
         reject_unless(len(constants) == 1, "channel_order", _needs_order(node))
-        places = [Place(node, constants[0], 1 - rank)]
+        places = [Place(node, constants[0], axis)]
     elif kind == "GroupConvolution":
         shape = shape_of(node.input_value(1))
         reject_unless(shape is not None and shape[1:3] == (1, 1), "channel_order", _needs_order(node))
@@ -103,21 +105,27 @@ def _checked(place: Place, value: Output) -> list[Place]:
     """The place, if its constant can be reordered and has something for each channel of ``value``."""
     count, rank = shape_of(value)[1], len(shape_of(value))
     source = place.node.input_value(place.port)
-    weights = place.node.get_type_name().endswith("Convolution")
+    is_weights = place.node.get_type_name().endswith("Convolution")
     reject_unless(
-        _can_be_reordered(source, place.axis, count, weights or rank),
+        _can_be_reordered(source, place.axis, count, None if is_weights else rank),
         "dynamic_constants",
         f"input {place.port} of {place.node.get_friendly_name()} is no constant with something for each of {count} channels",
     )
     return [place]
 
 
-def _can_be_reordered(value: Output, axis: int, count: int, rank: int | bool) -> bool:
+def _can_be_reordered(value: Output, axis: int, count: int, rank: int | None) -> bool:
+    """``rank``: of the data that the constant is broadcast to; None for weights."""
     node, shape = value.get_node(), shape_of(value)
-    if shape is None or (rank is not True and len(shape) > rank):
+    if shape is None or (rank is not None and len(shape) > rank):
         return False
     if isinstance(node, Constant):
         return len(shape) < -axis or shape[axis] in (1, count)
+    if node.get_type_name() == "Reshape":
+        source = node.input_value(0)
+        before = shape_of(source)
+        keeps = before is not None and len(shape) == -axis and before[:1] == shape[:1] == (count,)
+        return keeps and _can_be_reordered(source, -len(before), count, None)
     if node.get_type_name() not in ("Convert", "FakeQuantize", *_BINARY):
         return False
     return all(_can_be_reordered(source, axis, count, rank) for source in node.input_values())
@@ -130,6 +138,11 @@ def reordered(value: Output, axis: int, order: np.ndarray) -> Output:
         return value
     if isinstance(node, Constant):
         new = constant(np.ascontiguousarray(np.take(values_of(node), order, axis)), precision_of(value))
+    elif node.get_type_name() == "Reshape":
+        source = node.input_value(0)
+        new = opset1.reshape(
+            reordered(source, -len(shape_of(source)), order), node.input_value(1), node.get_attributes()["special_zero"]
+        )
     else:
         inputs = [reordered(source, axis, order) for source in node.input_values()]
         kind = node.get_type_name()

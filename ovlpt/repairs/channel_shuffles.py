@@ -12,7 +12,7 @@ from ovlpt.graph.constants import constant
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
-from ovlpt.trace import Outcome, Reason, Rejected, reject_unless
+from ovlpt.trace import Outcome, Reason, reject_unless
 
 AXIS = 1
 Key = tuple[int, int]
@@ -73,13 +73,9 @@ def _shuffled(node: Node) -> tuple[Output, int] | None:
         return None
     if order != [0, 2, 1, *range(3, len(split))] or None in (shape[1], *split[1:3]) or shape[1] != split[1] * split[2]:
         return None
-    batch, behind = shape[0] == split[0], _product(shape[2:]) == _product(split[3:])
-    known = [shape[0] is not None and batch, None not in shape[2:] and behind]
-    return (data, split[1]) if any(known) and batch and (None in (*shape[2:], *split[3:]) or behind) else None
-
-
-def _product(sizes: Sequence[int | None]) -> int | None:
-    return None if None in sizes else int(np.prod(sizes))
+    same_batch = shape[0] is not None and shape[0] == split[0] and shape[2:].count(None) <= 1
+    same_space = None not in (*shape[2:], *split[3:]) and np.prod(shape[2:]) == np.prod(split[3:])
+    return (data, split[1]) if same_batch or same_space else None  # each of the two follows from the other
 
 
 def _router_reading(target) -> Router | None:
@@ -162,7 +158,7 @@ class Plan:
 
     routes: Routes
     sources: list[tuple[Output, list[Piece], list[Place], np.ndarray]]
-    exits: list[tuple[list, np.ndarray, list[Place]]]
+    exits: list[tuple[Output, list, list[Place]]]
 
 
 class ChannelShuffles(LayerTransformation):
@@ -194,12 +190,17 @@ class ChannelShuffles(LayerTransformation):
             outputs = [value]
             if len(parts) > 1:
                 lengths = constant(np.array([len(part.numbers) for part in parts]), "i64")
-                outputs = opset1.variadic_split(value, constant(np.array(AXIS), "i64"), lengths).outputs()
+                split = opset1.variadic_split(value, constant(np.array(AXIS), "i64"), lengths)
+                split.set_friendly_name(f"{value.get_node().get_friendly_name()}/Pieces")
+                outputs = split.outputs()
             pieces += zip(parts, outputs, strict=True)
-        for index, (readers, numbers, places) in enumerate(plan.exits):
+        for index, (value, readers, places) in enumerate(plan.exits):
             mine = [(part, output) for part, output in pieces if index in part.exits]
-            values = [output for _, output in mine]
-            new = values[0] if len(values) == 1 else opset1.concat(values, AXIS).output(0)
+            new = mine[0][1]
+            if len(mine) > 1:
+                new = opset1.concat([output for _, output in mine], AXIS).output(0)
+                new.get_node().set_friendly_name(_name(value))
+            numbers = plan.routes.channels[_key(value)]
             where = np.argsort(numbers)
             order = where[np.searchsorted(numbers, np.concatenate([part.numbers for part, _ in mine]), sorter=where)]
             for place in places:
@@ -218,9 +219,14 @@ class ChannelShuffles(LayerTransformation):
             numbers = routes.channels[_key(value)]
             reads[numbers, index] = True
             reject_unless(reads[:, index].sum() == len(numbers), "repeated_channels", "a layer reads a channel twice")
-            exits.append((readers, numbers, below(value, readers)))
+            exits.append((value, readers, below(value, readers)))
         sources = [_source(first, value, reads) for first, value in routes.sources]
         return Plan(routes, sources, exits)
+
+
+def _name(value: Output) -> str:
+    name = value.get_node().get_friendly_name()
+    return name if value.get_node().get_output_size() == 1 else f"{name}.{value.get_index()}"
 
 
 def _source(first: int, value: Output, reads: np.ndarray) -> tuple[Output, list[Piece], list[Place], np.ndarray]:
@@ -228,9 +234,6 @@ def _source(first: int, value: Output, reads: np.ndarray) -> tuple[Output, list[
     mine = reads[first : first + shape_of(value)[AXIS]]
     order = np.lexsort((~mine).T[::-1])
     starts = [at for at in range(len(order)) if at == 0 or (mine[order[at]] != mine[order[at - 1]]).any()]
-    pieces = [
-        Piece(first + part, tuple(np.flatnonzero(mine[part[0]])))
-        for part in np.split(order, starts[1:])
-    ]
+    pieces = [Piece(first + part, tuple(np.flatnonzero(mine[part[0]]))) for part in np.split(order, starts[1:])]
     places = [] if (order == np.arange(len(order))).all() else above(value)
     return value, pieces, places, order
