@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject, reject_unless
 
 _ALONE = frozenset(
@@ -140,17 +140,8 @@ def reordered(value: Output, axis: int, order: np.ndarray) -> Output:
         new = constant(np.ascontiguousarray(np.take(values_of(node), order, axis)), precision_of(value))
     elif node.get_type_name() == "Reshape":
         source = node.input_value(0)
-        new = opset1.reshape(
-            reordered(source, -len(shape_of(source)), order), node.input_value(1), node.get_attributes()["special_zero"]
-        )
+        new = same_operation(node, [reordered(source, -len(shape_of(source)), order), node.input_value(1)])
     else:
-        inputs = [reordered(source, axis, order) for source in node.input_values()]
-        kind = node.get_type_name()
-        if kind == "Convert":
-            new = opset1.convert(inputs[0], precision_of(value))
-        elif kind == "FakeQuantize":
-            new = opset1.fake_quantize(*inputs, int(node.get_attributes()["levels"]))
-        else:
-            new = getattr(opset1, kind.lower())(*inputs)
+        new = same_operation(node, [reordered(source, axis, order) for source in node.input_values()])
     new.set_friendly_name(node.get_friendly_name())
     return new.output(0)
