@@ -53,6 +53,14 @@ class MatMulToConvolution(LayerTransformation):
         )
         intervals = QuantizationDetails.of(_quantizer(node.input_value(0))).intervals
         reject_unless(all(end.size == 1 for end in intervals), "per_channel", "the data has a scale per channel")
+        # plugins would take it in front of the Transpose and into the convolution
+        last = [node, *self._followers(node)][-1]
+        kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
+        quantized = last.get_type_name() == "FakeQuantize" or "FakeQuantize" not in kinds
+        reject_unless(quantized, "per_position", "the FakeQuantize behind it has an interval per position")
+        reject_unless(
+            not {"GRUSequence", "LSTMSequence"} & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize"
+        )
 
     def transform(self, node: Node) -> None:
         rank, name = max(self._rank(node), 3), node.get_friendly_name()
@@ -66,7 +74,7 @@ class MatMulToConvolution(LayerTransformation):
         layer = opset1.convolution(data, weights, ones, zeros, zeros, ones)
         layer.set_friendly_name(name)
         end, value = node.output(0), layer.output(0)
-        while (follower := _follower(end, self._rank(node))) is not None:
+        for follower in self._followers(node):
             inputs = [
                 value
                 if each.get_node().get_instance_id() == end.get_node().get_instance_id()
@@ -76,15 +84,27 @@ class MatMulToConvolution(LayerTransformation):
             new = same_operation(follower, inputs)
             new.set_friendly_name(follower.get_friendly_name())
             end, value = follower.output(0), new.output(0)
-            if follower.get_type_name() == "FakeQuantize":
-                break
-        result = opset1.transpose(value, constant(np.array([0, *range(2, rank), 1]), "i64")).output(0)
+        if self._rank(node) > 2:
+            _skip_transposes(end, value, rank)
+        result = opset1.transpose(value, constant(np.array(_last(rank)), "i64")).output(0)
         if self._rank(node) == 2:
             result = opset1.squeeze(result, constant(np.array(0), "i64")).output(0)
-        if any(target.get_node().get_type_name() == "Result" for target in end.get_target_inputs()):
+        if _is_result(end):
             result.get_node().set_friendly_name(value.get_node().get_friendly_name())
             value.get_node().set_friendly_name(value.get_node().get_friendly_name() + ORIGINAL_SUFFIX)
         replace_output(end, result)
+
+    @read_once
+    def _followers(self, node: Node) -> list[Node]:
+        """What goes along, up to a FakeQuantize."""
+        followers: list[Node] = [node]
+        while True:
+            follower = _follower(followers[-1].output(0), self._rank(node))
+            if follower is None:
+                return followers[1:]
+            followers.append(follower)
+            if follower.get_type_name() == "FakeQuantize":
+                return followers[1:]
 
     @read_once
     def _rank(self, node: Node) -> int | None:
@@ -128,15 +148,36 @@ def _kernel(value: Output, transposed: bool, rank: int) -> Output:
     return constant(values.reshape(()) if values.size == 1 else values, precision_of(value)).output(0)
 
 
+def _first(rank: int) -> list[int]:
+    """The order of a Transpose that brings the channels from the last axis to axis 1."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def _last(rank: int) -> list[int]:
+    """And back."""
+    return [0, *range(2, rank), 1]
+
+
 def _channels_first(value: Output, rank: int) -> Output:
     """Transposed; a Transpose that does the reverse, or the same for another reader, is made use of."""
-    order, reverse = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
-    if _is_transpose(value.get_node(), reverse):
+    if _is_transpose(value.get_node(), _last(rank)):
         return value.get_node().input_value(0)
     for target in value.get_target_inputs():
-        if _is_transpose(target.get_node(), order):
+        if _is_transpose(target.get_node(), _first(rank)):
             return target.get_node().output(0)
-    return opset1.transpose(value, constant(np.array(order), "i64")).output(0)
+    return opset1.transpose(value, constant(np.array(_first(rank)), "i64")).output(0)
+
+
+def _skip_transposes(old: Output, value: Output, rank: int) -> None:
+    """Let what reads ``old`` with the channels first read ``value``, which has them there."""
+    for target in old.get_target_inputs():
+        node = target.get_node()
+        if _is_transpose(node, _first(rank)) and not _is_result(node.output(0)):
+            replace_output(node.output(0), value)
+
+
+def _is_result(value: Output) -> bool:
+    return any(target.get_node().get_type_name() == "Result" for target in value.get_target_inputs())
 
 
 def _is_transpose(node: Node, order: Sequence[int]) -> bool:
