@@ -43,7 +43,7 @@ def test_gpu_by_its_hardware():
 
 def test_cpu_by_its_architecture():
     machine = Machine(CPU="FP32 INT8")
-    assert plugin_config.for_device(machine, "CPU") == cpu.config()
+    assert plugin_config.for_device(machine, "CPU") == cpu.config(slow_mat_mul=cpu.multiplies_slowly())
     machine.architecture = "arm64"
     assert plugin_config.for_device(machine, "CPU").name.startswith("ARM CPU")
 
