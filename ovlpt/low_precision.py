@@ -77,7 +77,7 @@ from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.markup.propagation import Markup, Survey
-from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
+from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
@@ -220,7 +220,7 @@ class LowPrecision(ModelPass):
                 Reason("transformed_before", "the model has been transformed before"),
             )  # fmt: skip
             return False
-        work = Model(model).clone()
+        work = as_model(model).clone()
         self._run(work)
         graft(model, work)
         model.set_rt_info("true", [MARKER, "transformed"])

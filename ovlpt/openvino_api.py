@@ -49,3 +49,8 @@ UNDEFINED = "dynamic" if RELEASE >= (2025, 0) else "undefined"
 def relaxed_version(opset: str) -> str:
     """The IR version string of a type-relaxed operation of ``opset`` ("opset1" …)."""
     return f"type_relaxed_{opset}" if RELEASE >= (2025, 0) else "type_relaxed_opset"
+
+
+def as_model(given) -> Model:
+    """The `Model` of what a pass gets, which is of another class. A pass that is run by hand gets a `Model`."""
+    return given if isinstance(given, Model) else Model(given)
