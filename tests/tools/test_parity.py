@@ -12,6 +12,7 @@ from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model
+from ovlpt.trace import InputError
 from tests.conftest import Transformed
 from tests.graphs import (
     CASES,
@@ -33,7 +34,7 @@ from tests.graphs import (
 from tests.main.test_recurrent_cell import sequence
 from tests.test_operations_on_graphs import quantized, variants
 from tools.parity.compare import compare
-from tools.parity.driver import run_native, run_native_with, strip_native
+from tools.parity.driver import NativePassFails, run_native, run_native_with, strip_native
 
 pytestmark = [
     pytest.mark.skipif(
@@ -200,6 +201,20 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_open_sizes_crops_and_f16(name, update):
     assert_native(FORMS[name](), params=Params(update, default_precisions=("i8", "u8"), native_only=True))
+
+
+def test_a_failure_of_the_driver_is_none_of_the_native_pass():
+    def unknown(node) -> bool:
+        return False
+
+    data = fake_quantize(parameter((1, 2, 6, 8)), -1.0, 1.55)
+    product = opset1.matmul(data, weights([12, 8], np.linspace(1, 2, 12).reshape(12, 1)), False, True)
+    graph = model(opset1.max_pool(product, [1, 2], [0, 0], [0, 0], [1, 2]))
+    with pytest.raises(InputError, match=r"the driver of the native pass fails: .*no predicate unknown") as caught:
+        run_native(graph, callbacks={"AddTransformation": unknown})
+    assert not isinstance(caught.value, NativePassFails)
+    with pytest.raises(NativePassFails, match="MaxPoolTransformation: Argument shapes are inconsistent"):
+        run_native(graph)
 
 
 def test_comparison_names_what_differs():
