@@ -84,12 +84,14 @@ from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeT
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
 from ovlpt.repairs.plain_pooling import PlainPooling
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
+from ovlpt.repairs.unshared_constants import UnsharedConstants
 from ovlpt.trace import Outcome, Reason, Trace
 
 REPAIRS: tuple[type[LayerTransformation], ...] = (
     PlainPooling,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
+    UnsharedConstants,
 )
 
 PREREQUISITES: tuple[type[LayerTransformation], ...] = (
