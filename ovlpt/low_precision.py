@@ -82,12 +82,14 @@ from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
+from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
 from ovlpt.repairs.plain_pooling import PlainPooling
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.repairs.unshared_constants import UnsharedConstants
 from ovlpt.trace import Outcome, Reason, Trace
 
 REPAIRS: tuple[type[LayerTransformation], ...] = (
+    IdleFakeQuantize,
     PlainPooling,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from ovlpt.attributes.attribute import Attribute
 from ovlpt.precisions import aligned_levels
 
-
 _VALUES = 256
 _NEAR = 1e-3  # of a step: what float32 leaves of a whole number of them
 
