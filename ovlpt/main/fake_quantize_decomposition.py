@@ -137,7 +137,9 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         """The types that hold the levels; the native library does not ask where there is one type only."""
         if self.params.native_only and (len(allowed) == 1 or details.levels == 15):
             return allowed
-        return tuple(item for item in allowed if fits(item, details.levels) or (details.levels == 16 and item in INT8))
+        return tuple(
+            item for item in allowed if fits(item, details.levels) or (details.levels in (15, 16) and item in INT8)
+        )
 
     def _data_precision(
         self, details: QuantizationDetails, allowed: tuple[str, ...], alignment: IntervalsAlignment | None

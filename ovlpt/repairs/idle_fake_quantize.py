@@ -69,7 +69,7 @@ class IdleFakeQuantize(LayerTransformation):
 def _quantized(node: Node) -> list[Node]:
     """The FakeQuantize operations whose values reach it as they are; none where other values reach it."""
     found = list(_sources(node.input_value(0)))
-    return [] if None in found else found
+    return [] if any(source is None for source in found) else found
 
 
 def _sources(value: Output) -> Iterator[Node | None]:
