@@ -29,6 +29,7 @@ class IdleFakeQuantize(LayerTransformation):
     precision stays as well: it says in which.
     """
 
+    quiet = True  # of one that stays, what it serves says more
     why = Reason("idle", "what it quantizes has its values already, and nothing behind computes in low precision")
 
     @classmethod
@@ -40,7 +41,10 @@ class IdleFakeQuantize(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         details, sources = QuantizationDetails.of(node), _quantized(node)
-        is_direct = node.input_value(0).get_node().get_type_name() == "FakeQuantize"
+        value = node.input_value(0)
+        is_direct = value.get_node().get_type_name() == "FakeQuantize"
+        alone = value.get_node().get_output_size() == len(value.get_target_inputs()) == 1
+        reject_unless(alone or not _is_output(node), "output", "its name is that of an output")
         for source in sources:
             before = QuantizationDetails.of(source)
             reject_unless(details and before, "dynamic_intervals", "an end of the intervals is not a constant")
@@ -61,9 +65,13 @@ class IdleFakeQuantize(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         value = node.input_value(0)
-        if any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs()):
+        if _is_output(node):
             value.get_node().set_friendly_name(node.get_friendly_name())
         replace_output(node.output(0), value)
+
+
+def _is_output(node: Node) -> bool:
+    return any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs())
 
 
 def _quantized(node: Node) -> list[Node]:
