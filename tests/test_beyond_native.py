@@ -59,9 +59,9 @@ MOVES_DATA = {
 
 
 def kernels(compiled, layer: str) -> list[bool]:
-    """Of each executed layer of a type, or the convolution that stands for it: whether it ran in int8."""
-    layers = ovlpt.execution_types(compiled).executed
-    return [each.is_int8 for each in layers if each.layer_type in (layer, "Convolution")]
+    """Of each executed layer of a type, or the convolution that a product became: whether it ran in int8."""
+    types = ("FullyConnected", "Convolution") if layer == "FullyConnected" else (layer,)
+    return [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type in types]
 
 
 def check(
