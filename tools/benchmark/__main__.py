@@ -1,8 +1,9 @@
 """ovlpt beside the stock plugin: ``python -m tools.benchmark [NAME …] --models DIR --json FILE``.
 
 Over the networks of `tools.zoo.benchmark`, built by ``python -m tools.zoo benchmark -o DIR``, this shows for stock and
-ovlpt: the layers with weights in int8, the borders between int8 and float, and the SQNR against the float model, beside
-that of the FakeQuantize simulation (`tools.benchmark.measure.Numbers` says what each is); and the paired ratio of
+ovlpt: the layers with weights in int8, the borders between int8 and float, and the SQNR against the float model, as
+its difference to that of the FakeQuantize simulation (`tools.benchmark.measure.Numbers` says what each is, and what
+"ovlpt in f32" is); and the paired ratio of
 latencies, ovlpt / stock, with its interval. A line for each goal follows; exit status 1 when one is missed, 2 when a
 network is not there.
 
@@ -26,7 +27,7 @@ from ovlpt.device import own_process
 from ovlpt.openvino_api import Core
 from ovlpt.trace import OvlptError
 from tools.benchmark.goals import Row, difference, goals, remark
-from tools.benchmark.measure import OVLPT, SIMULATION, STOCK, Latency, Numbers, measure_latency, measure_numbers
+from tools.benchmark.measure import EXACT, OVLPT, SIMULATION, STOCK, Latency, Numbers, measure_latency, measure_numbers
 from tools.benchmark.sqnr import Estimate, estimate
 from tools.zoo.benchmark import BENCHMARK
 
@@ -66,7 +67,7 @@ class Figures:
 
 
 def cells(row: Row) -> list[str]:
-    """A row of the table, under `HEAD`: stock's figure before ovlpt's."""
+    """A row of the table, under `HEAD`: stock's figure before ovlpt's, and ovlpt's in f32 arithmetic."""
     line = [row.name, row.obstacle, *[""] * 5]
     if numbers := row.numbers:
         line[2] = (
@@ -74,7 +75,7 @@ def cells(row: Row) -> list[str]:
         )
         line[3] = f"{sum(numbers.borders[STOCK].values())} / {sum(numbers.borders[OVLPT].values())}"
         line[5] = f"{estimate(numbers.sqnr[SIMULATION]).mean:.1f}"
-        line[6] = " / ".join(_signed(difference(numbers, side)) for side in (STOCK, OVLPT))
+        line[6] = " / ".join(_signed(difference(numbers, side)) for side in (STOCK, OVLPT, EXACT))
     if latency := row.latency:
         line[4] = f"{latency.ratio:.3f} ({latency.low:.3f}–{latency.high:.3f})"
     return line
