@@ -117,9 +117,9 @@ def test_the_goal_of_numbers_names_the_networks_that_miss_it():
 def test_a_failing_figure_is_read_with_stock_s_and_with_exact_arithmetic():
     worse = replace(NUMBERS, sqnr={**NUMBERS.sqnr, OVLPT: (29.0, 30.0, 31.0)})
     assert remark(NUMBERS) == ""
-    assert remark(worse) == "stock's as well; the same integers in f32 arithmetic: is not"
+    assert remark(worse) == "stock's as well; in f32 arithmetic it is not"
     wrong = replace(worse, sqnr={**worse.sqnr, STOCK: worse.sqnr[SIMULATION], EXACT: worse.sqnr[OVLPT]})
-    assert remark(wrong) == "stock's is not; the same integers in f32 arithmetic: is too"
+    assert remark(wrong) == "stock's is not; in f32 arithmetic it is too"
     risky = replace(worse, at_risk={STOCK: 1, OVLPT: 3})
     assert remark(risky).endswith("; int8 layers that can overflow 16 bits here: stock 1, ovlpt 3")
 

@@ -93,7 +93,7 @@ def remark(numbers: Numbers) -> str:
         return ""
     stock = "stock's as well" if is_below(difference(numbers, STOCK)) else "stock's is not"
     exact = "is too" if is_below(difference(numbers, EXACT)) else "is not"
-    text = f"{stock}; the same integers in f32 arithmetic: {exact}"
+    text = f"{stock}; in f32 arithmetic it {exact}"
     risks = numbers.at_risk
     if any(risks.values()):
         text += f"; int8 layers that can overflow 16 bits here: stock {risks[STOCK]}, ovlpt {risks[OVLPT]}"

@@ -54,7 +54,7 @@ class Numbers:
 
     ``weighted``: executed layers with weights (convolutions, MatMuls, recurrent ones), ``int8`` of them.
     ``borders``: by type, the other executed layers that read float and write 8 bits, or the other way round, on the way
-    of the data: Reorder, Convert, FakeQuantize, and what the plugin fuses with the change of type (its Subgraphs).
+    of the data: Reorder, Convert, FakeQuantize, and those that change the type besides (Subgraphs, Interpolate).
     ``at_risk``: int8 layers whose weights can overflow 16 bits on this CPU, none on a CPU with VNNI.
     ``sqnr``: dB of each input. ``movement``: of the float model's outputs (`Movement`).
     """
