@@ -47,12 +47,11 @@ def saturation(node: Node, stored: np.ndarray, zero_point: np.ndarray, weights: 
         return _output(node, loss)
     weights, arguments = _convolution(node, stored.shape, weights)
     if _is_transposed(node):
-        groups, dilations = arguments["groups"], arguments["dilations"]
+        groups = arguments["groups"]
         if groups > 1 and (stored.shape[1] % 8 or groups * weights.shape[1] % 8):
             return np.zeros(tuple(node.get_output_shape(0)), np.int64)  # AVX2 has a kernel in f32 for them
         stored, weights, arguments = spread_out(stored, weights, **arguments)
-        arguments |= {"groups": groups, "dilations": dilations, "transposed": True}
-        return convolution_saturation_loss(stored, weights, **arguments)
+        return convolution_saturation_loss(stored, weights, transposed=True, **arguments)
     of_channels = (slice(1), slice(None), *(slice(1) for _ in stored.shape[2:]))
     return convolution_saturation_loss(stored, weights, zero_point[of_channels] + moved, **arguments)
 
