@@ -83,17 +83,21 @@ from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
 from ovlpt.repairs.channel_shuffles import ChannelShuffles
+from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.repairs.plain_pooling import PlainPooling
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
+from ovlpt.repairs.unshared_constants import UnsharedConstants
 from ovlpt.trace import Outcome, Reason, Trace
 
 REPAIRS: tuple[type[LayerTransformation], ...] = (
+    IdleFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,
     PlainPooling,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
+    UnsharedConstants,
 )
 
 PREREQUISITES: tuple[type[LayerTransformation], ...] = (

@@ -832,7 +832,7 @@ _ROWS = (
     Operation(
         "PRelu",
         "elementwise",
-        check=all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale),
+        check=all_of(along_channels, constant_input(1, "slope"), _no_kink_moved, positive_scale),
     ),
     Operation(
         "Relu",
