@@ -14,6 +14,7 @@ from ovlpt.openvino_api import RELEASE, opset1
 from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, stages
 from tools.fuzz.graphs import Graph, NoFloatRun, build, draw_graph, random_graph
+from tools.fuzz.operations import ADDED, KINDS
 from tools.fuzz.shrink import shrink
 from tools.parity.driver import NativePassFails, run_native
 
@@ -44,9 +45,9 @@ def _weighted(weights: tuple[int, ...]) -> st.SearchStrategy[int]:
 
 
 @st.composite
-def graphs(draw) -> Graph:
+def graphs(draw, table=KINDS) -> Graph:
     """A quantized graph, drawn step by step."""
-    graph = draw_graph(Drawn(draw), draw(st.integers(0, 2**31)))
+    graph = draw_graph(Drawn(draw), draw(st.integers(0, 2**31)), table)
     assume(graph.results and graph.is_quantized)
     return graph
 
@@ -109,6 +110,13 @@ def against_native(test):
 @many(40)
 @given(graphs())
 def test_the_native_result(graph):
+    assert not ours(native, graph)
+
+
+@against_native
+@many(10)
+@given(graphs(KINDS | ADDED))
+def test_the_native_result_beside_operations_without_a_native_rule(graph):
     assert not ours(native, graph)
 
 
