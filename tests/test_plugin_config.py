@@ -43,7 +43,7 @@ def test_gpu_by_its_hardware():
 
 def test_cpu_by_its_architecture():
     machine = Machine(CPU="FP32 INT8")
-    assert plugin_config.for_device(machine, "CPU") == cpu.config()
+    assert plugin_config.for_device(machine, "CPU") == cpu.config(slow_mat_mul=cpu.multiplies_slowly())
     machine.architecture = "arm64"
     assert plugin_config.for_device(machine, "CPU").name.startswith("ARM CPU")
 
@@ -112,7 +112,8 @@ def test_a_virtual_device_runs_the_model_in_int8(core, device):
     compiled = ovlpt.compile_model(data.digits(), device, core=core)
     plain = ovlpt.compile_model(data.digits(), "CPU", core=core)
     mine, theirs = (ovlpt.execution_types(each).summary() for each in (compiled, plain))
-    for kind in ("Convolution", "FullyConnected"):
+    assert {"Convolution", "FullyConnected"} & set(mine)
+    for kind in {"Convolution", "FullyConnected"} & set(mine):  # the product runs as a convolution where that is faster
         assert mine[kind] == theirs[kind]
         assert mine[kind][0] == mine[kind][1]
 

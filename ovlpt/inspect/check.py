@@ -355,7 +355,10 @@ def compare(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -
 def pair(
     wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]
 ) -> list[tuple[LayerPrecision, LayerPrecision | None]]:
-    """Each wanted layer with the found one that shares most operations with it; what is left over, by its order."""
+    """Each wanted layer with the found one that shares most operations with it; what is left over, by its order.
+
+    The order is that of layers of one type, then of all weighted ones: a MatMul may run as a convolution.
+    """
     partners: dict[int, LayerPrecision] = {}
     free = dict(enumerate(found))
     for _, _, at, other in sorted(
@@ -363,9 +366,10 @@ def pair(
     ):
         if at not in partners and other in free:
             partners[at] = free.pop(other)
-    for layer_type in {layer.layer_type for layer in wanted}:
-        left = [at for at, layer in enumerate(wanted) if at not in partners and layer.layer_type == layer_type]
-        rest = [at for at, layer in free.items() if layer.layer_type == layer_type]
+    kinds = {layer.layer_type for layer in wanted}
+    for types in (*({kind} for kind in kinds), WEIGHTED_LAYERS):
+        left = [at for at, layer in enumerate(wanted) if at not in partners and layer.layer_type in types]
+        rest = [at for at, layer in free.items() if layer.layer_type in types]
         if len(left) == len(rest):
             partners.update((at, free.pop(other)) for at, other in zip(left, rest, strict=True))
     return [(layer, partners.get(at)) for at, layer in enumerate(wanted)]

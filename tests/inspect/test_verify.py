@@ -36,7 +36,7 @@ def test_every_layer_of_the_digits_network(core):
     assert {record.status for record in records} <= {EQUAL, TIES}
     assert sum(record.mismatches for record in records) <= 2
     assert sum(record.total for record in records) > 170_000
-    assert records[-1].type == "MatMul"
+    assert records[-1].type in ("MatMul", "Convolution")  # by what is faster on this CPU
 
 
 @pytest.mark.parametrize("index", [0, 4, 10])
