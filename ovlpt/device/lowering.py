@@ -50,16 +50,23 @@ are the rules, all found by running:
     and throw; it gets a Convert.
 20. A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only those
     of u8 data; it is subtracted in f32.
+21. A relaxed Add of a constant to f16 or integers, before another Add, would be merged with it into one that is not
+    relaxed and throw; it gets a Convert.
+22. With open sizes, scales and shifts by channel that the plugin takes into the interval of a FakeQuantize without such are
+    those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The interval
+    differs by channel from the start, by one step of f32.
+23. A Transpose before a FakeQuantize by channel and a reduction would be moved behind them, and the channels to another
+    axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
 
 On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
 
 2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
 5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
 8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
-21. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+24. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
     reports f16, and a Convert to f32 behind it goes with that change.
-22. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
-23. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
+25. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
+26. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
 """
 
 from __future__ import annotations
@@ -73,7 +80,7 @@ from ovlpt import plugin_config
 from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.mat_mul import absorbed_transposes
@@ -93,6 +100,12 @@ _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
 _TAKES_ITS_TYPE = frozenset(("Clamp", "MVN", "NormalizeL2", "ReduceMean", "ReduceSum"))
 # Of integers these give f32 on a GPU whatever they report, until the scale behind them is part of the layer.
 _REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
+# What the plugin takes into the interval of a FakeQuantize, or leaves out before one
+_BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
+# Reductions, before which a Transpose moves through a FakeQuantize
+_MOVES_TRANSPOSE = frozenset(
+    f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
+) | {"Squeeze"}
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -126,7 +139,7 @@ class PluginLowering(ModelPass):
             if node.get_output_size() == 1 and precision_of(node.output(0)) == "f16" and is_relaxed(node):
                 _report_f32(node)
         nodes = list(all_nodes(model))
-        kinds = WEIGHTED | _TAKES_ITS_TYPE | {"FakeQuantize", "Multiply", "Subtract"}
+        kinds = WEIGHTED | _TAKES_ITS_TYPE | {"Add", "FakeQuantize", "Multiply", "Subtract"}
         relaxed_nodes = [node for node in nodes if node.get_type_name() in kinds and is_relaxed(node)]
         if not self.lpt_on:
             for node in nodes:
@@ -156,6 +169,9 @@ class PluginLowering(ModelPass):
                     needs_convert = self.device == "CPU" or _meets_weights(node)
                 if needs_convert:
                     _convert_input(node, opset1.multiply)
+            elif kind == "Add":
+                if self.device == "CPU" and _is_widened(node) and _meets_add(node):
+                    _convert_input(node, opset1.add)
             elif self.device == "CPU" and _is_signed_zero_point(node):
                 _subtract_in_f32(node)
             elif not _is_widened(node):
@@ -169,6 +185,11 @@ class PluginLowering(ModelPass):
             for node in list(all_nodes(model)):
                 if node.get_type_name() == "FakeQuantize":
                     _take_affine_in(node)
+        if self.device == "CPU":
+            for node in list(all_nodes(model)):
+                if node.get_type_name() == "FakeQuantize" and None in (shape_of(node.output(0)) or (None,)):
+                    _differ_by_channel(node)
+                    _keep_transpose(node)
         if self.precision != "f32":
             for node in model.get_ops():
                 if is_relaxed(node) and precision_of(node.output(0)) == "f32":
@@ -353,6 +374,42 @@ def _join_dequantization(node: Node) -> None:
     replace_output(found.multiply.output(0), joined.output(0))
 
 
+def _differ_by_channel(node: Node) -> None:
+    """Let both interval ends of open sizes differ by channel where scales or shifts by channel will be taken in."""
+    details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
+    if details is None or rank.is_dynamic or precision_of(node.input_value(1)) != "f32":
+        return
+    low, high = details.input_low, details.input_high
+    constants, data = [low, high], node.input_value(0)
+    while (link := data.get_node()).get_type_name() in _BEFORE_INTERVAL:
+        values = constant_above(link.input_value(1)) if link.get_input_size() > 1 else None
+        constants += [values] if values is not None else []
+        data = link.input_value(0)
+    channels = max(values.size for values in constants)
+    by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
+    if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
+        return
+    step = np.spacing(np.maximum(np.abs(low), np.abs(high)).max())
+    for port, end, inwards in ((1, low, step), (2, high, -step)):
+        if is_scalar_like(end):
+            end = np.full((1, channels, *[1] * (rank.get_length() - 2)), end.flat[0], np.float32)
+            end[0, 0] += inwards
+            node.input(port).replace_source_output(constant(end).output(0))
+
+
+def _keep_transpose(node: Node) -> None:
+    """``FQ(x; low, high) == FQ(x - low; 0, high - low)``"""
+    details, data = QuantizationDetails.of(node), node.input_value(0)
+    if details is None or precision_of(data) != "f32" or max(end.size for end in details.intervals) == 1:
+        return
+    readers = {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
+    if data.get_node().get_type_name() == "Transpose" and readers & _MOVES_TRANSPOSE:
+        low, high = details.input_low, details.input_high
+        shifted = opset1.add(data, constant(-low))
+        for port, value in enumerate((shifted, constant(np.zeros_like(low)), constant(high - low))):
+            node.input(port).replace_source_output(value.output(0))
+
+
 def _guard_constants(node: Node) -> None:
     """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows."""
     if _varies_by_rows(node):
@@ -445,6 +502,11 @@ def _is_signed_zero_point(node: Node) -> bool:
     """Whether the zero point is that of i8 data; weights are folded."""
     data, zero_point = node.input_values()
     return precision_of(data) == precision_of(zero_point) == "i8" and constant_above(data) is None
+
+
+def _meets_add(node: Node) -> bool:
+    readers = (target.get_node().get_type_name() for target in node.output(0).get_target_inputs())
+    return constant_above(node.input_value(1)) is not None and "Add" in readers
 
 
 def _subtract_in_f32(node: Node) -> None:

@@ -106,6 +106,8 @@ class WeightableLayerTransformation(LayerTransformation):
             zero_point, stored, data = found.zero_point, found.precision, found.data
             if found.convert is not None and self.params.native_only:
                 zero_point, stored = round_half_away(zero_point), found.data_precision
+                if not zero_point.any():
+                    return found.data
             elif found.convert is not None:
                 data = found.convert.output(0)
             return self._minus(data, self._per_channel(node, zero_point, found), stored, name, found.precision)

@@ -16,7 +16,7 @@ from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
@@ -33,9 +33,10 @@ class CommonOptimizations(ModelTransformation):
         self.kernels = kernels
 
     def run_on_model(self, model: Model) -> bool:
-        model = Model(model)
+        model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
+        settled = _settled_by_broadcast(model)
         apply_moc_transformations(model, True)
         for each, pairs in pinned:
             for parameter, stored in pairs:
@@ -44,6 +45,8 @@ class CommonOptimizations(ModelTransformation):
                 each.remove_parameter(parameter)
         for node in list(all_nodes(model)):
             kind = node.get_type_name()
+            if kind == "Broadcast" and (shape := settled.get(node.get_friendly_name())):
+                node.input(1).replace_source_output(constant(np.array(shape), "i64").output(0))
             convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
             new = convert(node) if convert and not (kind in self.kernels and self.kernels[kind](node)) else None
             if new is not None:
@@ -51,6 +54,20 @@ class CommonOptimizations(ModelTransformation):
                 replace_output(node.output(0), new.output(0))
         model.validate_nodes_and_infer_types()
         return True
+
+
+def _settled_by_broadcast(model: Model) -> dict[str, tuple[int, ...]]:
+    """The shapes of what reads a Broadcast that settles open sizes, by name.
+
+    A Broadcast that moves behind such an operation takes its name, and a shape that is known only when it runs.
+    """
+    return {
+        target.get_node().get_friendly_name(): tuple(target.get_node().get_output_shape(0))
+        for node in all_nodes(model)
+        if node.get_type_name() == "Broadcast" and node.get_input_partial_shape(0).is_dynamic
+        for target in node.output(0).get_target_inputs()
+        if target.get_node().get_output_size() and target.get_node().get_output_partial_shape(0).is_static
+    }
 
 
 def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:

@@ -10,7 +10,7 @@ import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
-from tools.fuzz.operations import KINDS, WEIGHTED, Random, chance, parameter, pick
+from tools.fuzz.operations import KINDS, QUANTIZES, WEIGHTED, Random, chance, parameter, pick
 from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
@@ -29,6 +29,10 @@ class Step:
     sources: tuple[Value, ...]
     seed: int
     shape: tuple[int, ...]
+
+    @property
+    def quantizes(self) -> bool:
+        return self.kind in QUANTIZES
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Graph:
 
     @property
     def is_quantized(self) -> bool:
-        return any(step.kind == "FakeQuantize" for step in self.steps)
+        return any(step.quantizes for step in self.steps)
 
     def inputs(self) -> list[np.ndarray]:
         real = np.float16 if self.form.precision == "f16" else np.float32
@@ -105,7 +109,7 @@ def _data(step: Step) -> np.ndarray:
 
 def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -> list[Output] | None:
     """The outputs of a step, None where it does not apply. Without ``values`` a FakeQuantize is no operation."""
-    if step.kind == "FakeQuantize" and values is None:
+    if step.quantizes and values is None:
         return sources[:1]
     more = () if values is None else (values,)
     try:
@@ -126,33 +130,51 @@ def _built(steps: Sequence[Step], values: dict[int, np.ndarray] | None) -> tuple
         sources = [outputs[source][port] for source, port in step.sources]
         fitted = values.get(index) if values is not None else None
         built = _node(step, sources, fitted)
-        if step.kind != "FakeQuantize" or values is not None:
+        if not step.quantizes or values is not None:
             built[0].get_node().set_friendly_name(f"{step.kind}{index}")
         outputs.append(built)
     return outputs, parameters
 
 
+class NoFloatRun(RuntimeError):
+    """The plugin cannot run the float graph, so that there is nothing to fit ranges to."""
+
+
 @functools.lru_cache(maxsize=1)  # a check builds a graph in several forms
 def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
     """What the data of each FakeQuantize is in a run of the float graph."""
-    quantized = [index for index, step in enumerate(steps) if step.kind == "FakeQuantize"]
+    quantized = [index for index, step in enumerate(steps) if step.quantizes]
     if not quantized:
         return {}
     outputs, parameters = _built(steps, None)
     results = [opset1.result(outputs[index][0]) for index in quantized]
-    compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
+    try:
+        compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
+    except RuntimeError as error:
+        raise NoFloatRun(str(error)) from error
     return {index: np.array(found[port]) for port, index in enumerate(quantized)}
 
 
 def build(graph: Graph) -> Model:
-    """The quantized model; FakeQuantize ranges come from a run of the float graph."""
+    """The quantized model; FakeQuantize ranges come from a run of the float graph. Raises `NoFloatRun`."""
     outputs, parameters = _built(graph.steps, _fitted(graph.steps))
     results = []
     for number, (index, port) in enumerate(graph.results):
         outputs[index][port].get_tensor().add_names({f"y{number}"})
         results.append(opset1.result(outputs[index][port]))
     return graph.form.apply(Model(results, parameters, "fuzz"))
+
+
+def reference(graph: Graph) -> Model:
+    """The quantized model with fixed sizes and every step a result, those of the graph first.
+
+    So the plugin executes step by step: its kernels take scales of others in at times that they then compute wrongly.
+    """
+    read = [source for step in graph.steps for source in step.sources]
+    values = [*graph.results, *((index, 0) for index in range(len(graph.steps))), *read]
+    values = [value for value in dict.fromkeys(values) if graph.steps[value[0]].kind != "Parameter"]
+    return build(replace(graph, results=tuple(values), form=replace(graph.form, dynamic="")))
 
 
 def random_graph(seed: int) -> Graph:
@@ -182,6 +204,8 @@ def draw_graph(random: Random, seed: int) -> Graph:
 
     def add(kind: str, sources: list[Value]) -> list[Value]:
         sources = [quantized(source) if kind in WEIGHTED and chance(random, 0.85) else source for source in sources]
+        if kind == "MatMulOfTwo":
+            sources[1] = half_range(sources[1])
         step = Step(kind, tuple(sources), new_seed(), ())
         built = _node(step, [outputs[index][port] for index, port in sources])
         if built is None or any(output.get_partial_shape().is_dynamic for output in built):
@@ -190,8 +214,13 @@ def draw_graph(random: Random, seed: int) -> Graph:
             return []
         return append(Step(kind, step.sources, step.seed, tuple(built[0].get_shape())), built)
 
+    def half_range(source: Value) -> Value:
+        while steps[source[0]].quantizes:
+            source = steps[source[0]].sources[0]
+        return add("FakeQuantizeHalf", [source])[0]
+
     def quantized(source: Value) -> Value:
-        if steps[source[0]].kind == "FakeQuantize":
+        if steps[source[0]].quantizes:
             return source
         for index, step in enumerate(steps):
             if step.kind == "FakeQuantize" and step.sources[0] == source and chance(random, 0.8):
@@ -216,7 +245,7 @@ def draw_graph(random: Random, seed: int) -> Graph:
         if KINDS[kind][1] == 2:
             rank = rank_of(sources[0])
             sources.append(pick(random, *[value for value in values if rank_of(value) == rank]))
-        if kind == "FakeQuantize" and steps[sources[0][0]].kind == "FakeQuantize" and chance(random, 0.9):
+        if kind == "FakeQuantize" and steps[sources[0][0]].quantizes and chance(random, 0.9):
             continue
         add(kind, sources)
     read = {value for step in steps for value in step.sources}

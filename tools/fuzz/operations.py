@@ -56,23 +56,23 @@ def per_channel(
 def weights(random: Random, shape: Sequence[int], axes: Sequence[int]) -> Node:
     """Quantized along ``axes`` or per tensor, as a FakeQuantize over floats or as integers with a dequantization.
 
-    They use half of their range: processors without VNNI add pairs of products in 16 bits, which whole ranges overflow.
+    What is stored is even and within ±62. Processors without VNNI add pairs of products in 16 bits, which whole ranges
+    overflow, and some kernels for i8 data halve the weights for that reason. No weight is a tie.
     """
     values = random.standard_normal(shape) / np.sqrt(np.prod(shape) / max(shape[axes[0]], 1))
     fine = chance(random, 0.7)
     reduced = tuple(axis for axis in range(len(shape)) if not fine or axis not in axes)
-    top = 2 * np.maximum(np.abs(values).max(reduced, keepdims=True), 1e-3)
+    scale = np.maximum(np.abs(values).max(reduced, keepdims=True), 1e-3) / 52
+    steps = 2 * np.round(values / scale / 2)
     form = random.random()
     if form < 0.1:
         return f32(values)
     if form < 0.5:
         levels = int(pick(random, 255, 255, 256))
-        low = -top * (128 / 127 if levels == 256 else 1.0)
-        return opset1.fake_quantize(f32(values), f32(low), f32(top), f32(low), f32(top), levels)
-    scale = top / 127
-    zero_point = np.round(random.uniform(-9, 9, scale.shape)) if form > 0.85 else np.zeros_like(scale)
-    stored = opset1.constant(np.clip(np.round(values / scale + zero_point), -127, 127).astype(np.int8))
-    node = opset1.convert(stored, "f32")
+        low, high = -scale * (levels // 2), scale * 127
+        return opset1.fake_quantize(f32(steps * scale), f32(low), f32(high), f32(low), f32(high), levels)
+    zero_point = 2 * np.round(random.uniform(-5, 5, scale.shape)) if form > 0.85 else np.zeros_like(scale)
+    node = opset1.convert(opset1.constant((steps + zero_point).astype(np.int8)), "f32")
     if zero_point.any():
         node = opset1.subtract(node, f32(zero_point))
     return opset1.multiply(node, f32(scale))
@@ -413,6 +413,12 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     return opset1.fake_quantize(data, f32(low), f32(high), f32(output_low), f32(output_high), levels)
 
 
+def half_range_fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
+    """Of the second factor of a product of two tensors: within ±62, as `weights`."""
+    top = np.float32(max(np.abs(values).max(initial=0), 1e-2) * 127 / 62)
+    return opset1.fake_quantize(data, f32(-top), f32(top), f32(-top), f32(top), 255)
+
+
 def parameter(shape: Sequence[int], name: str) -> Node:
     node = opset1.parameter(list(shape), Type.f32, name=name)
     node.output(0).get_tensor().set_names({name})
@@ -422,6 +428,7 @@ def parameter(shape: Sequence[int], name: str) -> Node:
 # builder, number of sources, weight in the draw
 KINDS: dict[str, tuple[Builder, int, float]] = {
     "FakeQuantize": (fake_quantize, 1, 14),
+    "FakeQuantizeHalf": (half_range_fake_quantize, 1, 0),
     "Convolution": (convolution, 1, 10),
     "GroupConvolution": (group_convolution, 1, 6),
     "ConvolutionBackpropData": (convolution_backprop_data, 1, 3),
@@ -463,4 +470,5 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "Squeeze": (squeeze, 1, 2),
     "Broadcast": (broadcast, 1, 1),
 }
+QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf"))
 WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "MatMulOfTwo"))
