@@ -77,19 +77,27 @@ from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.markup.propagation import Markup, Survey
-from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass
+from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
+from ovlpt.repairs.channel_shuffles import ChannelShuffles
+from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
+from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.repairs.plain_pooling import PlainPooling
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
+from ovlpt.repairs.unshared_constants import UnsharedConstants
 from ovlpt.trace import Outcome, Reason, Trace
 
 REPAIRS: tuple[type[LayerTransformation], ...] = (
+    IdleFakeQuantize,
+    ChannelShuffles,
+    MatMulToConvolution,
     PlainPooling,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
+    UnsharedConstants,
 )
 
 PREREQUISITES: tuple[type[LayerTransformation], ...] = (
@@ -220,7 +228,7 @@ class LowPrecision(ModelPass):
                 Reason("transformed_before", "the model has been transformed before"),
             )  # fmt: skip
             return False
-        work = Model(model).clone()
+        work = as_model(model).clone()
         self._run(work)
         graft(model, work)
         model.set_rt_info("true", [MARKER, "transformed"])

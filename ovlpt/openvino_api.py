@@ -43,9 +43,16 @@ Output = type(opset1.parameter([1], Type.f32).output(0))
 Constant = _module("op").Constant
 Assign = _module("op").assign
 
-UNDEFINED = "dynamic" if RELEASE >= (2025, 0) else "undefined"
+UNDEFINED = "dynamic" if RELEASE >= (2025, 1) else "undefined"
+# Whether an IR names the opset of a type-relaxed operation. Earlier releases know the first version of each only.
+RELAXES_EVERY_OPSET = RELEASE >= (2025, 2)
 
 
 def relaxed_version(opset: str) -> str:
     """The IR version string of a type-relaxed operation of ``opset`` ("opset1" …)."""
-    return f"type_relaxed_{opset}" if RELEASE >= (2025, 0) else "type_relaxed_opset"
+    return f"type_relaxed_{opset}" if RELAXES_EVERY_OPSET else "type_relaxed_opset"
+
+
+def as_model(given) -> Model:
+    """The `Model` of what a pass gets, which is of another class. A pass that is run by hand gets a `Model`."""
+    return given if isinstance(given, Model) else Model(given)

@@ -347,8 +347,8 @@ def _known_count(site: Site) -> Reason | None:
 
 def _paddable(site: Site) -> Reason | None:
     begin, end, mode = site.constants[1], site.constants[2], site.attributes["pad_mode"]
-    if (begin < 0).any() or (end < 0).any():
-        return Reason("negative_padding", "it crops: a padding is negative")
+    if (begin <= 0).all() and (end <= 0).all():
+        return None  # it crops at most
     padded = sorted({int(axis) for pads in (begin, end) for axis in np.flatnonzero(pads)})
     value = _pad_value(site)
     if mode == "constant":
@@ -371,8 +371,6 @@ def _paddable(site: Site) -> Reason | None:
                 for other, size in enumerate(_aligned(each, site.rank).shape)
             ):
                 return Reason("padded_axes", f"it pads axis {axis}, and the scale differs along another")
-        if not padded and site.native_only and site.shape[-1] is None:
-            return Reason("dynamic_shape", "the last axis has no known size")
     if mode == "reflect":
         checked = (site.scale,) if site.native_only else site.values
         for each in checked:
@@ -517,22 +515,22 @@ def _pad_with(fill: float) -> Move:
 
     def move(values: np.ndarray, site: Site) -> np.ndarray:
         mode, begin, end = site.attributes["pad_mode"], site.constants[1], site.constants[2]
-        padded = np.flatnonzero((begin != 0) | (end != 0))
-        if mode == "constant" and values.size == 1 and padded.size and (fill == 0 or _pad_value(site) != 0):
-            axis = int(padded[0])
+        adds = (begin > 0).any() or (end > 0).any()
+        if mode == "constant" and values.size == 1 and adds and (fill == 0 or _pad_value(site) != 0):
+            axis = int(np.flatnonzero((begin != 0) | (end != 0))[0])
             shape = [1] * site.rank
             shape[axis] = site.shape[axis] or 1
             values = np.broadcast_to(values.reshape(-1)[0], shape)
         if values.size == 1:
             return values
         aligned = _aligned(values, site.rank)
-        widths = [
-            (int(before), int(after)) if size > 1 else (0, 0)
-            for before, after, size in zip(begin, end, aligned.shape, strict=True)
+        widths = np.stack([begin, end], 1) * (np.array(aligned.shape) > 1)[:, np.newaxis]
+        filled = {"constant_values": fill} if mode == "constant" else {}
+        padded = np.pad(aligned, np.maximum(widths, 0), mode, **filled)
+        crops = np.minimum(widths, 0)
+        return padded[
+            tuple(slice(-first, size + last) for (first, last), size in zip(crops, padded.shape, strict=True))
         ]
-        if mode == "constant":
-            return np.pad(aligned, widths, constant_values=fill)
-        return np.pad(aligned, widths, mode={"edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}[mode])
 
     return move
 
@@ -834,7 +832,7 @@ _ROWS = (
     Operation(
         "PRelu",
         "elementwise",
-        check=all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale),
+        check=all_of(along_channels, constant_input(1, "slope"), _no_kink_moved, positive_scale),
     ),
     Operation(
         "Relu",

@@ -79,6 +79,12 @@ class DataPrecision:
     def of(cls, precision: str, levels: int, has_zero_point: bool) -> DataPrecision:
         return cls(precision, min_value(precision, levels), max_value(precision, levels), has_zero_point)
 
+    @classmethod
+    def one_each(cls, precision: str, levels: int, has_zero_point: bool) -> DataPrecision:
+        """An integer for each level, where `of` may spread 255 levels over the 256 values of u8."""
+        low = min_value(precision, levels)
+        return cls(precision, low, low + levels - 1, has_zero_point)
+
 
 @dataclass(frozen=True, slots=True)
 class PrecisionDetails:

@@ -88,4 +88,7 @@ def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
         return gpu.config(systolic="GPU_HW_MATMUL" in capabilities)
     if str(core.get_property(device, "DEVICE_ARCHITECTURE")).startswith("arm"):
         return arm.config(convolutions=RELEASE >= (2026, 0))
-    return cpu.config(signed_activations="BF16" in capabilities and cpu.takes_signed_activations())
+    return cpu.config(
+        signed_activations="BF16" in capabilities and cpu.takes_signed_activations(),
+        slow_mat_mul=cpu.multiplies_slowly(),
+    )

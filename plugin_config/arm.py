@@ -11,6 +11,7 @@ from ovlpt.predicates import marked_as_bias
 DISABLED = (
     "AvgPoolTransformation",
     "ConvolutionBackpropDataTransformation",
+    "GroupConvolutionBackpropDataTransformation",
     "GroupConvolutionTransformation",
     "InterpolateTransformation",
     "MVNTransformation",

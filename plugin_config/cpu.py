@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from ovlpt.config import PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.constants import constant
 from ovlpt.graph.mvn import spans_whole_channels
 from ovlpt.openvino_api import Core, Model, Node, Type, opset1
@@ -40,8 +41,12 @@ SIGNED_ACTIVATIONS = {
 KERNELS = {"MVN": spans_whole_channels, "LSTMSequence": lambda _: True, "GRUSequence": lambda _: True}
 
 
-def config(signed_activations: bool = False) -> PluginConfig:
-    """The configuration for a CPU; ``signed_activations``: as `SIGNED_ACTIVATIONS` says of its instruction set."""
+def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> PluginConfig:
+    """The configuration for a CPU.
+
+    ``signed_activations``: as `SIGNED_ACTIVATIONS` says of its instruction set. ``slow_mat_mul``: as
+    `multiplies_slowly` says of this machine.
+    """
     activations = U8_I8 if signed_activations else U8
 
     return PluginConfig(
@@ -60,6 +65,7 @@ def config(signed_activations: bool = False) -> PluginConfig:
             QuantizationGranularityRestriction.create("ConvolutionBackpropData", [0]),
             QuantizationGranularityRestriction.create("GroupConvolutionBackpropData", [0]),
         ),
+        params=Params(mat_mul_as_convolution=slow_mat_mul),
         disabled=("MultiplyToGroupConvolutionTransformation",),
         callbacks={
             "AddTransformation": marked_as_bias,  # a bias behind the scale is fused by the plugin
@@ -95,14 +101,41 @@ def takes_signed_activations() -> bool:
     flags = Path("/proc/cpuinfo")
     if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
         return False
-    data = opset1.parameter([1, 16, 4, 4], Type.f32)
-    quantized = opset1.fake_quantize(data, *map(constant, (-1.28, 1.27, -1.28, 1.27)), 256)
-    weights = opset1.fake_quantize(
-        constant(np.linspace(-1, 1, 256).reshape(16, 16, 1, 1)), *map(constant, (-1, 1, -1, 1)), 255
-    )
-    layer = opset1.convolution(quantized, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    data, weights = _quantized([1, 16, 4, 4], -1.28, 1.27), _quantized_weights([16, 16, 1, 1])
+    layers = _executed(opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1]))
+    return any(kind == "Convolution" and precision == "i8" for kind, _, precision in layers)
+
+
+@functools.cache
+def multiplies_slowly() -> bool:
+    """Whether the plugin of this machine has one int8 kernel for all products of matrices, where a 1x1 convolution has
+    one made for it; asked once a process.
+
+    So it is with AVX2 without VNNI, where the convolution takes half of the time and less. Processors with more are not
+    asked, unless an instruction set limits them.
+    """
+    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
+    if not any(limit in os.environ for limit in limits) and flags.exists():
+        found = set(flags.read_text().split())
+        if "avx2" not in found or {"avx512f", "avx_vnni"} & found:
+            return False
+    layers = _executed(opset1.matmul(_quantized([1, 16, 32], 0, 2.55), _quantized_weights([32, 32]), False, True))
+    return any("gemm_i8" in kernel.lower() and "brgemm" not in kernel for _, kernel, _ in layers)
+
+
+def _quantized(shape: list[int], low: float, high: float) -> Node:
+    data = opset1.parameter(shape, Type.f32)
+    return opset1.fake_quantize(data, *map(constant, (low, high, low, high)), 256)
+
+
+def _quantized_weights(shape: list[int]) -> Node:
+    values = np.linspace(-1, 1, np.prod(shape)).reshape(shape)
+    return opset1.fake_quantize(constant(values), *map(constant, (-1, 1, -1, 1)), 255)
+
+
+def _executed(layer: Node) -> list[tuple[str, str, str]]:
+    """Type, kernel and precision of what the plugin makes of a layer on quantized data."""
+    data = layer.input_value(0).get_node().input_value(0).get_node()
     compiled = Core().compile_model(Model([opset1.result(layer)], [data], "question"), "CPU")
-    return any(
-        info["layerType"].astype(str) == "Convolution" and info["runtimePrecision"].astype(str) == "i8"
-        for info in (node.get_rt_info() for node in compiled.get_runtime_model().get_ops())
-    )
+    said = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
+    return [tuple(info[key].astype(str) for key in ("layerType", "primitiveType", "runtimePrecision")) for info in said]

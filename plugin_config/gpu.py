@@ -36,18 +36,21 @@ def config(systolic: bool = False) -> PluginConfig:
         "GPU with systolic hardware" if systolic else "GPU",
         precision_restrictions=(
             *(PrecisionsRestriction.create(kind, {0: U8_I8, 1: I8}) for kind in CONVOLUTIONS),
+            PrecisionsRestriction.create("GroupConvolutionBackpropData", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("LSTMSequence"),
             PrecisionsRestriction.create("GRUSequence"),
         ),
         quantization_restrictions=(
             QuantizationGranularityRestriction.create("Convolution", [0]),
             QuantizationGranularityRestriction.create("ConvolutionBackpropData", [0]),
+            QuantizationGranularityRestriction.create("GroupConvolutionBackpropData", [0]),
         ),
         params=Params(reshape_ignore_per_tensor_quantization_check=systolic),
         disabled=DISABLED,
         callbacks={
             "MarkupPrecisions": _is_other_multiply,
             "ConvolutionBackpropDataTransformation": _is_unfit_deconvolution,
+            "GroupConvolutionBackpropDataTransformation": _is_unfit_group_deconvolution,
             "TransposeTransformation": _feeds_attention,
             "FoldConvertTransformation": _restores_weights,
             "FuseConvertTransformation": _restores_weights,
@@ -66,6 +69,19 @@ def _is_unfit_deconvolution(node: Node) -> bool:
         if shape.rank.is_dynamic or len(shape) < 2 or shape[1].is_dynamic or shape[1].get_length() % step:
             return True
     return is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
+
+
+def _is_unfit_group_deconvolution(node: Node) -> bool:
+    """The int8 kernels take the same channels of each group, or groups of one; those for others are references.
+
+    They take images and volumes. Found by running: the plugin's own LPT has no rule for the operation.
+    """
+    shape = node.get_input_partial_shape(1)
+    if shape.is_dynamic or len(shape) not in (5, 6):
+        return True
+    _, inputs, outputs, *_ = shape.to_shape()
+    fits = inputs == outputs == 1 or (inputs % 4 == 0 and outputs % 16 == 0)
+    return not fits or is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
 
 
 def _feeds_attention(node: Node) -> bool:

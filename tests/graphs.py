@@ -213,6 +213,8 @@ CASES = (
     Case("Pad edge", _IMAGE, lambda x: _pad(x, (0, 1, 1, 0), (0, 0, 1, 0), "edge")),
     Case("Pad reflect", _IMAGE, lambda x: _pad(x, (0, 1, 0, 0), (0, 1, 0, 0), "reflect")),
     Case("Pad symmetric", _IMAGE, lambda x: _pad(x, (0, 0, 2, 0), (0, 1, 0, 0), "symmetric")),
+    Case("Pad crops", _IMAGE, lambda x: _pad(x, (0, -1, 0, -1), (0, 0, 0, 0), opset=opset12)),
+    Case("Pad crops and adds", _IMAGE, lambda x: _pad(x, (0, -1, 0, 0), (0, 2, 0, 0), "edge", opset=opset12)),
     Case("ReduceMax space", _IMAGE, lambda x: opset1.reduce_max(x, i64(2, 3), True)),
     Case("ReduceMean space", _IMAGE, lambda x: opset1.reduce_mean(x, i64(2, 3), False)),
     Case("ReduceMean channels", _IMAGE, lambda x: opset1.reduce_mean(x, i64(1), True)),

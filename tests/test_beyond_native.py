@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.openvino_api import RELEASE, Model, Node, opset1
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, Node, opset1
 from tests.conftest import EXACT, assert_close
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset7, opset8, opset14, parameter
 
@@ -59,8 +59,9 @@ MOVES_DATA = {
 
 
 def kernels(compiled, layer: str) -> list[bool]:
-    """Of each executed layer of a type: whether it ran in int8."""
-    return [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == layer]
+    """Of each executed layer of a type, or the convolution that a product became: whether it ran in int8."""
+    types = ("FullyConnected", "Convolution") if layer == "FullyConnected" else (layer,)
+    return [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type in types]
 
 
 def check(
@@ -129,7 +130,7 @@ def test_unsigned_weights_of_a_product(core, infer):
     check(model(opset1.matmul(data, unsigned_weights((32, 64)), False, True)), core, infer, "FullyConnected")
 
 
-@pytest.mark.skipif(RELEASE < (2025, 0), reason="2024.6 has no type-relaxed Interpolate of opset4")
+@pytest.mark.skipif(not RELAXES_EVERY_OPSET, reason="this release has no type-relaxed Interpolate of opset4")
 @pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic"])
 @pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
 def test_an_interpolation_between_values(core, infer, mode, low):
@@ -163,7 +164,7 @@ def outputs(compiled) -> list[str]:
 
 
 def test_a_bias_that_two_convolutions_share(core, infer):
-    """Each layer gets a bias of its own when a model is lowered; a shared one keeps the plugin from fusing it."""
+    """A shared one keeps the plugin from fusing it."""
     bias = f32(np.random.default_rng(0).standard_normal((1, 16, 1, 1)))
     hidden = opset1.add(convolution(fake_quantize(parameter(_SHAPE), 0.0, 2.55)), bias)
     graph = model(opset1.add(convolution(fake_quantize(hidden, -1.0, 4.0)), bias))
@@ -172,3 +173,19 @@ def test_a_bias_that_two_convolutions_share(core, infer):
     assert outputs(compiled) == ["u8", "f32"]
     inputs = [np.random.default_rng(1).uniform(-1, 3, _SHAPE).astype(np.float32)]
     assert_close(list(compiled(inputs).values()), infer(graph, inputs), level=0.2, share=0.05)
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [(-1.27, 1.27, 255), (0.0, 1.5, 16), (0.0, 0.7, 15)],
+    ids=["signed", "16 levels", "15 levels"],
+)
+def test_a_convolution_of_tensors_of_different_levels(core, infer, interval):
+    """On one grid, so that one scale serves them all."""
+    branches = [fake_quantize(parameter(_SHAPE, "a"), 0.0, 2.55), fake_quantize(parameter(_SHAPE, "b"), *interval)]
+    check(model(convolution(opset1.concat(branches, 1))), core, infer)
+
+
+def test_a_convolution_behind_a_leaky_relu_of_unsigned_data(core, infer):
+    """It does nothing there."""
+    check(before_convolution(lambda x: opset1.prelu(pooled(x), f32([0.1])), 0.0), core, infer)

@@ -97,12 +97,52 @@ def test_whole_graphs_keep_the_numbers(graph):
     assert not ours(numbers, graph)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")
-@pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one")
+def against_native(test):
+    """A test that runs the native pass."""
+    test = pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one")(test)
+    return pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")(test)
+
+
+@against_native
 @many(40)
 @given(graphs())
 def test_the_native_result(graph):
     assert not ours(native, graph)
+
+
+@against_native
+@pytest.mark.parametrize(("seed", "fault"), [(300135, "AvgPoolTransformation"), (300048, "the plugin cannot run")])
+def test_a_fault_of_openvino_hides_nothing(seed, fault, monkeypatch):
+    """The parts of the graph that have no share in it are compared."""
+    (found,) = native.failures(random_graph(seed))
+    assert (found.way, fault in found.cause) == (numbers.STOCK, True)
+    monkeypatch.setattr(native, "ours", lambda model, settings: model.clone())
+    assert {"native", numbers.STOCK} == {failure.way for failure in native.failures(random_graph(seed))}
+
+
+@against_native
+def test_a_failure_of_ours_beside_a_fault_of_openvino_is_found(monkeypatch):
+    def fails(model, settings):
+        raise IndexError("7")
+
+    monkeypatch.setattr(native, "ours", fails)
+    assert "error" in {failure.cause for failure in native.failures(random_graph(300135))}
+
+
+@against_native
+def test_only_levels_from_above_are_a_fault_of_the_native_pass(monkeypatch):
+    graph, right = random_graph(300325), native.ours
+
+    def other_levels(model, settings):
+        result = right(model, settings)
+        for node in result.get_ops():
+            if node.get_type_name() == "FakeQuantize":
+                node.set_attribute("levels", 77)
+        return result
+
+    assert [failure.way for failure in native.failures(graph)] == [numbers.STOCK]
+    monkeypatch.setattr(native, "ours", other_levels)
+    assert [failure.way for failure in native.failures(graph)] == ["native"]
 
 
 def test_the_stock_plugin_is_at_fault_on_few_graphs():

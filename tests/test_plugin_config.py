@@ -159,6 +159,30 @@ def test_gpu_takes_deconvolutions_by_their_channels(inputs, outputs, taken):
     assert gpu.config().callbacks["ConvolutionBackpropDataTransformation"](node) != taken
 
 
+@pytest.mark.parametrize(
+    ("groups", "inputs", "outputs", "spatial", "zero_point", "taken"),
+    [
+        (2, 16, 16, 2, False, True),
+        (2, 16, 16, 3, False, True),
+        (2, 16, 16, 1, False, False),
+        (2, 16, 16, 2, True, False),
+        (4, 4, 4, 2, False, False),
+        (2, 6, 16, 2, False, False),
+        (8, 1, 1, 2, False, True),
+        (8, 1, 2, 2, False, False),
+    ],
+)
+def test_gpu_takes_grouped_deconvolutions_by_the_channels_of_a_group(
+    groups, inputs, outputs, spatial, zero_point, taken
+):
+    x = parameter([1, groups * inputs, *(4,) * spatial])
+    weights = int8_weights([groups, inputs, outputs, *(2,) * spatial])
+    data = opset1.convert(opset1.convert(x, "u8"), "f32")
+    data = opset1.multiply(opset1.subtract(data, const(100.0)) if zero_point else data, const(0.01))
+    node = opset1.group_convolution_backprop_data(data, weights, [2] * spatial)
+    assert gpu.config().callbacks["GroupConvolutionBackpropDataTransformation"](node) != taken
+
+
 def test_arm_leaves_small_convolutions_and_products_of_activations():
     x = parameter([1, 16, 4, 4])
     ones, zeros = [1, 1], [0, 0]
@@ -173,4 +197,6 @@ def test_arm_leaves_small_convolutions_and_products_of_activations():
     ]
     a, b = parameter([2, 8]), parameter([8, 4])
     assert callbacks["MatMulTransformation"](opset1.matmul(a, b, False, False))
+    for kind in ("ConvolutionBackpropData", "GroupConvolutionBackpropData", "GroupConvolution"):
+        assert f"{kind}Transformation" in arm.config().disabled
     assert not callbacks["MatMulTransformation"](opset1.matmul(a, int8_weights([8, 4]), False, False))

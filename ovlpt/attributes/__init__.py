@@ -16,7 +16,7 @@ from ovlpt.attributes.attribute import (
 from ovlpt.attributes.avg_pool_precision_preserved import AvgPoolPrecisionPreserved
 from ovlpt.attributes.bias import Bias
 from ovlpt.attributes.disable_cleanup import DisableCleanup
-from ovlpt.attributes.intervals_alignment import Interval, IntervalsAlignment
+from ovlpt.attributes.intervals_alignment import Grid, Interval, IntervalsAlignment
 from ovlpt.attributes.precision_preserved import PrecisionPreserved
 from ovlpt.attributes.precisions import Precisions
 from ovlpt.attributes.quantization_alignment import QuantizationAlignment
@@ -29,6 +29,7 @@ __all__ = [
     "AvgPoolPrecisionPreserved",
     "Bias",
     "DisableCleanup",
+    "Grid",
     "Interval",
     "IntervalsAlignment",
     "Key",

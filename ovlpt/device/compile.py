@@ -15,7 +15,7 @@ from ovlpt.device.lowering import PluginLowering, has_quantized_recurrence
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
 from ovlpt.low_precision import MARKER, LowPrecision
-from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import InputError, Trace
@@ -60,12 +60,12 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
 
 
 def _check_line(path: Path) -> None:
-    """Releases before 2025 name type-relaxed operations in another way than those since."""
+    """Releases before 2025.2 name type-relaxed operations in another way than those since."""
     text = path.read_bytes()
     found = re.search(rb'version="type_relaxed_opset(\d*)"', text)
-    if found and bool(found[1]) != (RELEASE >= (2025, 0)):
+    if found and bool(found[1]) != RELAXES_EVERY_OPSET:
         named = re.search(rb'<openvino value="([\d.]+)"', text)
-        made = named[1].decode() if named else "2025 or later" if found[1] else "2024 or earlier"
+        made = named[1].decode() if named else "2025.2 or later" if found[1] else "2025.1 or earlier"
         raise InputError(
             f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations in another way than the '
             f"{'.'.join(map(str, RELEASE))} that is installed; transform the quantized model again"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ovlpt.fusions.evaluation import ARITHMETIC, evaluate
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.layer_transformation import ModelTransformation, replace_output
-from ovlpt.openvino_api import Constant, Model, Node, opset1
+from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.trace import InputError, Outcome, Rejected, Trace, reject_unless
 
 _READERS = ARITHMETIC | {"Assign", "BatchNormInference", "If"}
@@ -33,7 +33,7 @@ class FreezeVariables(ModelTransformation):
         self.values = dict(values or {})
 
     def run_on_model(self, model: Model) -> bool:
-        model = Model(model)
+        model = as_model(model)
         supplied = [(_parameter(model, name), np.asarray(value)) for name, value in self.values.items()]
         for parameter, value in supplied:
             _check_fits(parameter, value)

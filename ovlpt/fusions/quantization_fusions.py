@@ -18,7 +18,7 @@ from ovlpt.fusions.small_batch_norm import SmallBatchNormFusion
 from ovlpt.fusions.split_convolution_concat import SplitConvolutionConcatFusion
 from ovlpt.fusions.transpose_sinking import TransposeSinkingFusion
 from ovlpt.layer_transformation import ModelTransformation
-from ovlpt.openvino_api import Manager, Model
+from ovlpt.openvino_api import Manager, Model, as_model
 from ovlpt.trace import Event, Outcome, Trace
 
 NORMALIZATION: tuple[type[Fusion], ...] = (
@@ -60,7 +60,7 @@ class QuantizationFusions(ModelTransformation):
         self.values = dict(values or {})
 
     def run_on_model(self, model: Model) -> bool:
-        model, events = Model(model), Trace()  # a Manager does not take the model as a pass gets it
+        model, events = as_model(model), Trace()  # a Manager does not take the model as a pass gets it
         changed = FreezeVariables(self.values, trace=events).run_on_model(model)
         for kind in FUSIONS:
             step = kind(pass_config=self.pass_config, trace=events)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.openvino_api import Constant, Node, Output, Type, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, Type, opset1
 from ovlpt.precisions import NUMPY, REAL
 
 
@@ -39,6 +39,11 @@ def constant_above(output: Output) -> np.ndarray | None:
     if node.get_type_name() == "Convert":
         node = node.input_value(0).get_node()
     return values_of(node).astype(np.float32, copy=False) if isinstance(node, Constant) else None
+
+
+def same_operation(node: Node, inputs: list[Output]) -> Node:
+    """A new node that does to other inputs what ``node`` does to its own."""
+    return NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
 
 
 def is_scalar_like(values: np.ndarray) -> bool:

@@ -213,13 +213,13 @@ def write_dequantization(
     output_precision: str | None = None,
     zero_point_precision: str | None = None,
     scale_precision: str | None = None,
+    shift_precision: str | None = None,
 ) -> tuple[Output, list[Node]]:
     """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
 
     The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` is stored
-    in that type behind a Convert of its own. The Multiply reports ``output_precision`` (default: ``precision``), and
-    its
-    constant is stored as ``scale_precision`` (default: ``precision``).
+    in that type behind a Convert of its own, any other as ``shift_precision``. The Multiply reports
+    ``output_precision``, and its constant is stored as ``scale_precision``; all three are ``precision`` by default.
     """
     output, nodes = data, []
     output_precision = output_precision or precision
@@ -230,23 +230,23 @@ def write_dequantization(
         nodes.append(node)
         output = node.output(0)
 
+    def append_elementwise(kind: str, stored: Node, reported: str) -> None:
+        if reported == precision == precision_of(stored.output(0)):
+            append(getattr(opset1, kind.lower())(output, stored), kind)
+        else:
+            inputs = [output, stored.output(0)]
+            append(relaxed(kind, inputs, reported, {"auto_broadcast": "numpy"}, origin=precision), kind)
+
     if precision_of(output) != precision:
         append(opset1.convert(output, precision), "Convert")
     if zero_point is not None:
         if zero_point_precision and zero_point_precision not in REAL:
             stored = opset1.convert(constant(zero_point, zero_point_precision), precision)
         else:
-            stored = constant(zero_point, precision)
-        append(opset1.subtract(output, stored), "Subtract")
+            stored = constant(zero_point, shift_precision or precision)
+        append_elementwise("Subtract", stored, precision)
     if scale is not None:
-        stored = constant(scale, scale_precision or precision)
-        if output_precision == precision == precision_of(stored.output(0)):
-            append(opset1.multiply(output, stored), "Multiply")
-        else:
-            inputs = [output, stored.output(0)]
-            append(
-                relaxed("Multiply", inputs, output_precision, {"auto_broadcast": "numpy"}, origin=precision), "Multiply"
-            )
+        append_elementwise("Multiply", constant(scale, scale_precision or precision), output_precision)
     elif output_precision != precision:
         append(opset1.convert(output, output_precision), "Convert")
     return output, nodes

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
-from ovlpt.openvino_api import RELEASE, UNDEFINED, Core, Model, Node, Output, relaxed_version
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, UNDEFINED, Core, Model, Node, Output, relaxed_version
 from ovlpt.trace import OvlptError, reject
 
 # Inputs that hold axes, sizes or shapes. They keep their own type: read as f32, an axis becomes 12884901890.
@@ -119,11 +119,11 @@ def relaxed(
 
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
     ``SharedOpOptimization`` from merging otherwise equal nodes.
-    Raises `Rejected` for an operation of a later opset on 2024.6, which can relax only the first version of each, and
+    Raises `Rejected` for an operation of a later opset before 2025.2, which can relax only the first version of each, and
     `OvlptError` where the installed OpenVINO cannot make the node at all.
     """
-    if RELEASE < (2025, 0) and opset != _FIRST_OPSET.get(operation, "opset1"):
-        # the version string of that release has no opset in it, and another version would be read silently
+    if not RELAXES_EVERY_OPSET and opset != _FIRST_OPSET.get(operation, "opset1"):
+        # the version string of those releases has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
     attributes = attributes or {}
     kind = operation, opset, repr(attributes), len(inputs), origin, siblings, output_precision
@@ -149,7 +149,5 @@ def is_relaxed(node: Node) -> bool:
 
 
 def can_be_relaxed(node: Node) -> bool:
-    """Whether the installed OpenVINO can make the type-relaxed form: 2024.6 can only of the first opset's
-    operations.
-    """
-    return RELEASE >= (2025, 0) or node.get_type_info().version_id == "opset1"
+    """Whether the installed OpenVINO can make the type-relaxed form: before 2025.2 only of the first opset's operations."""
+    return RELAXES_EVERY_OPSET or node.get_type_info().version_id == "opset1"

@@ -146,6 +146,7 @@ def bench(
     core: Core | None = None,
     config: PluginConfig | str | Path | None = None,
     progress: Callable[[float], object] = lambda part: None,
+    memory: bool = True,
 ) -> Bench:
     """Measure ``model`` with ovlpt against "stock" (the plugin's own LPT), "float" (FakeQuantize bypassed), or another
     model.
@@ -155,7 +156,8 @@ def bench(
     without ``iterations``); ``iterations``: of each side; with both, until both are reached. ``streams``,
     ``infer_precision``: as benchmark_app's ``-nstreams`` and ``-infer_precision``. ``config``: settings other than the
     device's own, or their file; without a file the memory of ovlpt's side is not measured. ``progress`` is told now
-    and then which part is done, 0 to 1.
+    and then which part is done, 0 to 1. ``memory=False``: peak memory, for which each side runs in another process, is
+    not measured.
 
     Raises `InputError` for anything unusable.
     """
@@ -187,7 +189,7 @@ def bench(
         if isinstance(inputs, (str, Path)):
             arrays = load_inputs(inputs, source)
         blocks = _measure(candidates, arrays, hint == "latency", seconds, iterations, progress)
-        peaks = [candidate.peak_memory(device, properties, arrays) for candidate in candidates]
+        peaks = [candidate.peak_memory(device, properties, arrays) if memory else None for candidate in candidates]
     ratios = [np.divide(mine, other) for mine, other in blocks]
     return Bench(
         model=source.get_friendly_name() if isinstance(model, Model) else str(model),

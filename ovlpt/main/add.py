@@ -108,17 +108,19 @@ class AddTransformation(ElementwiseTransformation):
         added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
         zero_point, scale = values_or(found)
         # where the data is f16 without a Convert, the native library computes in f16, too
-        deq = found.precision if self.params.native_only else self.params.deq_precision
+        deq = stored = found.precision if self.params.native_only else self.params.deq_precision
         if self.params.native_only and added.size == scale.size:
             added = added.reshape(scale.shape)  # whatever the axes, as the native library
+        elif self.params.native_only and 1 not in (added.size, scale.size):
+            stored = "f32"  # but where both are broadcast
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
-        moved = rounded_to(moved, deq)
+        moved = rounded_to(moved, stored)
         name = node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:
             add = relaxed(
-                "Add", [found.data, constant(moved, deq).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq
+                "Add", [found.data, constant(moved, stored).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq
             )
             add.set_friendly_name(name)
             self.attributes.move(node, add)
@@ -126,5 +128,7 @@ class AddTransformation(ElementwiseTransformation):
             replace_output(node.output(0), data)
         else:
             data, shift = found.data, zero_point - moved
-        output, nodes = write_dequantization(data, name, scale, shift, deq, original)
+        output, nodes = write_dequantization(
+            data, name, scale, shift, deq, original, scale_precision=stored, shift_precision=stored
+        )
         insert_after(node.output(0) if data is found.data else data, output, targets, nodes)

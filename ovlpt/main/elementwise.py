@@ -145,24 +145,17 @@ def _is_broadcast(shape: tuple[int | None, ...] | None) -> bool:
 
 
 def is_per_channel_at_most(found: Dequantization) -> bool:
-    """The native ``checkElementwise``: one value, or one per channel on axis 1."""
-    shape = shape_of(found.data)
-    for values in (found.scale, found.zero_point):
-        if values is None or values.size == 1:
-            continue
-        if shape is None or values.ndim > 5 or len(shape) < 2:
-            return False
-        channels = shape[found.channel_axis]
-        if channels is None:
-            return False
-        aligned = (channels,) if values.ndim == 1 else (1,) * (len(shape) - values.ndim) + values.shape
-        if values.ndim == 1:
-            if values.size != channels:
-                return False
-            continue
-        if any(size != 1 and (axis != found.channel_axis or size != channels) for axis, size in enumerate(aligned)):
-            return False
-    return True
+    """The native ``checkElementwise`` of the scale: one value, or one per channel of what it gives."""
+    if found.scale is None or found.scale.size == 1:
+        return True
+    shape, sizes = shape_of(found.output), found.scale.shape
+    if shape is None or len(sizes) > 5:
+        return False
+    channels = shape[found.channel_axis]
+    if len(sizes) == 1:
+        return sizes[0] == channels
+    aligned = (1,) * (len(shape) - len(sizes)) + sizes
+    return all(size == (channels if axis == found.channel_axis else 1) for axis, size in enumerate(aligned))
 
 
 def values_or(found: Dequantization) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.attributes import IntervalsAlignment, Precisions, QuantizationAlignment
+from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.decomposition import Decomposition, decompose
 from ovlpt.graph.dequantization import dequantization_below, write_dequantization
@@ -79,26 +79,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if alignment is None:
             levels, parts = details.levels, decompose(details, precision, self.params.update_precisions)
         else:
-            combined = alignment.value
-            part = aligned_levels(
-                precision.min, precision.max, combined.combined_low, combined.combined_high,
-                float(details.output_low.flat[0]), float(details.output_high.flat[0]),
-            )  # fmt: skip
-            reject_unless(
-                part.levels > 2,
-                "alignment",
-                f"aligned with its neighbours it would keep {part.levels} levels",
-            )
-            shape = details.output_low.shape
-            levels, parts = (
-                part.levels,
-                Decomposition(
-                    np.float32(np.rint(part.output_low)),
-                    np.float32(np.rint(part.output_high)),
-                    np.full(shape, part.scale, np.float32),
-                    np.full(shape, part.zero_point, np.float32) if part.zero_point else None,
-                ),
-            )
+            levels, parts = _aligned(details, precision, alignment.value)
         reject_unless(
             self.params.update_precisions or (parts.scale != 1).any() or parts.zero_point is not None,
             "decomposed",
@@ -156,19 +137,62 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         """The types that hold the levels; the native library does not ask where there is one type only."""
         if self.params.native_only and (len(allowed) == 1 or details.levels == 15):
             return allowed
-        return tuple(item for item in allowed if fits(item, details.levels) or (details.levels == 16 and item in INT8))
+        return tuple(
+            item for item in allowed if fits(item, details.levels) or (details.levels in (15, 16) and item in INT8)
+        )
 
     def _data_precision(
         self, details: QuantizationDetails, allowed: tuple[str, ...], alignment: IntervalsAlignment | None
     ) -> DataPrecision:
         allowed = self._fitting(details, allowed)
         asked = details.precision
+        levels = 256 if alignment is not None and alignment.value.is_mixed else details.levels
+        create = DataPrecision.of if self.params.native_only or alignment else DataPrecision.one_each
         if asked.precision in allowed:
-            return DataPrecision.of(asked.precision, details.levels, asked.has_zero_point)
+            return create(asked.precision, levels, asked.has_zero_point)
         chosen = allowed[0]
         if len(allowed) > 1 and alignment is not None:
             chosen = next((item for item in alignment.value.preferable if item in allowed), chosen)
-        return DataPrecision.of(chosen, details.levels, has_zero_point=True)
+        return create(chosen, levels, has_zero_point=True)
+
+
+def _aligned(details: QuantizationDetails, precision: DataPrecision, combined: Interval) -> tuple[int, Decomposition]:
+    """Levels and parts of one of several that share a scale."""
+    shape, ends = details.output_low.shape, (float(details.output_low.flat[0]), float(details.output_high.flat[0]))
+    exact = _on_common_grid(Grid(*ends, details.levels), precision, combined)
+    if exact is not None:
+        levels, (low, high, scale, zero_point) = details.levels, exact
+    else:
+        limits = precision.min, precision.max, combined.combined_low, combined.combined_high
+        part = aligned_levels(*limits, *ends)
+        low, high = np.rint(part.output_low), np.rint(part.output_high)
+        levels, scale, zero_point = part.levels, part.scale, part.zero_point
+        reject_unless(levels > 2, "alignment", f"aligned with its neighbours it would keep {levels} levels")
+    zero_points = np.full(shape, zero_point, np.float32) if zero_point else None
+    return levels, Decomposition(np.float32(low), np.float32(high), np.full(shape, scale, np.float32), zero_points)
+
+
+def _on_common_grid(
+    own: Grid, precision: DataPrecision, combined: Interval
+) -> tuple[float, float, float, float] | None:
+    """The integers of both ends, scale and zero point that keep all values as they are; None where nothing does.
+
+    Members of different levels may differ in their zero points, those of equal levels share one as in the native
+    library.
+    """
+    grid = combined.common_grid
+    if grid is None:
+        return None
+    step, origin = grid
+    low, high = own.ends(step, origin)
+    first, last = Grid(combined.combined_low, combined.combined_high, own.levels).ends(step, origin)
+    if last - first > precision.max - precision.min:
+        if not combined.is_mixed:
+            return None
+        first, last = low, high
+    fits = origin == 0 and precision.min <= first and last <= precision.max
+    shift = 0 if fits else precision.min - first
+    return low + shift, high + shift, step, shift - origin / step
 
 
 def write_decomposition(

@@ -1,8 +1,42 @@
-from ovlpt.layer_transformation import MoveDequantizationAfter
+from __future__ import annotations
+
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization
+from ovlpt.graph.relaxed import relaxed_like
+from ovlpt.layer_transformation import MoveDequantizationAfter, consumers_of, replace_output
+from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
 
 class PReluTransformation(MoveDequantizationAfter):
-    """``prelu(x * s) == prelu(x) * s`` when ``s >= 0``; the slope makes the output real."""
+    """``prelu(x * s) == prelu(x) * s`` when ``s >= 0``; a zero point is subtracted before: the kink lies at zero.
+
+    Unsigned data without a zero point is what it was.
+    """
 
     operation = OPERATIONS["PRelu"]
+
+    def transform(self, node: Node) -> None:
+        found = self.dequantization(node)
+        if found.zero_point is None:
+            if self._is_identity(node, found):
+                replace_output(node.output(0), node.input_value(0))
+            else:
+                super().transform(node)
+            return
+        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        shifted = found.subtract.output(0)
+        if precision_of(shifted) == original:
+            node.input(0).replace_source_output(shifted)
+        else:
+            inputs = [shifted, *node.input_values()[1:]]
+            wide = relaxed_like(node, inputs, found.precision, origin=self.params.deq_precision)
+            self.attributes.move(node, wide)
+            replace_output(node.output(0), wide.output(0))
+            node = wide
+        self.dequantize(node.output(0), node.get_friendly_name(), targets, found, found.scale, None, original)
+
+    def _is_identity(self, node: Node, found: Dequantization) -> bool:
+        """A model's output keeps its name, and so its operation."""
+        is_output = any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs())
+        return found.data_precision == "u8" and not is_output and not self.params.native_only

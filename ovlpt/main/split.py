@@ -3,9 +3,11 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import precision_of, to_scalar_if_possible
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, shape_of
+from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import REAL
 
 
 class SplitTransformation(LayerTransformation):
@@ -23,11 +25,23 @@ class SplitTransformation(LayerTransformation):
         lengths = [shape_of(output)[axis] for output in node.outputs()]
         outputs = [(output, precision_of(output), consumers_of(output)) for output in node.outputs()]
         scales, zero_points = (_split(values, rank, axis, lengths) for values in (found.scale, found.zero_point))
+        # f16 data keeps its type under constants in f32, as in the native library
+        real = precision_of(found.data if found.convert is None else found.convert.output(0))
+        real = real if real in REAL else found.precision
         node.input(0).replace_source_output(found.data)
         node.validate_and_infer_types()
         for index, (output, precision, targets) in enumerate(outputs):
-            name = f"{node.get_friendly_name()}.{index}"
-            self.dequantize(output, name, targets, found, scales[index], zero_points[index], precision)
+            dequantized, nodes = write_dequantization(
+                output,
+                f"{node.get_friendly_name()}.{index}",
+                scales[index],
+                zero_points[index],
+                real,
+                precision,
+                found.zero_point_precision,
+                found.precision,
+            )
+            insert_after(output, dequantized, targets, nodes)
 
 
 def _split(values: np.ndarray | None, rank: int, axis: int, lengths: list[int | None]) -> list[np.ndarray | None]:
@@ -36,5 +50,5 @@ def _split(values: np.ndarray | None, rank: int, axis: int, lengths: list[int | 
         return [values] * len(lengths)
     aligned = values.reshape((1,) * (rank - values.ndim) + values.shape)
     if aligned.shape[axis] == 1:
-        return [values] * len(lengths)
+        return [to_scalar_if_possible(values)] * len(lengths)
     return [to_scalar_if_possible(part) for part in np.split(aligned, np.cumsum(lengths)[:-1], axis)]

@@ -106,6 +106,8 @@ class WeightableLayerTransformation(LayerTransformation):
             zero_point, stored, data = found.zero_point, found.precision, found.data
             if found.convert is not None and self.params.native_only:
                 zero_point, stored = round_half_away(zero_point), found.data_precision
+                if not zero_point.any():
+                    return found.data
             elif found.convert is not None:
                 data = found.convert.output(0)
             return self._minus(data, self._per_channel(node, zero_point, found), stored, name, found.precision)
@@ -169,20 +171,17 @@ class WeightableLayerTransformation(LayerTransformation):
     def _remainder(self, node: Node, found: Dequantization) -> np.ndarray | None:
         """What rounding takes off the data's zero point, up to half a step.
 
-        The native library lets go of it. Under padding it is let go of here too: its sum would differ at the border.
+        The native library lets go of it. A transposed convolution has no sum that is the same for all outputs.
         """
-        if self.params.native_only or found.convert is None or not self._is_unpadded(node):
+        if self.params.native_only or found.convert is None or "Backprop" in node.get_type_name():
             return None
         return remainder(found.zero_point, found.data_precision)
 
-    @staticmethod
-    def _is_unpadded(node: Node) -> bool:
-        attributes = node.get_attributes()
-        padded = any(attributes["pads_begin"]) or any(attributes["pads_end"])
-        return not padded and "Backprop" not in node.get_type_name()
-
     def _output_shift(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray | None:
-        """``conv(r, w)`` of the remainder ``r``, [1, C_out, 1, …]: one sum per output channel without padding."""
+        """``conv(r, w)`` of the remainder ``r``, [1, C_out, 1, …]: one sum per output channel.
+
+        Where a window reaches over the border only a part of the sum is due, and the output is off by the rest.
+        """
         left = self._remainder(node, found)
         if left is None:
             return None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ovlpt.attributes import Interval, IntervalsAlignment
+from ovlpt.attributes import Grid, Interval, IntervalsAlignment
 from ovlpt.graph.constants import is_scalar_like
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -23,26 +23,27 @@ class AlignQuantizationIntervals(Propagations):
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
-            CreateAttribute({"FakeQuantize"}, _interval, **settings),
+            CreateAttribute({"FakeQuantize"}, self._interval, **settings),
             PropagateThroughPrecisionPreserved(IntervalsAlignment, **settings),
         )
 
-
-def _interval(node: Node) -> IntervalsAlignment | None:
-    details = QuantizationDetails.of(node)
-    if details is None or not details.is_supported:
-        return None
-    low, high = details.output_low, details.output_high
-    if not (is_scalar_like(low) and is_scalar_like(high)):
-        return None
-    low, high = np.float32(low.flat[0]), np.float32(high.flat[0])
-    below = dequantization_below(node, convert_is_mandatory=True)
-    if below.scale is not None:
-        if not is_scalar_like(below.scale):
+    def _interval(self, node: Node) -> IntervalsAlignment | None:
+        details = QuantizationDetails.of(node)
+        if details is None or not details.is_supported:
             return None
-        low, high = low * below.scale.flat[0], high * below.scale.flat[0]
-    if not (np.isfinite(low) and np.isfinite(high)):
-        return None
-    asked = details.precision.precision
-    interval = Interval(float(low), float(high), float(low), float(high), details.levels, (asked,) if asked else ())
-    return IntervalsAlignment(interval, details.levels)
+        low, high = details.output_low, details.output_high
+        if not (is_scalar_like(low) and is_scalar_like(high)):
+            return None
+        low, high = np.float32(low.flat[0]), np.float32(high.flat[0])
+        below = dequantization_below(node, convert_is_mandatory=True)
+        if below.scale is not None:
+            if not is_scalar_like(below.scale):
+                return None
+            low, high = low * below.scale.flat[0], high * below.scale.flat[0]
+        if not (np.isfinite(low) and np.isfinite(high)):
+            return None
+        asked = details.precision.precision
+        low, high, levels = float(low), float(high), details.levels
+        grids = () if self.params.native_only else (Grid(low, high, levels),)
+        interval = Interval(low, high, low, high, levels, (asked,) if asked else (), grids)
+        return IntervalsAlignment(interval, details.levels)

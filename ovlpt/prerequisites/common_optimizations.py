@@ -16,7 +16,7 @@ from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
@@ -33,7 +33,7 @@ class CommonOptimizations(ModelTransformation):
         self.kernels = kernels
 
     def run_on_model(self, model: Model) -> bool:
-        model = Model(model)
+        model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         settled = _settled_by_broadcast(model)

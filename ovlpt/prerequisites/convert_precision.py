@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.layer_transformation import ModelTransformation, insert_after, replace_output
-from ovlpt.openvino_api import Constant, Model, Node, opset1
+from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 
 _STATEFUL = frozenset(("Assign", "ReadValue", "If", "Loop", "TensorIterator"))
 
@@ -17,7 +17,7 @@ class ConvertPrecision(ModelTransformation):
     """
 
     def run_on_model(self, model: Model) -> bool:
-        model = Model(model)
+        model = as_model(model)
         nodes = model.get_ordered_ops()
         if any(node.get_type_name() in _STATEFUL for node in nodes) or not any(map(_computes_in_f16, nodes)):
             return False

@@ -12,7 +12,7 @@ from ovlpt.plugin_config import gpu
 import ovlpt
 from ovlpt import data
 from ovlpt.device import own_process, virtual_gpu
-from ovlpt.openvino_api import RELEASE, Core, Manager, Model, opset1
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Manager, Model, opset1
 from tests.conftest import EXACT
 from tests.graphs import NodeFactory
 from tests.networks import const, convolution, int8_weights, model, parameter, quantized
@@ -75,7 +75,7 @@ def columns() -> Model:
 
 
 NETWORKS = {each.__name__: each for each in (bidirectional, normalized, asymmetric, attention, columns)}
-if RELEASE < (2025, 0):  # cannot relax MVN-6
+if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]
 
 
@@ -112,6 +112,49 @@ def test_every_layer_is_as_precise(gpu_name):
             assert in_float or mine[kind, True] >= stock[kind, True], (name, kind, stock, mine)
         extra = sum(mine.values()) - sum(stock.values())
         assert extra <= (0 if exact else 1), (name, stock, mine)  # in f16 the input is rounded by a Reorder of its own
+
+
+def grouped_deconvolution() -> Model:
+    x = parameter([1, 32, 8, 8])
+    weights = int8_weights([2, 16, 16, 2, 2], axis=2)
+    return model(opset1.group_convolution_backprop_data(quantized(x, 0, 2.55), weights, [2, 2]), x)
+
+
+def of_different_levels() -> Model:
+    """A signed tensor of 255 levels and an unsigned one of 256, with one step."""
+    x = parameter([1, 16, 8, 8])
+    signed = quantized(opset1.sigmoid(x), -1.27, 1.27, 255)
+    return model(convolution(opset1.concat([signed, quantized(opset1.relu(x), 0, 2.55)], 1), 16, name="conv"), x)
+
+
+def int8_layers_on(gpu_name: str) -> list[tuple[list[bool], list[bool]]]:
+    """Of each layer with weights in networks that the native library has no rule for: whether it reads integers, with
+    the plugin's own LPT, and with ovlpt.
+    """
+    virtual_gpu.load(gpu_name)
+    core, properties, found = Core(), virtual_gpu.properties(gpu_name), []
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    for network in (grouped_deconvolution(), of_different_levels()):
+        compiled = (
+            core.compile_model(network, "GPU", properties),
+            ovlpt.compile_model(network, "GPU", properties, core=core),
+        )
+        found.append(
+            tuple(
+                [
+                    layer.precision in ("u8", "i8")
+                    for layer in ovlpt.execution_types(each).executed
+                    if layer.layer_type in ("Convolution", "Deconvolution")
+                ]
+                for each in compiled
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize("gpu_name", ["xelp", "dg2"])
+def test_layers_that_stock_runs_in_float(gpu_name):
+    assert own_process.call(int8_layers_on, gpu_name)[0] == [([False], [True])] * 2
 
 
 def refusals_on(gpu_name: str) -> tuple[str, str]:

@@ -66,6 +66,11 @@ def test_against_another_model_and_a_file_of_inputs(tmp_path):
     assert all(side.peak_memory is None or side.peak_memory > 20e6 for side in found.sides)
 
 
+def test_memory_can_be_left_out():
+    found = bench(one_convolution(), iterations=1, memory=False)
+    assert [side.peak_memory for side in found.sides] == [None, None]
+
+
 def test_the_other_side_s_process_never_imports_the_package(tmp_path):
     """Its peak memory is that of somebody who does not use it."""
     np.savez(tmp_path / "inputs.npz", data.heldout()[0][:1])

@@ -1,4 +1,16 @@
-from tests.graphs import quantized
+import numpy as np
+import pytest
+
+from ovlpt import Params, plugin_config
+from ovlpt.openvino_api import opset1
+from tests.conftest import Transformed
+from tests.graphs import fake_quantize, model, parameter, quantized, weights
+
+_CPU = plugin_config.cpu.config()
+_RESTRICTIONS = {
+    "precision_restrictions": _CPU.precision_restrictions,
+    "quantization_restrictions": _CPU.quantization_restrictions,
+}
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -27,3 +39,57 @@ def test_space_per_tensor_zero_point(assert_transformed):
         y: f32[2,4,8,4] = Multiply(y/DequantizationSubtract, 0.5)
         """,
     )
+
+
+def before_convolution(*intervals):
+    """Tensors over (low, high, levels) each, joined before a layer that wants one scale."""
+    shape = (2, 4, 4, 4)
+    branches = [fake_quantize(parameter(shape, f"x{i}"), *each, name=f"fq{i}") for i, each in enumerate(intervals)]
+    kernel = weights([3, 4 * len(branches), 1, 1], 0.02)
+    return model(opset1.convolution(opset1.concat(branches, 1), kernel, [1, 1], [0, 0], [0, 0], [1, 1]))
+
+
+ON_ONE_GRID = {
+    "a zero point each": [(0.0, 2.55, 256), (-1.27, 1.27, 255)],
+    "one zero point": [(-1.28, 1.27, 256), (-1.27, 1.27, 255)],
+    "none": [(0.0, 2.55, 256), (0.0, 2.54, 255)],
+    "each tenth value": [(0.0, 2.55, 256), (-0.5, 1.0, 16)],
+    "three": [(0.0, 2.55, 256), (-1.27, 1.27, 255), (-0.7, 0.7, 15)],
+    "zero between two values": [(-1.0, 1.4, 256), (-1.0, 1.4 - 2.4 / 255, 255)],
+}
+
+
+@pytest.mark.parametrize("intervals", ON_ONE_GRID.values(), ids=ON_ONE_GRID)
+def test_different_levels_on_one_grid(intervals):
+    """Each keeps its values; the native library has no scale for them."""
+    graph = before_convolution(*intervals)
+    result = Transformed(graph, **_RESTRICTIONS)
+    assert result.transformed("Convolution")
+    result.assert_numbers(1e-5)
+    native = Transformed(graph, Params(native_only=True), **_RESTRICTIONS)
+    assert not native.transformed("Convolution")
+    assert native.reasons("FakeQuantizeDecomposition")[0] == "alignment"
+
+
+def test_different_levels_share_the_interval_that_holds_them_all():
+    """As tensors of equal levels do, and as far off: half a step of the wider interval."""
+    result = Transformed(before_convolution((0.0, 2.55, 256), (-1.0, 1.0, 255)), **_RESTRICTIONS)
+    assert result.transformed("Convolution")
+    scales = [node for node in result.after.get_ops() if node.get_type_name() == "FakeQuantize"]
+    assert all(node.get_output_element_type(0).get_type_name() == "u8" for node in scales)
+    result.assert_numbers(3.55 / 255)
+
+
+def test_levels_beyond_a_byte_stay_apart(assert_rejected):
+    graph = before_convolution((0.0, 2.55, 256), (-1.0, 1.0, 65536))
+    result = assert_rejected(graph, "FakeQuantizeDecomposition", "alignment", **_RESTRICTIONS)
+    assert not result.transformed("Convolution")
+
+
+def test_without_a_layer_that_wants_one_scale_each_keeps_its_own():
+    high = np.float32(1.5)
+    branches = [
+        fake_quantize(parameter((2, 4, 4, 4), "x0"), 0.0, 2.55, 256, name="fq0"),
+        fake_quantize(parameter((2, 4, 4, 4), "x1"), -high, high, 255, name="fq1"),
+    ]
+    Transformed(model(opset1.max_pool(opset1.concat(branches, 1), [1, 1], [0, 0], [0, 0], [2, 2]))).assert_numbers(1e-5)

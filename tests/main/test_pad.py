@@ -86,3 +86,15 @@ def test_symmetric_per_channel_zero_point(assert_transformed):
         y: f32[2,5,6,4] = Multiply(y/DequantizationSubtract, f32[1,5,1,1])
         """,
     )
+
+
+def test_crops_and_adds_per_channel_zero_point(assert_transformed):
+    assert_transformed(
+        quantized("Pad crops and adds", "channel", 3),
+        """
+        x: u8[2,4,4,4] = Parameter
+        y_original: u8[2,5,4,4] = Pad(x, [0,-1,0,0]:i64, [0,2,0,0]:i64, 0:u8) {pad_mode=edge}
+        y/DequantizationSubtract: f32[2,5,4,4] = Subtract(y_original, 3)
+        y: f32[2,5,4,4] = Multiply(y/DequantizationSubtract, f32[1,5,1,1])
+        """,
+    )

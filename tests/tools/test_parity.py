@@ -11,7 +11,8 @@ from ovlpt.plugin_config import arm
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import RELEASE, Manager, Model
+from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model
+from ovlpt.trace import InputError
 from tests.conftest import Transformed
 from tests.graphs import (
     CASES,
@@ -25,6 +26,7 @@ from tests.graphs import (
     opset5,
     opset6,
     opset8,
+    opset12,
     parameter,
     run,
     weights,
@@ -32,7 +34,7 @@ from tests.graphs import (
 from tests.main.test_recurrent_cell import sequence
 from tests.test_operations_on_graphs import quantized, variants
 from tools.parity.compare import compare
-from tools.parity.driver import run_native, run_native_with, strip_native
+from tools.parity.driver import NativePassFails, run_native, run_native_with, strip_native
 
 pytestmark = [
     pytest.mark.skipif(
@@ -152,6 +154,67 @@ PREREQUISITES = {
 @pytest.mark.parametrize("name", PREREQUISITES)
 def test_prerequisites(name):
     assert_native(model(PREREQUISITES[name]()), PRECISIONS, GRANULARITY)
+
+
+def in_f16(result):
+    """All real numbers of the model in f16."""
+    graph = model(result)
+    manager = Manager()
+    manager.register_pass(ConvertFP32ToFP16())
+    manager.run_passes(graph)
+    return graph
+
+
+def open_channels(operation):
+    """The constant behind a quantization by channels tells how many there are."""
+    ends = np.linspace(1, 2, 3).reshape(1, 3, 1)
+    return model(operation(fake_quantize(parameter((1, -1, 4)), -ends, ends, 255), f32(ends - 1.2)))
+
+
+def padded(begin, end, mode="constant", ends=1.27):
+    data = fake_quantize(parameter((1, 3, 5, -1)), -0.8 * ends, ends)
+    return model(opset12.pad(data, i64(*begin), i64(*end), mode, f32(0.5)))
+
+
+CHANNELS = np.linspace(1, 2, 3).reshape(1, 3, 1, 1)
+FORMS = {
+    "Add, open channels": lambda: open_channels(opset1.add),
+    "Multiply, open channels": lambda: open_channels(opset1.multiply),
+    "Pad by nothing, open size": lambda: padded((0, 0, 0, 0), (0, 0, 0, 0)),
+    "Pad that crops": lambda: padded((0, -1, -1, 0), (0, 0, -1, 0), ends=CHANNELS),
+    "Pad that crops and adds": lambda: padded((0, 0, -1, 0), (0, 0, 2, 0)),
+    "Pad that crops and adds, edge": lambda: padded((0, 1, -1, 0), (0, -2, 2, 0), "edge", CHANNELS),
+    "constants along two axes, f16": lambda: in_f16(
+        opset1.multiply(opset1.add(parameter(SHAPE), f32(np.linspace(-1, 1, 4))), f32(CHANNELS))
+    ),
+    "constants along two axes before Split, f16": lambda: in_f16(
+        opset1.split(opset1.multiply(opset1.add(parameter(SHAPE), f32(np.linspace(-1, 1, 4))), f32(CHANNELS)), 1, 3)
+    ),
+    "a zero point of equal values before Split, f16": lambda: in_f16(
+        opset1.split(fake_quantize(parameter(SHAPE), -CHANNELS / 4, CHANNELS), 2, 2)
+    ),
+    "a zero point next to zero, f16": lambda: in_f16(convolution(fake_quantize(parameter(SHAPE), -2.484, 2.266, 16))),
+}
+
+
+@pytest.mark.parametrize("update", [True, False], ids=["", "precisions_kept"])
+@pytest.mark.parametrize("name", FORMS)
+def test_open_sizes_crops_and_f16(name, update):
+    assert_native(FORMS[name](), params=Params(update, default_precisions=("i8", "u8"), native_only=True))
+
+
+def test_a_failure_of_the_driver_is_none_of_the_native_pass():
+    def unknown(node) -> bool:
+        return False
+
+    data = fake_quantize(parameter((1, 2, 6, 8)), -1.0, 1.55)
+    product = opset1.matmul(data, weights([12, 8], np.linspace(1, 2, 12).reshape(12, 1)), False, True)
+    graph = model(opset1.max_pool(product, [1, 2], [0, 0], [0, 0], [1, 2]))
+    with pytest.raises(InputError, match=r"the driver of the native pass fails: .*no predicate unknown") as caught:
+        run_native(graph, callbacks={"AddTransformation": unknown})
+    assert not isinstance(caught.value, NativePassFails)
+    with pytest.raises(NativePassFails, match="MaxPoolTransformation: Argument shapes are inconsistent"):
+        run_native(graph)
 
 
 def test_comparison_names_what_differs():

@@ -136,6 +136,10 @@ def _built(steps: Sequence[Step], values: dict[int, np.ndarray] | None) -> tuple
     return outputs, parameters
 
 
+class NoFloatRun(RuntimeError):
+    """The plugin cannot run the float graph, so that there is nothing to fit ranges to."""
+
+
 @functools.lru_cache(maxsize=1)  # a check builds a graph in several forms
 def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
     """What the data of each FakeQuantize is in a run of the float graph."""
@@ -144,13 +148,16 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
         return {}
     outputs, parameters = _built(steps, None)
     results = [opset1.result(outputs[index][0]) for index in quantized]
-    compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
+    try:
+        compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
+    except RuntimeError as error:
+        raise NoFloatRun(str(error)) from error
     return {index: np.array(found[port]) for port, index in enumerate(quantized)}
 
 
 def build(graph: Graph) -> Model:
-    """The quantized model; FakeQuantize ranges come from a run of the float graph."""
+    """The quantized model; FakeQuantize ranges come from a run of the float graph. Raises `NoFloatRun`."""
     outputs, parameters = _built(graph.steps, _fitted(graph.steps))
     results = []
     for number, (index, port) in enumerate(graph.results):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,13 +17,12 @@ from ovlpt import (
 )
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Manager, Model
-from ovlpt.trace import InputError
-from tools.fuzz.graphs import Graph, build
+from ovlpt.openvino_api import Constant, Manager, Model, Node
+from tools.fuzz.graphs import Graph, NoFloatRun, build, pruned
 from tools.fuzz.numbers import STOCK, Failure
 from tools.fuzz.operations import chance, pick
 from tools.parity.compare import compare
-from tools.parity.driver import run_native
+from tools.parity.driver import NativePassFails, run_native
 
 
 @dataclass(frozen=True)
@@ -81,24 +80,87 @@ def ours(model: Model, settings: Settings) -> Model:
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     """The differences from the native result; the settings follow from the graph's seed.
 
-    Constants in f16 are unpacked first, as every plugin does before it runs the native pass.
-    Where the native pass itself is at fault, it fails or changes the levels of a FakeQuantize, the failure is its own.
+    Constants in f16 are unpacked first, as every plugin does before it runs the native pass. Where the native pass fails
+    or changes the shape of an output, which is its own fault, the largest parts of the graph without that are compared.
     """
-    settings = settings_of(graph.seed)
     try:
-        model = decompressed(build(graph))
-        expected = run_native(model, settings.precisions, settings.granularities, settings.params, settings.disabled)
-    except (RuntimeError, InputError) as error:
-        yield Failure(STOCK, "the native pass fails", str(error))
+        yield from _differences(graph)
         return
+    except NoFloatRun as error:
+        transformation = "".join(re.findall(r"\[(\w+)\] END", str(error))[:1])
+        yield Failure(STOCK, f"the plugin cannot run the float graph: {transformation}", str(error)[-300:])
+    except NativePassFails as error:
+        yield Failure(STOCK, re.sub(r"[0-9]+", "#", str(error)))
+    pending, seen = list(graph.results), set()
+    while pending:
+        value = pending.pop()
+        if value in seen or graph.steps[value[0]].kind == "Parameter":
+            continue
+        seen.add(value)
+        try:
+            yield from _differences(pruned(replace(graph, results=(value,))))
+        except (NoFloatRun, NativePassFails):
+            pending += graph.steps[value[0]].sources
+
+
+def _differences(graph: Graph) -> Iterator[Failure]:
+    """Raises `NoFloatRun`, and `NativePassFails`; ours may fail then, too, but by OpenVINO's word only."""
+    settings = settings_of(graph.seed)
+    model = decompressed(build(graph))
+    try:
+        expected = _native(model, settings)
+    except NativePassFails:
+        try:
+            ours(model, settings)
+        except RuntimeError:
+            pass
+        except Exception as error:
+            yield Failure("native", "error", str(error)[-300:])
+        raise
     try:
         found = ours(model, settings)
     except Exception as error:  # whatever it is, it is a finding
         yield Failure("native", "error", str(error)[-300:])
         return
     result = compare(expected, found)
-    if not result.equal and all(": levels is " in difference for difference in result.differences):
+    if not result.equal and all(_is_level_from_above(model, difference) for difference in result.differences):
         yield Failure(STOCK, "a FakeQuantize behind another takes its levels", result.differences[0])
     elif not result.equal:
         causes = [re.sub(r"(?<=\w) \S+(?=:)|(?<=[-\[ ,])[0-9.e]+", "", text) for text in result.differences]
         yield Failure("native", min(causes), "\n".join(["", *result.differences[:8], str(settings)]))
+
+
+def _native(model: Model, settings: Settings) -> Model:
+    result = run_native(model, settings.precisions, settings.granularities, settings.params, settings.disabled)
+    for before, after in zip(model.outputs, result.outputs, strict=True):
+        if not before.get_partial_shape().compatible(after.get_partial_shape()):
+            raise NativePassFails("the native pass changes the shape of an output")
+    return result
+
+
+def _is_level_from_above(model: Model, difference: str) -> bool:
+    """Whether the native FakeQuantize has the levels of another one above it, and ours those that it had.
+
+    The native library hands the attributes of an operation that it fuses into a FakeQuantize on to it, and with them the
+    levels that the FakeQuantize above is to have back.
+    """
+    found = re.fullmatch(r"FakeQuantize (\S+): levels is (\d+), not (\d+)", difference)
+    node = found and next((node for node in model.get_ops() if node.get_friendly_name() == found[1]), None)
+    return node is not None and _levels(node) == int(found[2]) and int(found[3]) in map(_levels, _quantizes_above(node))
+
+
+def _levels(quantize: Node) -> int:
+    return quantize.get_attributes()["levels"]
+
+
+def _quantizes_above(node: Node) -> list[Node]:
+    pending, found, seen = [node], [], set()
+    while pending:
+        for value in pending.pop().input_values():
+            source = value.get_node()
+            if source.get_instance_id() not in seen:
+                seen.add(source.get_instance_id())
+                pending.append(source)
+                if source.get_type_name() == "FakeQuantize":
+                    found.append(source)
+    return found

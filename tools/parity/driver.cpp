@@ -268,7 +268,9 @@ int main(int argc, char** argv) {
     for (size_t at = 0; at < callbacks.size(); ++at)
         set_callback(*manager.get_pass_config(), at, callbacks[at].first, callbacks[at].second);
     manager.register_pass_instance(pass);
+    std::cout << "the pass begins" << std::endl;
     manager.run_passes(model);
+    std::cout << "the pass ends" << std::endl;
     const std::string out = argv[2];
     ov::pass::Serialize(out, out.substr(0, out.size() - 3) + "bin").run_on_model(model);
     std::_Exit(0);

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +26,10 @@ _SOURCE = Path(__file__).with_name("driver.cpp")
 
 class NoCompiler(InputError):
     """This machine has no g++."""
+
+
+class NativePassFails(InputError):
+    """The native pass itself throws, or ends its process, on a model that it could read."""
 
 
 @cache
@@ -78,7 +84,7 @@ def run_native(
     """The model after OpenVINO's own pass; ``model`` itself stays as it is.
 
     Restrictions that are functions cannot be handed over; of callbacks those that the driver has a counterpart of. Raises
-    `InputError` where the pass fails.
+    `NativePassFails` where the pass fails, `InputError` where the driver does.
     """
     directives = "\n".join(
         [
@@ -102,9 +108,19 @@ def _run(model: Model, directives: str) -> Model:
         before, after = Path(folder) / "before.xml", Path(folder) / "after.xml"
         openvino.serialize(model, before)
         result = subprocess.run([program(), before, after], input=directives, capture_output=True, text=True)
+        if "the pass begins" in result.stdout and "the pass ends" not in result.stdout:
+            raise NativePassFails(f"the native pass fails: {_why(result)}")
         if result.returncode or not after.exists():
-            raise InputError(f"the native pass fails: {result.stderr.strip()[-600:]}")
+            raise InputError(f"the driver of the native pass fails: {_why(result)}")
         return _loaded(after)
+
+
+def _why(result: subprocess.CompletedProcess[str]) -> str:
+    """The pass and the last sentence of an error, or the signal that ended the process."""
+    transformations = re.findall(r"\[(\w+)\] END", result.stderr)
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    last = lines[-1].split("CALLBACK HAS THROWN: ")[-1] if lines else signal.Signals(-result.returncode).name
+    return f"{transformations[-1]}: {last}" if transformations else last
 
 
 def run_native_with(config: PluginConfig, model: Model) -> Model:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tools.ir import save_ir
 from tools.zoo.alive import CALIBRATION, Sample, Unusable, distance, report, run
 from tools.zoo.networks import Network
+from tools.zoo.signals import draw
 
 FAITHFUL = 1e-3  # float against float: rounding that a deep random network has amplified
 
@@ -86,7 +87,7 @@ def build(name: str, make: Callable[[], Network], folder: Path) -> str:
     torch.manual_seed(0)
     nncf.set_log_level("ERROR")
     network, rng = make(), np.random.default_rng(0)
-    samples = [network.sample(rng) for _ in range(CALIBRATION)]
+    samples = [draw(rng, network.shapes) for _ in range(CALIBRATION)]
     module = TensorsOnly(network.module).requires_grad_(False)
     estimate_batch_norm(module, samples)
     model = convert(module, samples[0], network.dynamic_axes)

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tools.zoo.alive import Sample
-from tools.zoo.signals import smooth
+from tools.zoo.signals import VOCABULARY
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Network:
-    """A module with random weights and what feeds it.
+    """A module with random weights, and the shapes of what feeds it (`tools.zoo.signals.draw`): of every input by its
+    name, in the order of the module's parameters.
 
-    ``sample`` draws one batch-1 input: an array for every input by its name, in the order of the module's
-    parameters. ``transformer`` and ``mixed`` are NNCF's model type and preset: with ``mixed`` signed
+    ``transformer`` and ``mixed`` are NNCF's model type and preset: with ``mixed`` signed
     activations get a zero point. Along ``dynamic_axes`` the model takes inputs of any size. ``stored_in_f16``:
     constants lie in the file in half precision, as `openvino.save_model` has it unless told otherwise.
     """
 
     module: nn.Module
-    sample: Callable[[np.random.Generator], Sample]
+    shapes: dict[str, tuple[int, ...]]
     transformer: bool = False
     mixed: bool = False
     dynamic_axes: tuple[int, ...] = ()
@@ -35,7 +32,7 @@ class Network:
 
 def on_images(module: nn.Module, size: int, **kind: object) -> Network:
     """``module`` on an image f32 [1, 3, size, size]."""
-    return Network(module, lambda rng: {"image": smooth(rng, (3, size, size))}, **kind)
+    return Network(module, {"image": (1, 3, size, size)}, **kind)
 
 
 def resnet50() -> Network:
@@ -57,17 +54,8 @@ def bert() -> Network:
     """BERT, 4 layers of width 768, 128 tokens; its masked attention stays MatMul and Softmax."""
     from transformers import BertConfig, BertModel
 
-    vocabulary = 2000
-    config = BertConfig(vocab_size=vocabulary, num_hidden_layers=4, attn_implementation="eager")
-
-    def sample(rng: np.random.Generator) -> Sample:
-        tokens = rng.integers(vocabulary, size=(1, 128))
-        return {
-            "input_ids": tokens,
-            "attention_mask": (np.arange(128)[None] < rng.integers(64, 129)).astype(np.int64),
-        }
-
-    return Network(BertModel(config), sample, transformer=True)
+    config = BertConfig(vocab_size=VOCABULARY, num_hidden_layers=4, attn_implementation="eager")
+    return Network(BertModel(config), {"input_ids": (1, 128), "attention_mask": (1, 128)}, transformer=True)
 
 
 def vit() -> Network:
@@ -153,11 +141,7 @@ def lstm_tagger() -> Network:
     """A bidirectional LSTM over 64 frames of sound, its initial states are inputs."""
     from tools.zoo.modules import Tagger
 
-    def sample(rng: np.random.Generator) -> Sample:
-        hidden, cell = np.tanh(rng.standard_normal((2, 2, 1, 256), np.float32))
-        return {"frames": smooth(rng, (1, 64, 80))[0], "hidden": hidden, "cell": cell}
-
-    return Network(Tagger(), sample)
+    return Network(Tagger(), {"frames": (1, 64, 80), "hidden": (2, 1, 256), "cell": (2, 1, 256)})
 
 
 def wav2vec2() -> Network:
@@ -172,11 +156,7 @@ def wav2vec2() -> Network:
         conv_dim=(256,) * 7,
         attn_implementation="eager",
     )
-
-    def sample(rng: np.random.Generator) -> Sample:
-        return {"sound": smooth(rng, (1, 16000), waves=40)[0]}
-
-    return Network(Wav2Vec2Model(config), sample, transformer=True)
+    return Network(Wav2Vec2Model(config), {"sound": (1, 16000)}, transformer=True)
 
 
 def yolos() -> Network:

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
+
+VOCABULARY = 2000
+
+
+def draw(rng: np.random.Generator, shapes: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
+    """An array for every input, by its name and shape.
+
+    ``input_ids`` are tokens, of which ``attention_mask`` hides up to a half at the end; ``hidden`` and ``cell`` are
+    states of a recurrent layer. All others are signals, images [1, channels, height, width] or a single channel.
+    """
+    return {name: _array(rng, name, tuple(shape)) for name, shape in shapes.items()}
+
+
+def _array(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    if name == "input_ids":
+        return rng.integers(VOCABULARY, size=shape)
+    if name == "attention_mask":
+        return (np.arange(shape[-1])[None] < rng.integers(shape[-1] // 2, shape[-1] + 1)).astype(np.int64)
+    if name in ("hidden", "cell"):
+        return np.tanh(rng.standard_normal(shape, np.float32))
+    if len(shape) == 4:
+        return smooth(rng, shape[1:])
+    return smooth(rng, shape, waves=40 if name == "sound" else 12)[0]
 
 
 def smooth(rng: np.random.Generator, shape: tuple[int, ...], waves: int = 12) -> np.ndarray:

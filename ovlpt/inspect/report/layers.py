@@ -87,7 +87,7 @@ def read_layers(
     work = {node.get_friendly_name(): multiply_accumulates(node) for node in shaped.get_ops()}
     owners = dict(_owners(lowered, work))
     answers = {answer.name: answer for answer in found}
-    nodes = list(_on_data(compiled.get_runtime_model()))
+    nodes = list(on_data(compiled.get_runtime_model()))
     index = {node.get_friendly_name(): at for at, node in enumerate(nodes)}
     by_name = {layer.name: layer for layer in execution}
     layers, counted = [], set()
@@ -123,7 +123,7 @@ def read_layers(
     return layers
 
 
-def _on_data(runtime: Model) -> Iterator[Node]:
+def on_data(runtime: Model) -> Iterator[Node]:
     """The nodes of an execution graph that an input of the model reaches."""
     reached: set[str] = set()
     for node in runtime.get_ordered_ops():

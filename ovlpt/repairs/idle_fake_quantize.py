@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ovlpt.fake_quantize import fake_quantize
+from ovlpt.graph.constants import is_scalar_like
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import LayerTransformation, replace_output
+from ovlpt.openvino_api import Node, Output
+from ovlpt.operations import OPERATIONS
+from ovlpt.trace import Reason, reject_unless
+
+_COPIES = frozenset(
+    (
+        *("Concat", "DepthToSpace", "Gather", "MaxPool", "Reshape", "Roll", "ShuffleChannels", "Slice", "Split"),
+        *("Squeeze", "StridedSlice", "Tile", "Transpose", "Unsqueeze", "VariadicSplit"),
+    )
+)
+_NEAR = 1e-6  # of the interval: what float32 leaves of an equal value
+_MOST = 2**16  # values that are tried
+
+
+class IdleFakeQuantize(LayerTransformation):
+    """``FQ(FQ'(x)) == FQ'(x)``, copying operations between, where each value that FQ' gives is one of FQ's own.
+
+    Any other FakeQuantize rounds, and stays: without it the numbers would be others. One whose consumers compute in low
+    precision stays as well: it says in which.
+    """
+
+    quiet = True  # of one that stays, what it serves says more
+    why = Reason("idle", "what it quantizes has its values already, and nothing behind computes in low precision")
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return ["opset1.FakeQuantize"]
+
+    def concerns(self, node: Node) -> bool:
+        return bool(node.output(0).get_target_inputs()) and not _is_of_use(node) and bool(_quantized(node))
+
+    def can_be_transformed(self, node: Node) -> None:
+        details, sources = QuantizationDetails.of(node), _quantized(node)
+        value = node.input_value(0)
+        is_direct = value.get_node().get_type_name() == "FakeQuantize"
+        alone = value.get_node().get_output_size() == len(value.get_target_inputs()) == 1
+        reject_unless(alone or not _is_output(node), "output", "its name is that of an output")
+        for source in sources:
+            before = QuantizationDetails.of(source)
+            reject_unless(details and before, "dynamic_intervals", "an end of the intervals is not a constant")
+            ends = (*details.intervals, *before.intervals)
+            followed = is_direct or all(map(is_scalar_like, ends))
+            reject_unless(followed, "per_channel", "its intervals differ between channels, which are moved before it")
+            few = before.levels * max(end.size for end in ends) <= _MOST
+            reject_unless(few, "levels", f"there are too many values to try, {before.levels} and more")
+            if not is_direct:
+                ends = [end.reshape(-1)[0] for end in ends]
+            steps = (np.arange(before.levels, dtype=np.float32) / np.float32(before.levels - 1)).reshape(
+                -1, *(1 for _ in range(max(np.ndim(end) for end in ends)))
+            )
+            values = steps * (ends[7] - ends[6]) + ends[6]
+            off = np.abs(fake_quantize(values, *ends[:4], details.levels) - values)
+            width = np.maximum(np.abs(ends[6]), np.abs(ends[7]))
+            reject_unless((off <= _NEAR * width).all(), "rounds", "it rounds, and nothing else gives its numbers")
+
+    def transform(self, node: Node) -> None:
+        value = node.input_value(0)
+        if _is_output(node):
+            value.get_node().set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), value)
+
+
+def _is_output(node: Node) -> bool:
+    return any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs())
+
+
+def _quantized(node: Node) -> list[Node]:
+    """The FakeQuantize operations whose values reach it as they are; none where other values reach it."""
+    found = list(_sources(node.input_value(0)))
+    return [] if any(source is None for source in found) else found
+
+
+def _sources(value: Output) -> Iterator[Node | None]:
+    node = value.get_node()
+    kind = node.get_type_name()
+    if kind == "FakeQuantize":
+        yield node
+    elif kind in _COPIES:
+        for source in node.input_values() if kind == "Concat" else node.input_values()[:1]:
+            yield from _sources(source)
+    else:
+        yield None
+
+
+def _is_of_use(node: Node) -> bool:
+    """Whether something that there is a rule for reads the node, directly or through copies."""
+    for target in (target for output in node.outputs() for target in output.get_target_inputs()):
+        reader = target.get_node()
+        row = OPERATIONS.get(reader.get_type_name())
+        if reader.get_type_name() in _COPIES:
+            if _is_of_use(reader):
+                return True
+        elif row is not None and row.has_rule():
+            return True
+    return False

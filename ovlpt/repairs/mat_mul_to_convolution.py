@@ -1,0 +1,211 @@
+"""A MatMul by weights as a 1x1 convolution, for plugins whose kernels for that are faster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import has_quantized_weights, read_weights
+from ovlpt.layer_transformation import ORIGINAL_SUFFIX, LayerTransformation, read_once, replace_output
+from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.trace import Reason, reject_unless
+
+_ALONE = frozenset(("Clamp", "Elu", "Gelu", "HSigmoid", "HSwish", "Mish", "Relu", "Sigmoid", "Swish", "Tanh"))
+_BINARY = frozenset(("Add", "Divide", "Multiply", "Subtract"))
+_MOVES = frozenset(("Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze", "VariadicSplit"))
+
+
+class MatMulToConvolution(LayerTransformation):
+    """``x @ w == transpose(conv(transpose(x), w'))``, between channels last and channels first.
+
+    Kernels of int8 convolutions read and write channels last, so the Transposes cost nothing. What follows element by
+    element goes along, up to the next FakeQuantize, and stays part of the layer.
+    """
+
+    why = Reason("as_convolution", "a 1x1 convolution gives the same numbers, and its kernels are faster here")
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return ["opset1.MatMul"]
+
+    def concerns(self, node: Node) -> bool:
+        return (
+            self.params.mat_mul_as_convolution
+            and is_constant_path(node.input_value(1).get_node())
+            and has_quantized_weights(node, (_outputs(node),))
+            and _quantizer(node.input_value(0)) is not None
+        )
+
+    def can_be_transformed(self, node: Node) -> None:
+        rank, weights_shape = self._rank(node), shape_of(node.input_value(1))
+        reject_unless(rank in (2, 3, 4), "rank", "only data of rank 2, 3 or 4 becomes that of a convolution")
+        reject_unless(len(weights_shape or ()) == 2, "weights_rank", f"the weights have the shape {weights_shape}")
+        first = node.get_attributes()["transpose_a"]
+        reject_unless(not first or rank < 4, "transposed", "its data is transposed, with one axis before the channels")
+        weights = read_weights(node, (_outputs(node),), ("i8",))
+        reject_unless(weights.zero_point is None, "weights_zero_point", "the weights have a zero point")
+        reject_unless(
+            _is_rebuildable(node.input_value(1)), "dynamic_weights", "the weights are computed in another way"
+        )
+        intervals = QuantizationDetails.of(_quantizer(node.input_value(0))).intervals
+        reject_unless(all(end.size == 1 for end in intervals), "per_channel", "the data has a scale per channel")
+        # plugins would take it in front of the Transpose and into the convolution
+        last = [node, *self._followers(node)][-1]
+        kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
+        quantized = last.get_type_name() == "FakeQuantize" or "FakeQuantize" not in kinds
+        reject_unless(quantized, "per_position", "the FakeQuantize behind it has an interval per position")
+        reject_unless(
+            not {"GRUSequence", "LSTMSequence"} & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize"
+        )
+
+    def transform(self, node: Node) -> None:
+        rank, name = max(self._rank(node), 3), node.get_friendly_name()
+        data = node.input_value(0)
+        if self._rank(node) == 2:
+            data = opset1.unsqueeze(data, constant(np.array(0), "i64")).output(0)
+        weights = _kernel(node.input_value(1), node.get_attributes()["transpose_b"], rank)
+        ones, zeros = [1] * (rank - 2), [0] * (rank - 2)
+        if not node.get_attributes()["transpose_a"]:
+            data = _channels_first(data, rank)
+        layer = opset1.convolution(data, weights, ones, zeros, zeros, ones)
+        layer.set_friendly_name(name)
+        end, value = node.output(0), layer.output(0)
+        for follower in self._followers(node):
+            inputs = [
+                value
+                if each.get_node().get_instance_id() == end.get_node().get_instance_id()
+                else _by_channel(each, rank)
+                for each in follower.input_values()
+            ]
+            new = same_operation(follower, inputs)
+            new.set_friendly_name(follower.get_friendly_name())
+            end, value = follower.output(0), new.output(0)
+        if self._rank(node) > 2:
+            _skip_transposes(end, value, rank)
+        result = opset1.transpose(value, constant(np.array(_last(rank)), "i64")).output(0)
+        if self._rank(node) == 2:
+            result = opset1.squeeze(result, constant(np.array(0), "i64")).output(0)
+        if _is_result(end):
+            result.get_node().set_friendly_name(value.get_node().get_friendly_name())
+            value.get_node().set_friendly_name(value.get_node().get_friendly_name() + ORIGINAL_SUFFIX)
+        replace_output(end, result)
+
+    @read_once
+    def _followers(self, node: Node) -> list[Node]:
+        """What goes along, up to a FakeQuantize."""
+        followers: list[Node] = [node]
+        while True:
+            follower = _follower(followers[-1].output(0), self._rank(node))
+            if follower is None:
+                return followers[1:]
+            followers.append(follower)
+            if follower.get_type_name() == "FakeQuantize":
+                return followers[1:]
+
+    @read_once
+    def _rank(self, node: Node) -> int | None:
+        shape = shape_of(node.input_value(0))
+        return None if shape is None else len(shape)
+
+
+def _outputs(node: Node) -> int:
+    """The axis of the weights with the output channels."""
+    return 0 if node.get_attributes()["transpose_b"] else 1
+
+
+def _quantizer(value: Output) -> Node | None:
+    """The FakeQuantize above, with nothing but moves of data in between; None without."""
+    node = value.get_node()
+    while node.get_type_name() in _MOVES:
+        node = node.input_value(0).get_node()
+    return node if node.get_type_name() == "FakeQuantize" and QuantizationDetails.of(node) is not None else None
+
+
+def _is_rebuildable(value: Output) -> bool:
+    node = value.get_node()
+    if isinstance(node, Constant):
+        return len(shape_of(value)) <= 2
+    known = node.get_type_name() in ("Convert", "FakeQuantize", *_BINARY)
+    return known and all(map(_is_rebuildable, node.input_values()))
+
+
+def _kernel(value: Output, transposed: bool, rank: int) -> Output:
+    """The weights as [output channels, input channels, 1 …]."""
+    node = value.get_node()
+    if not isinstance(node, Constant):
+        new = same_operation(node, [_kernel(each, transposed, rank) for each in node.input_values()])
+        new.set_friendly_name(node.get_friendly_name())
+        return new.output(0)
+    values = values_of(node)
+    if values.size > 1:
+        values = np.atleast_2d(values)
+        values = values if transposed else values.T
+        values = np.ascontiguousarray(values).reshape(*values.shape, *[1] * (rank - 2))
+    return constant(values.reshape(()) if values.size == 1 else values, precision_of(value)).output(0)
+
+
+def _first(rank: int) -> list[int]:
+    """The order of a Transpose that brings the channels from the last axis to axis 1."""
+    return [0, rank - 1, *range(1, rank - 1)]
+
+
+def _last(rank: int) -> list[int]:
+    """And back."""
+    return [0, *range(2, rank), 1]
+
+
+def _channels_first(value: Output, rank: int) -> Output:
+    """Transposed; a Transpose that does the reverse, or the same for another reader, is made use of."""
+    if _is_transpose(value.get_node(), _last(rank)):
+        return value.get_node().input_value(0)
+    for target in value.get_target_inputs():
+        if _is_transpose(target.get_node(), _first(rank)):
+            return target.get_node().output(0)
+    return opset1.transpose(value, constant(np.array(_first(rank)), "i64")).output(0)
+
+
+def _skip_transposes(old: Output, value: Output, rank: int) -> None:
+    """Let what reads ``old`` with the channels first read ``value``, which has them there."""
+    for target in old.get_target_inputs():
+        node = target.get_node()
+        if _is_transpose(node, _first(rank)) and not _is_result(node.output(0)):
+            replace_output(node.output(0), value)
+
+
+def _is_result(value: Output) -> bool:
+    return any(target.get_node().get_type_name() == "Result" for target in value.get_target_inputs())
+
+
+def _is_transpose(node: Node, order: Sequence[int]) -> bool:
+    if node.get_type_name() != "Transpose" or not isinstance(node.input_value(1).get_node(), Constant):
+        return False
+    return node.input_value(1).get_node().data.reshape(-1).tolist() == list(order)
+
+
+def _follower(value: Output, rank: int) -> Node | None:
+    """The only reader of the value, where it works element by element with constants for all or for each channel."""
+    targets = value.get_target_inputs()
+    if len(targets) != 1:
+        return None
+    (target,) = targets
+    node, kind = target.get_node(), target.get_node().get_type_name()
+    if kind not in (*_ALONE, *_BINARY, "FakeQuantize") or (kind == "FakeQuantize" and target.get_index() > 0):
+        return None
+    others = [each for port, each in enumerate(node.input_values()) if port != target.get_index()]
+    return node if all(_is_by_channel(each, rank) for each in others) else None
+
+
+def _is_by_channel(value: Output, rank: int) -> bool:
+    shape = shape_of(value)
+    return isinstance(value.get_node(), Constant) and len(shape) <= rank and all(size == 1 for size in shape[:-1])
+
+
+def _by_channel(value: Output, rank: int) -> Output:
+    """A constant along the last axis, on axis 1 of ``rank``."""
+    values = values_of(value.get_node())
+    shape = () if values.size == 1 else (1, -1, *[1] * (rank - 2))
+    return constant(values.reshape(shape), precision_of(value)).output(0)

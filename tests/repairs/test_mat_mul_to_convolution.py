@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ovlpt.plugin_config import arm, cpu, gpu
+
+from ovlpt import Params
+from ovlpt.openvino_api import opset1
+from ovlpt.trace import Outcome
+from tests.conftest import Transformed
+from tests.graphs import dequantization, f32, fake_quantize, i64, model, opset5, opset7, parameter
+
+NAME = "MatMulToConvolution"
+ON = Params(mat_mul_as_convolution=True)
+
+
+def stored(inputs, outputs, transposed=True, zero_point=None):
+    """Integers with a scale for each output channel."""
+    values = np.random.default_rng(1).integers(-60, 61, (outputs, inputs)).astype(np.int8)
+    scale = np.linspace(0.01, 0.03, outputs)[:, None]
+    return dequantization(
+        opset1.constant(values if transposed else values.T), scale if transposed else scale.T, zero_point, "w"
+    )
+
+
+def behind_fake_quantize(inputs, outputs, transposed=True):
+    values = np.random.default_rng(1).uniform(-1, 1, (outputs, inputs))
+    return fake_quantize(f32(values if transposed else values.T), -1, 1, 255, "w")
+
+
+def quantized(shape, low=0, high=2.55):
+    return fake_quantize(parameter(shape), low, high)
+
+
+def product(data, weights=None, transposed=True):
+    layer = opset1.matmul(data, stored(8, 6) if weights is None else weights, False, transposed)
+    layer.set_friendly_name("product")
+    return layer
+
+
+def repaired(graph, params=ON, **settings):
+    result = Transformed(graph, params, **settings)
+    return result, [(event.outcome, event.reason.code) for event in result.trace if event.transformation == NAME]
+
+
+def kinds(result):
+    return [node.get_type_name() for node in result.after.get_ordered_ops()]
+
+
+def assert_convolved(graph, times=1):
+    result, said = repaired(graph)
+    assert said == [(Outcome.TRANSFORMED, "as_convolution")] * times
+    assert kinds(result).count("Convolution") == times
+    assert "MatMul" not in kinds(result)
+    result.assert_numbers()
+    return result
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (2, 5, 8), (2, 3, 5, 8), (-1, 5, 8), (-1, -1, 8)], ids=str)
+@pytest.mark.parametrize("low, high", [(0, 2.55), (-1.28, 1.27), (-1, 1.5)])
+def test_ranks_and_intervals(shape, low, high):
+    result = assert_convolved(model(opset1.add(product(quantized(shape, low, high)), f32(np.arange(6)))))
+    types = [
+        [value.get_element_type().get_type_name() for value in node.input_values()]
+        for node in result.after.get_ops()
+        if node.get_type_name() == "Convolution"
+    ]
+    assert all(weights == "i8" for _, weights in types)
+
+
+WEIGHTS = {
+    "stored": stored(8, 6),
+    "stored, inputs first": stored(8, 6, transposed=False),
+    "FakeQuantize": behind_fake_quantize(8, 6),
+    "FakeQuantize, inputs first": behind_fake_quantize(8, 6, transposed=False),
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weights(weights):
+    assert_convolved(model(product(quantized((2, 5, 8)), WEIGHTS[weights], "first" not in weights)))
+
+
+def test_data_with_its_channels_first():
+    layer = opset1.matmul(quantized((2, 8, 5)), stored(8, 6), True, True)
+    result = assert_convolved(model(layer))
+    assert kinds(result).count("Transpose") == 1
+
+
+def test_what_follows_goes_along():
+    data = opset1.add(product(quantized((1, 5, 8))), f32(np.arange(6).reshape(1, 1, 6)))
+    data = fake_quantize(opset7.gelu(data, "erf"), 0, 2.55, name="between")
+    result = assert_convolved(model(product(data, stored(6, 4))), 2)
+    assert kinds(result).count("Transpose") == 2  # none between the layers
+
+
+def test_a_reader_with_channels_first():
+    layer = product(quantized((1, 5, 8)))
+    turned = opset1.relu(opset1.transpose(fake_quantize(opset1.relu(layer), 0, 2.55), i64(0, 2, 1)))
+    result = assert_convolved(model(turned))
+    assert kinds(result).count("Transpose") == 1
+
+
+def test_several_readers_share_a_transpose():
+    data = quantized((1, 5, 8))
+    result = assert_convolved(model(product(data), product(data, stored(8, 4))), 2)
+    assert kinds(result).count("Transpose") == 3
+
+
+def test_names_of_outputs():
+    graph = model(opset1.add(product(quantized((5, 8))), f32(np.ones(6))))
+    result, _ = repaired(graph)
+    assert [port.get_node().input_value(0).get_node().get_friendly_name() for port in result.after.outputs] == ["y"]
+
+
+def behind(build):
+    return model(build(product(quantized((1, 5, 8)))))
+
+
+def per_position(layer):
+    high = np.linspace(1, 2, 5).reshape(1, 5, 1)
+    return fake_quantize(layer, -high, high)
+
+
+def recurrent(layer):
+    data = fake_quantize(layer, -1.28, 1.27, name="between")
+    state, lengths = f32(np.zeros((1, 1, 4))), i64(5)
+    weights = [f32(np.ones(shape)) for shape in ((1, 16, 6), (1, 16, 4), (1, 16))]
+    return opset5.lstm_sequence(data, state, state, lengths, *weights, 4, "forward").output(0)
+
+
+REFUSED = {
+    "a scale per channel": (
+        lambda: model(product(quantized((1, 5, 8), np.zeros((1, 1, 8)), np.arange(1, 9).reshape(1, 1, 8)))),
+        "per_channel",
+    ),
+    "an interval per position": (lambda: behind(per_position), "per_position"),
+    "a recurrent layer": (lambda: behind(recurrent), "recurrent"),
+    "rank 5": (lambda: model(product(quantized((1, 1, 1, 5, 8)))), "rank"),
+    "a vector": (lambda: model(product(quantized((8,)))), "rank"),
+    "channels second last": (
+        lambda: model(opset1.matmul(quantized((1, 2, 8, 5)), stored(8, 6), True, True)),
+        "transposed",
+    ),
+    "batches of weights": (
+        lambda: model(
+            opset1.matmul(
+                quantized((1, 5, 8)), dequantization(opset1.constant(np.ones((1, 8, 6), np.int8))), False, False
+            )
+        ),
+        "weights_rank",
+    ),
+    "weights beyond i8": (
+        lambda: model(product(quantized((1, 5, 8)), stored(8, 6, True, -120.0))),
+        "weights_zero_point",
+    ),
+}
+
+
+@pytest.mark.parametrize("build, code", REFUSED.values(), ids=REFUSED)
+def test_refusals(build, code):
+    result, said = repaired(build())
+    assert said == [(Outcome.REJECTED, code)]
+    assert "Convolution" not in kinds(result)
+
+
+def floats():
+    return model(product(parameter((1, 5, 8))))
+
+
+def float_weights():
+    return model(product(quantized((1, 5, 8)), f32(np.ones((6, 8)))))
+
+
+def two_tensors():
+    return model(opset1.matmul(quantized((1, 5, 8)), fake_quantize(parameter((1, 8, 6), "z"), 0, 2.55), False, False))
+
+
+@pytest.mark.parametrize("build", [floats, float_weights, two_tensors])
+def test_no_concern(build):
+    assert repaired(build())[1] == []
+
+
+@pytest.mark.parametrize("params", [Params(), Params(mat_mul_as_convolution=True, native_only=True)])
+def test_off(params):
+    result, said = repaired(model(product(quantized((1, 5, 8)))), params)
+    assert said == []
+    assert "MatMul" in kinds(result)
+
+
+def test_only_where_a_plugin_asks_for_it():
+    others = cpu.config(), cpu.config(signed_activations=True), gpu.config(), gpu.config(systolic=True), arm.config()
+    assert cpu.config(slow_mat_mul=True).params.mat_mul_as_convolution
+    assert not any(config.params.mat_mul_as_convolution for config in others)
+
+
+def test_the_plugin_is_asked_for_its_kernel():
+    flags = cpu.Path("/proc/cpuinfo")
+    if flags.exists() and {"avx512f", "avx_vnni"} & set(flags.read_text().split()):
+        assert not cpu.multiplies_slowly()

@@ -1,0 +1,195 @@
+"""The comparison with the stock plugin: SQNR and goals against numbers worked out by hand, and what a run keeps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.graphs import CORE
+from tools.benchmark import __main__ as command
+from tools.benchmark.goals import Row, goals, is_below, remark
+from tools.benchmark.measure import (
+    EXACT,
+    OVLPT,
+    SIMULATION,
+    STOCK,
+    Latency,
+    Numbers,
+    measure_latency,
+    measure_numbers,
+    samples,
+)
+from tools.benchmark.sqnr import Estimate, Movement, estimate, paired, sqnr
+from tools.zoo.alive import movement
+from tools.zoo.signals import VOCABULARY, draw
+from tools.zoo.sketch import build
+from tools.zoo.sketches import SKETCHES
+
+LATENCY = Latency(1.0, 0.99, 1.01, (1.0,) * 6, 60, {STOCK: 2.0, OVLPT: 2.0})
+NUMBERS = Numbers(
+    weighted={STOCK: 4, OVLPT: 4},
+    int8={STOCK: 3, OVLPT: 4},
+    borders={STOCK: {"Reorder": 2, "Subgraph": 1}, OVLPT: {"Reorder": 1}},
+    at_risk={STOCK: 0, OVLPT: 0},
+    sqnr={
+        STOCK: (30.0, 31.0, 32.0),
+        OVLPT: (30.5, 31.5, 32.5),
+        EXACT: (31.0, 32.0, 33.0),
+        SIMULATION: (31.0, 32.0, 33.0),
+    },
+    movement=0.5,
+)
+
+
+def test_noise_of_a_tenth_is_20_db_and_outputs_count_alike():
+    ones = np.ones((2, 8), np.float32)
+    assert sqnr([ones], [0.9 * ones]) == pytest.approx(20, abs=1e-5)
+    assert sqnr([ones, 1000 * ones], [0.9 * ones, 1000 * 0.99 * ones]) == pytest.approx(30, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("reference", "value", "decibels"),
+    [(1, 1, 144.5), (0, 0, 144.5), (1, 1 + 1e-9, 144.5), (0, 1, -144.5), (1, np.nan, -144.5), (1, np.inf, -144.5)],
+)
+def test_no_input_has_an_infinite_figure(reference, value, decibels):
+    assert sqnr([np.full(4, reference, np.float64)], [np.full(4, value, np.float64)]) == pytest.approx(
+        decibels, abs=0.01
+    )
+
+
+def test_differences_are_taken_input_by_input():
+    assert estimate([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / np.sqrt(3)))
+    assert paired([11.0, 2.0, 33.0], [10.0, 1.0, 32.0]) == Estimate(1.0, 0.0)
+
+
+def test_movement_of_outputs_one_by_one_is_that_of_all():
+    outputs = [np.random.default_rng(seed).standard_normal((5, 3, 4)) + seed for seed in range(3)]
+    moving = Movement()
+    for each in zip(*outputs, strict=True):
+        moving.add(each)
+    assert moving.stillest == pytest.approx(movement(outputs))
+
+
+def test_a_difference_counts_beyond_half_a_decibel_and_two_standard_errors():
+    assert not is_below(Estimate(-0.69, 0.1))
+    assert is_below(Estimate(-0.71, 0.1))
+
+
+def _rows(*ratios: float) -> list[Row]:
+    obstacles = ["none" if ratio >= 0.98 else "something" for ratio in ratios]
+    latencies = [replace(LATENCY, ratio=ratio, low=ratio - 0.01) for ratio in ratios]
+    return [Row(str(ratio), *each) for ratio, *each in zip(ratios, obstacles, latencies, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "met"),
+    [
+        ((0.5, 0.9, 0.9, 0.9, 0.9, 0.98, 1.01), [True, True, True, True]),
+        ((0.5, 0.9, 0.9, 0.9, 0.91, 0.98, 1.01), [False, True, True, True]),
+        ((0.9, 0.9, 0.9, 0.9, 0.9, 0.98, 1.01, 1.0, 1.0, 1.0), [True, False, True, True]),
+        ((0.5, 0.9, 0.9, 0.9, 0.9, 0.98, 1.05), [True, True, False, False]),
+    ],
+)
+def test_the_goals_of_latencies(ratios, met):
+    assert [goal.met for goal in goals(_rows(*ratios))] == met
+
+
+def test_what_speaks_of_all_networks_waits_for_all():
+    rows = _rows(0.5, 1.2)
+    assert [goal.met for goal in goals(rows, whole=False)] == [False]
+    assert "1.190 (1.2)" in goals(rows, whole=False)[0].text
+    assert [goal.met for goal in goals([*rows, Row("later", "none")])] == [False]
+    assert goals([Row("later", "none")]) == []
+
+
+def test_the_goal_of_numbers_names_the_networks_that_miss_it():
+    worse = replace(NUMBERS, sqnr={**NUMBERS.sqnr, OVLPT: (29.0, 30.0, 31.0)})
+    goal, exact = goals([Row("good", "none", None, NUMBERS), Row("bad", "none", None, worse)])
+    assert not goal.met
+    assert goal.text.endswith("1 of 2, not bad")
+    assert exact.met
+    assert [goal.met for goal in goals([Row("good", "none", None, NUMBERS)])] == [True, True]
+
+
+def test_a_failing_figure_is_read_with_stock_s_and_with_exact_arithmetic():
+    worse = replace(NUMBERS, sqnr={**NUMBERS.sqnr, OVLPT: (29.0, 30.0, 31.0)})
+    assert remark(NUMBERS) == ""
+    assert remark(worse) == "stock's as well; in f32 arithmetic it is not"
+    wrong = replace(worse, sqnr={**worse.sqnr, STOCK: worse.sqnr[SIMULATION], EXACT: worse.sqnr[OVLPT]})
+    assert remark(wrong) == "stock's is not; in f32 arithmetic it is too"
+    risky = replace(worse, at_risk={STOCK: 1, OVLPT: 3})
+    assert remark(risky).endswith("; int8 layers that can overflow 16 bits here: stock 1, ovlpt 3")
+
+
+def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def call(function, path, *_):
+        asked.append((function.__name__, path.stem))
+        return (NUMBERS if function is measure_numbers else LATENCY), ""
+
+    monkeypatch.setattr(command.own_process, "call", call)
+    for name in ("leaky", "unet"):
+        (tmp_path / f"{name}.xml").touch()
+    arguments = ["leaky", "unet", "--models", str(tmp_path), "--json", str(tmp_path / "figures.json")]
+    assert command.main([*arguments, "--only", "numbers"]) == 0
+    assert command.main([*arguments, "--markdown"]) == 0
+    assert asked == [(f"measure_{part}", name) for part in ("numbers", "latency") for name in ("leaky", "unet")]
+    [row] = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| unet | transposed"))
+    assert row.endswith(
+        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 32.0 | -1.00 ± 0.00 / -0.50 ± 0.00 / +0.00 ± 0.00 |"
+    )
+
+
+def test_figures_of_another_machine_are_not_mixed_in(tmp_path):
+    file = tmp_path / "figures.json"
+    file.write_text(json.dumps({"openvino": "2030.0", "device": "abacus", "networks": {}}))
+    with pytest.raises(SystemExit, match="abacus"):
+        command.main(["leaky", "--models", str(tmp_path), "--json", str(file)])
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("alexnet", "not in the list: alexnet; there are resnet50, "), ("leaky", "no file ")]
+)
+def test_what_cannot_be_measured_is_said_in_one_sentence(tmp_path, capsys, name, sentence):
+    assert command.main([name, "--models", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(sentence)
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("zoo")
+    build("depthwise", SKETCHES["depthwise"], folder)
+    return folder / "depthwise.xml"
+
+
+def test_numbers_of_a_network(network):
+    found = measure_numbers(network, 3)
+    assert found.weighted == {STOCK: 3, OVLPT: 3}
+    assert found.int8[OVLPT] >= found.int8[STOCK] > 0
+    assert {len(values) for values in found.sqnr.values()} == {3}
+    assert min(map(min, found.sqnr.values())) > 10
+    assert found.sqnr[EXACT] == pytest.approx(found.sqnr[SIMULATION], abs=0.5)
+    assert found.movement > 0.1
+    assert sum(found.borders[STOCK].values()) > 0
+
+
+def test_latency_of_a_network(network):
+    found = measure_latency(network, 0.01)
+    assert len(found.blocks) == 6
+    assert 0 < found.low <= found.ratio <= found.high
+
+
+def test_inputs_follow_names_and_shapes(network):
+    shapes = {"image": (1, 3, 16, 20), "sound": (1, 400), "frames": (1, 8, 10), "input_ids": (1, 12),
+              "attention_mask": (1, 12), "hidden": (2, 1, 4)}  # fmt: skip
+    first, second = (draw(np.random.default_rng(seed), shapes) for seed in (0, 1))
+    assert {name: array.shape for name, array in first.items()} == shapes
+    assert all((first[name] != second[name]).any() for name in shapes)
+    assert 0 <= first["input_ids"].min() <= first["input_ids"].max() < VOCABULARY
+    assert 6 <= first["attention_mask"].sum() <= 12
+    assert np.abs(first["hidden"]).max() < 1
+    assert next(samples(CORE.read_model(network)))["image"].shape == (1, 3, 96, 96)

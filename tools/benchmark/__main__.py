@@ -1,0 +1,152 @@
+"""ovlpt beside the stock plugin: ``python -m tools.benchmark [NAME …] --models DIR --json FILE``.
+
+Over the networks of `tools.zoo.benchmark`, built by ``python -m tools.zoo benchmark -o DIR``, this shows for stock and
+ovlpt: the layers with weights in int8, the borders between int8 and float, and the SQNR against the float model, as
+its difference to that of the FakeQuantize simulation (`tools.benchmark.measure.Numbers` says what each is, and what
+"ovlpt in f32" is); and the paired ratio of
+latencies, ovlpt / stock, with its interval. A line for each goal follows; exit status 1 when one is missed, 2 when a
+network is not there.
+
+Each measurement runs in a process of its own, and its result goes to FILE at once: a run that was stopped goes on where
+it was. Measure latencies on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import openvino
+from rich.console import Console
+from rich.table import Table
+
+from ovlpt.device import own_process
+from ovlpt.openvino_api import Core
+from ovlpt.trace import OvlptError
+from tools.benchmark.goals import Row, difference, goals, remark
+from tools.benchmark.measure import EXACT, OVLPT, SIMULATION, STOCK, Latency, Numbers, measure_latency, measure_numbers
+from tools.benchmark.sqnr import Estimate, estimate
+from tools.zoo.benchmark import BENCHMARK
+
+PARTS = {"numbers": Numbers, "latency": Latency}
+HEAD = ("network", "obstacle", "int8 layers", "borders", "latency ratio", "SQNR dB, simulation", "SQNR − simulation")
+
+
+class Figures:
+    """What was measured, kept in a file."""
+
+    def __init__(self, file: Path | None):
+        self.file = file
+        self.machine = {
+            "openvino": openvino.__version__,
+            "device": Core().get_property("CPU", "FULL_DEVICE_NAME").strip(),
+        }
+        self.networks: dict[str, dict[str, dict]] = {}
+        if file is not None and file.exists():
+            stored = json.loads(file.read_text())
+            self.networks = stored.pop("networks")
+            if stored != self.machine:
+                raise SystemExit(f"{file} is of {stored}, this machine is {self.machine}; give another file")
+
+    def has(self, name: str, part: str) -> bool:
+        return part in self.networks.get(name, {})
+
+    def add(self, name: str, part: str, figures: Latency | Numbers) -> None:
+        self.networks.setdefault(name, {})[part] = asdict(figures)
+        if self.file is not None:
+            written = self.file.with_suffix(".part")
+            written.write_text(json.dumps({**self.machine, "networks": self.networks}, indent=1) + "\n")
+            written.replace(self.file)
+
+    def row(self, name: str, obstacle: str) -> Row:
+        stored = self.networks.get(name, {})
+        return Row(name, obstacle, **{part: kind(**stored[part]) for part, kind in PARTS.items() if part in stored})
+
+
+def cells(row: Row) -> list[str]:
+    """A row of the table, under `HEAD`: stock's figure before ovlpt's, and ovlpt's in f32 arithmetic."""
+    line = [row.name, row.obstacle, *[""] * 5]
+    if numbers := row.numbers:
+        line[2] = (
+            f"{numbers.int8[STOCK]} of {numbers.weighted[STOCK]} / {numbers.int8[OVLPT]} of {numbers.weighted[OVLPT]}"
+        )
+        line[3] = f"{sum(numbers.borders[STOCK].values())} / {sum(numbers.borders[OVLPT].values())}"
+        line[5] = f"{estimate(numbers.sqnr[SIMULATION]).mean:.1f}"
+        line[6] = " / ".join(_signed(difference(numbers, side)) for side in (STOCK, OVLPT, EXACT))
+    if latency := row.latency:
+        line[4] = f"{latency.ratio:.3f} ({latency.low:.3f}–{latency.high:.3f})"
+    return line
+
+
+def _signed(found: Estimate) -> str:
+    return f"{found.mean:+.2f} ± {found.error:.2f}"
+
+
+def markdown(rows: list[Row]) -> str:
+    """The table of the README."""
+    lines = [HEAD, ["---"] * len(HEAD), *map(cells, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.benchmark", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="networks of the list (default: all)")
+    parser.add_argument("--models", type=Path, required=True, metavar="DIR", help="where python -m tools.zoo put them")
+    parser.add_argument("--only", choices=PARTS, help="measure nothing else")
+    parser.add_argument("--seconds", type=float, default=5.0, help="of latencies, for each side (default 5)")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="keep all figures; what is in it is not measured again"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the table of the README")
+    options = parser.parse_args(arguments)
+    obstacles = {contender.name: contender.obstacle for contender in BENCHMARK}
+    names = options.names or list(obstacles)
+    if unknown := [name for name in names if name not in obstacles]:
+        return _refuse(f"not in the list: {', '.join(unknown)}; there are {', '.join(obstacles)}")
+    figures = Figures(options.json)
+    for name in names:
+        path = options.models / f"{name}.xml"
+        for part in [options.only] if options.only else PARTS:
+            if figures.has(name, part):
+                continue
+            if not path.exists():
+                return _refuse(f"no file {path}; python -m tools.zoo {name} -o {options.models} builds it")
+            print(f"{name}: {part}", file=sys.stderr)
+            call = (measure_latency, path, options.seconds) if part == "latency" else (measure_numbers, path)
+            try:
+                found, _ = own_process.call(*call)
+            except OvlptError as error:
+                return _refuse(f"{name}: {error}")
+            figures.add(name, part, found)
+    rows = [figures.row(name, obstacles[name]) for name in names]
+    judged = goals(rows, whole=set(names) == set(obstacles))
+    if options.markdown:
+        print(markdown(rows))
+    else:
+        _show(rows)
+    for goal in judged:
+        print(goal)
+    return int(not all(goal.met for goal in judged))
+
+
+def _show(rows: list[Row]) -> None:
+    table = Table(*HEAD)
+    for row in rows:
+        table.add_row(*cells(row))
+    console = Console(width=170)
+    console.print(table)
+    for row in rows:
+        if row.numbers and (text := remark(row.numbers)):
+            console.print(f"{row.name}: the SQNR of ovlpt is below the simulation's; {text}")
+
+
+def _refuse(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
