@@ -2,10 +2,9 @@
 
 In a *staged* graph no FakeQuantize lies above another, so that no rounding is amplified by the next one. LPT may move
 what a FakeQuantize gives by half a quantum (it rounds zero points, and shared scales) and, where the input lies at a
-tie, by a level. Where there are 255 levels and 256 numbers, as in the native library, it rounds twice: the values, and
-the zero point. What such moves do to each element of the outputs is measured on the simulation, one group of elements after
-the other, so that their signs do not matter; the transformed model may not differ by more than the sum. Where it does, but not from what the plugin
-makes of the model with its own LPT, the fault counts as the plugin's.
+tie, by a level. What such moves do to each element of the outputs is measured on the simulation, one group of elements
+after the other, so that their signs do not matter; the transformed model may not differ by more than the sum. Where it
+does, but not from what the plugin makes of the model with its own LPT, the fault counts as the plugin's.
 """
 
 from __future__ import annotations
@@ -129,7 +128,6 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
             return sums
 
         half = np.full_like(still[index], 0.5)
-        half *= 2 if node.get_attributes()["levels"] == 255 else 1
         halves = [effects([half]), effects([-half])]
         if closely:
             halves += [effects(_parts(half, groups)) for groups in _partitions(half.shape)]
