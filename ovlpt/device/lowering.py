@@ -57,7 +57,6 @@ are the rules, all found by running:
     differs by channel from the start, by one step of f32.
 23. A Transpose before a FakeQuantize by channel and a reduction would be moved behind them, and the channels to another
     axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
-
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
     plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
 
