@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from ovlpt.plugin_config import arm, cpu, gpu
 
 import ovlpt
 from ovlpt import data, plugin_config
+from ovlpt.inspect.bench import bench
+from ovlpt.inspect.check import check
+from ovlpt.inspect.compare import compare
+from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT
@@ -100,6 +106,33 @@ def test_a_device_without_configuration_is_told_why(device, sentence):
     )
     with pytest.raises(InputError, match=sentence):
         plugin_config.for_device(machine, device)
+
+
+@pytest.mark.parametrize(
+    ("device", "sentence"),
+    [
+        ("AUTO:GPU.0,CPU", 'device "AUTO:GPU.0,CPU" stands for others .*; give one of them: GPU.0, CPU'),
+        ("HETERO", "names no device"),
+        ("TPU", 'no device "TPU" on this machine; available: CPU, GPU.0, NPU'),
+        ("NPU", 'device "NPU" cannot be told to leave its own LPT off, as this needs; give a CPU or a GPU'),
+        ("CPU", None),
+        ("GPU", None),
+        ("GPU.0", None),
+    ],
+)
+def test_what_measures_takes_no_virtual_device(device, sentence):
+    machine = Machine(CPU="FP32 INT8", GPU_0=XE, NPU="INT8")
+    if sentence is None:
+        plugin_config.check_physical(machine, device)
+    else:
+        with pytest.raises(InputError, match=sentence):
+            plugin_config.check_physical(machine, device)
+
+
+@pytest.mark.parametrize("call", [bench, compare, partial(check, against="stock"), verify])
+def test_every_measurement_says_so(core, call):
+    with pytest.raises(InputError, match=r'"AUTO:CPU" stands for others .* give one of them: CPU'):
+        call(data.digits(), device="AUTO:CPU", core=core)
 
 
 def test_force():

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import openvino
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
 from ovlpt.device import (
@@ -324,11 +325,13 @@ def _execute(
 
 
 def _full_name(core: Core, device: str) -> str:
-    if device not in core.available_devices and f"{device}.0" not in core.available_devices:
-        remedy = f"available: {', '.join(core.available_devices)}"
-        if device.split(".")[0] == "GPU":
-            remedy += f"; --virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
-        raise InputError(f'no device "{device}" on this machine; {remedy}')
+    try:
+        plugin_config.check_physical(core, device)
+    except InputError as error:
+        if plugin_config.kind(device) != "GPU":
+            raise
+        remedy = f"--virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
+        raise InputError(f"{error}; {remedy}") from error
     name = f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})"
     if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
         raise InputError(f"{name} computes nothing in int8, so there is nothing to check")

@@ -147,7 +147,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed = self._fitting(details, allowed)
         asked = details.precision
         levels = 256 if alignment is not None and alignment.value.is_mixed else details.levels
-        create = DataPrecision.of if self.params.native_only or alignment else DataPrecision.one_each
+        as_native = self.params.native_only or alignment is not None
+        create = DataPrecision.of if as_native else DataPrecision.one_each
         if asked.precision in allowed:
             return create(asked.precision, levels, asked.has_zero_point)
         chosen = allowed[0]
@@ -180,10 +181,9 @@ def _on_common_grid(
     Members of different levels may differ in their zero points, those of equal levels share one as in the native
     library.
     """
-    grid = combined.common_grid
-    if grid is None:
+    if combined.common_grid is None:
         return None
-    step, origin = grid
+    step, origin = combined.common_grid
     low, high = own.ends(step, origin)
     first, last = Grid(combined.combined_low, combined.combined_high, own.levels).ends(step, origin)
     if last - first > precision.max - precision.min:

@@ -60,6 +60,19 @@ def test_small_networks(make, core):
     assert {record.status for record in records} <= {EQUAL, TIES}
 
 
+def transposed_groups():
+    x = networks.parameter([1, 16, 8, 8])
+    kernel = networks.int8_weights([4, 4, 8, 2, 2], axis=2)
+    node = opset1.group_convolution_backprop_data(networks.quantized(x, 0, 2.55), kernel, [2, 2])
+    return networks.model(networks.convolution(networks.quantized(node, -4, 4), 8), x)
+
+
+def test_a_transposed_convolution_of_groups(core):
+    records = verify(transposed_groups(), core=core)
+    assert [record.type for record in records] == ["GroupConvolutionBackpropData", "Convolution"]
+    assert {record.status for record in records} <= {EQUAL, TIES}
+
+
 def with_function():
     x = networks.parameter([1, 16, 8, 8])
     first = networks.convolution(networks.quantized(x, -1, 1.55), 16, bias=True)

@@ -1,0 +1,44 @@
+"""A simulation whose quantizations can be moved by parts of a quantum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.openvino_api import Model, Node, opset1
+from tools.fuzz.operations import QUANTIZES
+
+
+def _is_activation(node: Node) -> bool:
+    return node.get_type_name() == "FakeQuantize" and node.get_friendly_name().rstrip("0123456789") in QUANTIZES
+
+
+def ends(node: Node) -> list[np.ndarray]:
+    return [constant_above(value) for value in list(node.input_values())[1:]]
+
+
+def quantum(node: Node) -> np.ndarray:
+    *_, low, high = ends(node)
+    return (high - low) / (node.get_attributes()["levels"] - 1)
+
+
+def activations(model: Model) -> list[Node]:
+    """The FakeQuantizes that are steps of a graph; others are those of weights."""
+    return [node for node in model.get_ordered_ops() if _is_activation(node)]
+
+
+def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -> Model:
+    """With an input for each FakeQuantize, in quanta, that is added to its output, and its data as a further output."""
+    shifts, results = [], []
+    for node, quantum in zip(quantizes, quanta, strict=True):
+        real = precision_of(node.output(0))
+        targets = list(node.output(0).get_target_inputs())
+        shift = opset1.parameter(node.get_output_shape(0), node.get_output_element_type(0))
+        moved = opset1.add(
+            node, opset1.multiply(shift, opset1.constant(quantum.astype({"f16": "f2", "f32": "f4"}[real])))
+        )
+        for target in targets:
+            target.replace_source_output(moved.output(0))
+        shifts.append(shift)
+        results.append(opset1.result(node.input_value(0)))
+    return Model([*model.get_results(), *results], [*model.get_parameters(), *shifts])
