@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, Node, opset1
@@ -70,8 +69,7 @@ def check(
 ) -> None:
     """Stock runs all layers of the type but one in int8, ovlpt all, with the numbers of the graph without LPT."""
     stock = core.compile_model(graph, "CPU", EXACT)
-    config = cpu.config() if layer == "FullyConnected" else None  # which else may run as a convolution
-    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT, config=config)
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
     native = ovlpt.compile_model(graph, core=core, properties=EXACT, native_only=True)
     assert sum(kernels(stock, layer)) == sum(kernels(native, layer)) < count
     assert kernels(compiled, layer) == [True] * count
