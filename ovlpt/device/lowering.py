@@ -60,16 +60,21 @@ are the rules, all found by running:
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
     plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
 
+25. A reduction of the last axis alone takes scales by channel, and a FakeQuantize to integers, wrongly as post-operations:
+    wrong numbers, no error, in float too. It reduces the rows of a matrix between two Reshapes, and takes none.
+26. Behind a MatMul whose result is quantized by rows the constants that rule 1 hides would be taken for constants of
+    rows: wrong numbers, no error. The Clamp of rule 1 stands there.
+
 On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
 
 2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
 5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
 8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
-25. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+27. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
     reports f16, and a Convert to f32 behind it goes with that change.
-26. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
-27. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
-28. In f16 a Convert stands behind each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
+28. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
+29. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
+30. In f16 a Convert stands behind each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
     an input is marked to stay in f32, and no Convert is put there.
 """
 
@@ -93,7 +98,7 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import move_tensor_names, replace_output, shape_of
 from ovlpt.low_precision import MARKER
-from ovlpt.openvino_api import Constant, Model, ModelPass, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Model, ModelPass, Node, NodeFactory, Output, opset1
 from ovlpt.precisions import REAL
 from ovlpt.trace import InputError
 
@@ -106,6 +111,8 @@ _TAKES_ITS_TYPE = frozenset(("Clamp", "MVN", "NormalizeL2", "ReduceMean", "Reduc
 _REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
 _BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
+# Post-operations of a reduction
+_AFTER_REDUCTION = frozenset(("Add", "FakeQuantize", "Multiply", "Subtract"))
 # Reductions, before which a Transpose moves through a FakeQuantize
 _MOVES_TRANSPOSE = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
@@ -193,6 +200,8 @@ class PluginLowering(ModelPass):
                     _take_affine_in(node)
         if self.device == "CPU":
             for node in list(all_nodes(model)):
+                if node.get_type_name() in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
+                    _reduce_rows(node)
                 if node.get_type_name() == "FakeQuantize" and None in (shape_of(node.output(0)) or (None,)):
                     _differ_by_channel(node)
                     _keep_transpose(node)
@@ -442,6 +451,33 @@ def _differ_by_channel(node: Node) -> None:
             node.input(port).replace_source_output(constant(end).output(0))
 
 
+def _reduce_rows(node: Node) -> None:
+    """A reduction of the last axis as one of a matrix's rows, where a post-operation of it would go wrong."""
+    shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
+    axes, targets = node.input_value(1).get_node(), node.output(0).get_target_inputs()
+    readers = [target.get_node().get_type_name() for target in targets]
+    if not isinstance(axes, Constant) or shape is None or shape[-1] is None or len(shape) < 3 or len(readers) != 1:
+        return
+    if [int(axis) % len(shape) for axis in axes.data.reshape(-1)] != [len(shape) - 1] or readers[
+        0
+    ] not in _AFTER_REDUCTION:
+        return
+    if sum(size is None for size in output_shape) > 1:
+        return
+    rows = opset1.reshape(node.input_value(0), constant(np.array([-1, shape[-1]]), "i64"), False)
+    inputs = [rows.output(0), constant(np.array([1]), "i64").output(0)]
+    attributes = {**node.get_attributes(), "keep_dims": False}
+    kind, precision = node.get_type_name(), precision_of(node.output(0))
+    if is_relaxed(node):
+        reduced = relaxed(kind, inputs, precision, attributes)
+    else:
+        reduced = NodeFactory("opset1").create(kind, inputs, attributes)
+    shaped = opset1.reshape(reduced.output(0), _target(*output_shape), False)
+    reduced.set_friendly_name(f"{node.get_friendly_name()}/Rows")
+    shaped.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), shaped.output(0))
+
+
 def _in_f32(node: Node) -> Node:
     """A FakeQuantize of f16 between two Converts."""
     wide = opset1.fake_quantize(
@@ -476,6 +512,8 @@ def _guard_constants(node: Node) -> None:
     if _varies_by_rows(node):
         return _guard_layer(node)
     links = _affine_links(node)
+    if _is_quantized_by_rows(node, links):
+        return _guard_layer(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
     targets = list(node.output(0).get_target_inputs())
     if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
@@ -487,6 +525,14 @@ def _guard_constants(node: Node) -> None:
     _hide_constant(links[0])
     if links[1:] and links[1].get_type_name() == "Add":
         _hide_constant(links[1])
+
+
+def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
+    """Whether intervals that differ between rows follow a product and its scale: the plugin takes a shift for theirs."""
+    readers = [target.get_node() for target in (links or [node])[-1].output(0).get_target_inputs()]
+    found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
+    ends = [end for details in found if details is not None for end in details.intervals]
+    return node.get_type_name() == "MatMul" and any(max(end.shape[:-1], default=1) > 1 for end in ends)
 
 
 def _affine_links(node: Node) -> list[Node]:

@@ -116,6 +116,7 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         np.full_like(value, _ARITHMETIC[graph.form.precision] * np.abs(value).max(initial=1e-3))
         for value in base[:count]
     ]
+    random = np.random.default_rng(graph.seed)
     for index, node in enumerate(quantizes):
 
         def effects(moves: Iterable[np.ndarray], index: int = index) -> list[np.ndarray]:
@@ -131,6 +132,9 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         halves = [effects([half]), effects([-half])]
         if closely:
             halves += [effects(_parts(half, groups)) for groups in _partitions(half.shape)]
+            for _ in range(8):  # behind a Relu the parts may do nothing that the whole does, in any of its elements
+                moved = effects([half * random.choice([-1, 1], half.shape)])
+                halves.append([np.full_like(value, value.max(initial=0)) for value in moved])
         move = _to_the_other_side(node, base[every + index])
         ties = effects(_parts(move, np.cumsum(move != 0).reshape(move.shape) % _GROUPS))
         for port, limit in enumerate(allowed):
