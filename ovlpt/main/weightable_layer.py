@@ -171,17 +171,21 @@ class WeightableLayerTransformation(LayerTransformation):
     def _remainder(self, node: Node, found: Dequantization) -> np.ndarray | None:
         """What rounding takes off the data's zero point, up to half a step.
 
-        The native library lets go of it. A transposed convolution has no sum that is the same for all outputs.
+        The native library lets go of it. Under padding it is let go of here too: at the border only a part of its sum is
+        due, and the rest may be more than what is let go of.
         """
-        if self.params.native_only or found.convert is None or "Backprop" in node.get_type_name():
+        if self.params.native_only or found.convert is None or not self._is_unpadded(node):
             return None
         return remainder(found.zero_point, found.data_precision)
 
-    def _output_shift(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray | None:
-        """``conv(r, w)`` of the remainder ``r``, [1, C_out, 1, …]: one sum per output channel.
+    @staticmethod
+    def _is_unpadded(node: Node) -> bool:
+        attributes = node.get_attributes()
+        padded = any(attributes["pads_begin"]) or any(attributes["pads_end"])
+        return not padded and "Backprop" not in node.get_type_name()
 
-        Where a window reaches over the border only a part of the sum is due, and the output is off by the rest.
-        """
+    def _output_shift(self, node: Node, found: Dequantization, weights: Weights) -> np.ndarray | None:
+        """``conv(r, w)`` of the remainder ``r``, [1, C_out, 1, …]: one sum per output channel without padding."""
         left = self._remainder(node, found)
         if left is None:
             return None

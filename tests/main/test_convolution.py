@@ -1,10 +1,9 @@
-import numpy as np
 import pytest
 
 from ovlpt import Params
 from ovlpt.openvino_api import opset1
-from tests.conftest import Transformed, assert_close
-from tests.graphs import fake_quantize, model, parameter, quantized, run, weights
+from tests.conftest import Transformed
+from tests.graphs import fake_quantize, model, parameter, quantized, weights
 
 
 def test_per_channel_zero_point_stays(assert_rejected):
@@ -61,16 +60,8 @@ def test_a_fractional_zero_point_keeps_the_numbers(groups):
         native.assert_numbers(1e-4)
 
 
-def test_a_fractional_zero_point_under_padding():
-    """Results are shifted, by less than half a step of the data, only where a window reaches over the border."""
-    graph = behind_a_fraction(1)
-    inputs = [np.random.default_rng(1).uniform(-1.5, 2, (2, 4, 6, 6)).astype(np.float32)]
-    (expected,), (found,), (native,) = (
-        run(each, inputs)
-        for each in (graph, Transformed(graph).after, Transformed(graph, Params(native_only=True)).after)
-    )
-    inside = np.s_[:, :, 1:-1, 1:-1]
-    assert_close([found[inside]], [expected[inside]])
-    assert np.abs(native - expected)[inside].max() > 1e-3
-    assert np.abs(found - expected).mean() < np.abs(native - expected).mean()
-    Transformed(graph).assert_numbers(0.01)
+def test_a_fractional_zero_point_under_padding_is_rounded():
+    """As in the native library: all results are shifted by less than half a step of the data."""
+    result = Transformed(behind_a_fraction(1))
+    assert result.transformed("Convolution")
+    result.assert_numbers(0.01)
