@@ -292,7 +292,7 @@ def test_integers_that_only_a_dequantization_reads(core, infer, low):
 def test_a_clamp_that_the_next_quantization_makes_needless(core, infer, lpt):
     """Left out by the plugin, it would let the FakeQuantize report the integers' type."""
     x = parameter([1, 3, 8, 8])
-    first = quantized(x, -2.48, 2.26, levels=255)
+    first = quantized(x, -2.48, 2.26)
     net = model(opset1.matmul(first, quantized(opset1.clamp(first, -1.0, 1.0), -0.733, 0.727), False, False), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
