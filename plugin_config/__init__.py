@@ -17,7 +17,7 @@ from ovlpt.config import PluginConfig
 from ovlpt.openvino_api import RELEASE, Core, Node
 from ovlpt.trace import InputError
 
-__all__ = ["arm", "cpu", "for_device", "gpu", "kernels", "kind", "physical_devices"]
+__all__ = ["arm", "check_physical", "cpu", "for_device", "gpu", "kernels", "kind", "physical_devices"]
 
 VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 
@@ -53,6 +53,20 @@ def physical_devices(core: Core, device: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_physical(core: Core, device: str) -> None:
+    """Raise `InputError` unless ``device`` is a CPU or a GPU of ``core``, named itself and not by a virtual device."""
+    if device.partition(":")[0] in VIRTUAL:
+        raise InputError(
+            f'device "{device}" stands for others and cannot be told to leave its own LPT off or on, as this needs; '
+            f"give one of them: {', '.join(physical_devices(core, device))}"
+        )
+    _check_available(core, device)
+    if kind(device) not in ("CPU", "GPU"):
+        raise InputError(
+            f'device "{device}" cannot be told to leave its own LPT off, as this needs; give a CPU or a GPU'
+        )
+
+
 def kind(device: str) -> str:
     """The plugin of a physical device: "GPU" of "GPU.1"."""
     return device.split(".")[0]
@@ -69,12 +83,7 @@ def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
             f'device "{device}" takes the quantized model as it is, since its compiler has a quantization of its own; '
             "hand the model to core.compile_model"
         )
-    available = core.available_devices
-    first = f"{kind(device)}.0"  # of several; a single one may be called by either name
-    if device not in (*available, *(f"{each}.0" for each in available)) and not (
-        first in available and kind(device) == device
-    ):
-        raise InputError(f'no device "{device}" on this machine; available: {", ".join(available)}')
+    _check_available(core, device)
     if kind(device) not in ("CPU", "GPU"):
         raise InputError(f'no configuration for device "{device}"; pass your own PluginConfig, or use "CPU" or "GPU"')
     capabilities = list(core.get_property(device, "OPTIMIZATION_CAPABILITIES"))
@@ -92,3 +101,12 @@ def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
         signed_activations="BF16" in capabilities and cpu.takes_signed_activations(),
         slow_mat_mul=cpu.multiplies_slowly(),
     )
+
+
+def _check_available(core: Core, device: str) -> None:
+    available = core.available_devices
+    first = f"{kind(device)}.0"  # of several; a single one may be called by either name
+    if device not in (*available, *(f"{each}.0" for each in available)) and not (
+        first in available and kind(device) == device
+    ):
+        raise InputError(f'no device "{device}" on this machine; available: {", ".join(available)}')

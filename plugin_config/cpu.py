@@ -12,7 +12,8 @@ import numpy as np
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.constants import constant
 from ovlpt.graph.mvn import spans_whole_channels
-from ovlpt.openvino_api import Core, Model, Node, Type, opset1
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Type, opset1
 from ovlpt.predicates import (
     is_asymmetric_on_weights,
     is_asymmetric_quantization,
@@ -101,9 +102,14 @@ def takes_signed_activations() -> bool:
     flags = Path("/proc/cpuinfo")
     if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
         return False
-    data, weights = _quantized([1, 16, 4, 4], -1.28, 1.27), _quantized_weights([16, 16, 1, 1])
-    layers = _executed(opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1]))
-    return any(kind == "Convolution" and precision == "i8" for kind, _, precision in layers)
+    data = opset1.parameter([1, 16, 4, 4], Type.f32)
+    quantized = opset1.fake_quantize(data, *map(constant, (-1.28, 1.27, -1.28, 1.27)), 256)
+    weights = opset1.fake_quantize(
+        constant(np.linspace(-1, 1, 256).reshape(16, 16, 1, 1)), *map(constant, (-1, 1, -1, 1)), 255
+    )
+    layer = opset1.convolution(quantized, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    compiled = Core().compile_model(Model([opset1.result(layer)], [data], "question"), "CPU")
+    return any(kind == "Convolution" and precision == "i8" for kind, _, precision in _layers(compiled))
 
 
 @functools.cache
@@ -119,23 +125,15 @@ def multiplies_slowly() -> bool:
         found = set(flags.read_text().split())
         if "avx2" not in found or {"avx512f", "avx_vnni"} & found:
             return False
-    layers = _executed(opset1.matmul(_quantized([1, 16, 32], 0, 2.55), _quantized_weights([32, 32]), False, True))
-    return any("gemm_i8" in kernel.lower() and "brgemm" not in kernel for _, kernel, _ in layers)
+    data, weights = opset1.parameter([1, 16, 32], Type.u8), constant(np.ones((32, 32)), "i8")
+    product = relaxed("MatMul", [data.output(0), weights.output(0)], "f32", {"transpose_a": False, "transpose_b": True})
+    compiled = Core().compile_model(
+        Model([opset1.result(product)], [data], "question"), "CPU", {"LP_TRANSFORMS_MODE": "NO"}
+    )
+    return any("gemm_i8" in kernel.lower() and "brgemm" not in kernel for _, kernel, _ in _layers(compiled))
 
 
-def _quantized(shape: list[int], low: float, high: float) -> Node:
-    data = opset1.parameter(shape, Type.f32)
-    return opset1.fake_quantize(data, *map(constant, (low, high, low, high)), 256)
-
-
-def _quantized_weights(shape: list[int]) -> Node:
-    values = np.linspace(-1, 1, np.prod(shape)).reshape(shape)
-    return opset1.fake_quantize(constant(values), *map(constant, (-1, 1, -1, 1)), 255)
-
-
-def _executed(layer: Node) -> list[tuple[str, str, str]]:
-    """Type, kernel and precision of what the plugin makes of a layer on quantized data."""
-    data = layer.input_value(0).get_node().input_value(0).get_node()
-    compiled = Core().compile_model(Model([opset1.result(layer)], [data], "question"), "CPU")
+def _layers(compiled: CompiledModel) -> list[tuple[str, str, str]]:
+    """Type, kernel and precision of what the plugin executes."""
     said = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
     return [tuple(info[key].astype(str) for key in ("layerType", "primitiveType", "runtimePrecision")) for info in said]

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from ovlpt.openvino_api import RELEASE
+from ovlpt.openvino_api import RELEASE, opset1
+from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, stages
-from tools.fuzz.graphs import Graph, build, draw_graph, random_graph
+from tools.fuzz.graphs import Graph, NoFloatRun, build, draw_graph, random_graph
+from tools.fuzz.operations import ADDED, KINDS
 from tools.fuzz.shrink import shrink
+from tools.parity.driver import NativePassFails, run_native
 
 
 class Drawn:
@@ -42,9 +45,9 @@ def _weighted(weights: tuple[int, ...]) -> st.SearchStrategy[int]:
 
 
 @st.composite
-def graphs(draw) -> Graph:
+def graphs(draw, table=KINDS) -> Graph:
     """A quantized graph, drawn step by step."""
-    graph = draw_graph(Drawn(draw), draw(st.integers(0, 2**31)))
+    graph = draw_graph(Drawn(draw), draw(st.integers(0, 2**31)), table)
     assume(graph.results and graph.is_quantized)
     return graph
 
@@ -111,38 +114,83 @@ def test_the_native_result(graph):
 
 
 @against_native
-@pytest.mark.parametrize(("seed", "fault"), [(300135, "AvgPoolTransformation"), (300048, "the plugin cannot run")])
-def test_a_fault_of_openvino_hides_nothing(seed, fault, monkeypatch):
+@many(10)
+@given(graphs(KINDS | ADDED))
+def test_the_native_result_beside_operations_without_a_native_rule(graph):
+    assert not ours(native, graph)
+
+
+@cache
+def a_graph(kind: str) -> Graph:
+    """A quantized one with an operation of this kind, and operations on both sides of it."""
+    for graph in map(random_graph, range(400)):
+        at = {index for index, step in enumerate(graph.steps) if step.kind == kind and not graph.form.dynamic}
+        above = {source for index in at for source, _ in graph.steps[index].sources}
+        read = {source for step in graph.steps for source, _ in step.sources}
+        if at & read and any(graph.steps[index].quantizes for index in above) and not list(native.failures(graph)):
+            return graph
+    raise LookupError(kind)
+
+
+def native_without_relu(model, *settings):
+    if any(node.get_type_name() == "Relu" for node in model.get_ops()):
+        raise NativePassFails("the native pass fails: 77 times")
+    return run_native(model, *settings)
+
+
+def unchanged(model, settings):
+    return model.clone()
+
+
+def failing(model, settings):
+    raise IndexError("7")
+
+
+@against_native
+@pytest.mark.parametrize("broken", [unchanged, failing])
+def test_a_fault_of_the_native_pass_hides_nothing(broken, monkeypatch):
     """The parts of the graph that have no share in it are compared."""
-    (found,) = native.failures(random_graph(seed))
-    assert (found.way, fault in found.cause) == (numbers.STOCK, True)
-    monkeypatch.setattr(native, "ours", lambda model, settings: model.clone())
-    assert {"native", numbers.STOCK} == {failure.way for failure in native.failures(random_graph(seed))}
+    graph = a_graph("Relu")
+    monkeypatch.setattr(native, "run_native", native_without_relu)
+    assert [(each.way, each.cause) for each in native.failures(graph)] == [
+        (numbers.STOCK, "the native pass fails: # times")
+    ]
+    monkeypatch.setattr(native, "ours", broken)
+    assert {"native", numbers.STOCK} == {failure.way for failure in native.failures(graph)}
 
 
 @against_native
-def test_a_failure_of_ours_beside_a_fault_of_openvino_is_found(monkeypatch):
-    def fails(model, settings):
-        raise IndexError("7")
+def test_a_float_graph_that_cannot_be_run_hides_nothing(monkeypatch):
+    graph = a_graph("Relu")
 
-    monkeypatch.setattr(native, "ours", fails)
-    assert "error" in {failure.cause for failure in native.failures(random_graph(300135))}
+    def build_without_relu(graph: Graph):
+        if any(step.kind == "Relu" for step in graph.steps):
+            raise NoFloatRun("[ThisTransformation] END: node: Relu")
+        return build(graph)
+
+    monkeypatch.setattr(native, "build", build_without_relu)
+    assert [(each.way, each.cause) for each in native.failures(graph)] == [
+        (numbers.STOCK, "the plugin cannot run the float graph: ThisTransformation")
+    ]
+    monkeypatch.setattr(native, "ours", unchanged)
+    assert {"native", numbers.STOCK} == {failure.way for failure in native.failures(graph)}
 
 
-@against_native
-def test_only_levels_from_above_are_a_fault_of_the_native_pass(monkeypatch):
-    graph, right = random_graph(300325), native.ours
-
-    def other_levels(model, settings):
-        result = right(model, settings)
-        for node in result.get_ops():
-            if node.get_type_name() == "FakeQuantize":
-                node.set_attribute("levels", 77)
-        return result
-
-    assert [failure.way for failure in native.failures(graph)] == [numbers.STOCK]
-    monkeypatch.setattr(native, "ours", other_levels)
-    assert [failure.way for failure in native.failures(graph)] == ["native"]
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [
+        ("FakeQuantize below: levels is 256, not 16", True),
+        ("FakeQuantize below: levels is 77, not 16", False),  # ours has not kept them
+        ("FakeQuantize below: levels is 256, not 77", False),  # none above has them
+        ("FakeQuantize above: levels is 16, not 256", False),
+        ("FakeQuantize other: levels is 256, not 16", False),
+        ("FakeQuantize below: it gives u8, not f32", False),
+    ],
+)
+def test_only_levels_from_above_are_a_fault_of_the_native_pass(difference, expected):
+    above = fake_quantize(parameter((1, 4)), -1.0, 1.0, 16, "above")
+    graph = model(opset1.relu(fake_quantize(opset1.sigmoid(above), 0.0, 1.0, 256, "below")))
+    assert native.is_level_from_above(graph, difference) is expected
 
 
 def test_the_stock_plugin_is_at_fault_on_few_graphs():

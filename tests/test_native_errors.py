@@ -147,6 +147,27 @@ def test_the_predicate_that_changes_weights(core, infer, zero_point):
     assert_close([ours], [right])
 
 
+def test_tensors_in_quantize_dequantize_form_that_meet(core, infer):
+    """Of u8 and i8 data: the native library takes the stored integers for the values on which it puts them together."""
+
+    def quantized(name: str, low: type, zero_point: float) -> Node:
+        first = np.iinfo(low).min
+        ends = np.float32([first, first + 255])
+        reals = (ends - zero_point) * np.float32(0.01)
+        stored = opset1.fake_quantize(parameter(_SHAPE, name), *map(f32, (*reals, *ends)), 256)
+        return dequantization(opset1.convert(stored, low), 0.01, zero_point or None, f"{name}_dq")
+
+    joined = opset1.concat([quantized("a", np.uint8, 128.0), quantized("b", np.int8, 0.0)], 1)
+    small = opset1.multiply(opset1.convert(opset1.constant(np.full((3, 8, 1, 1), 7, np.int8)), "f32"), f32(0.01))
+    graph = model(opset1.convolution(joined, small, [1, 1], [0, 0], [0, 0], [1, 1]))
+    inputs = [np.random.default_rng(seed).uniform(-1.2, 1.2, _SHAPE).astype(np.float32) for seed in (0, 1)]
+    (right,) = infer(graph, inputs)
+    (native,) = infer(graph, inputs, "YES")
+    ours = ovlpt.compile_model(graph, core=core, properties=EXACT)(inputs)[0]
+    assert np.abs(native - right).max() > 0.1 * np.abs(right).max()
+    assert_close([ours], [right])
+
+
 def test_resized_channels_under_a_scale_per_channel():
     """The native pass puts four scales behind eight channels, and fails."""
 

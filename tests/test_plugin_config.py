@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from ovlpt.plugin_config import arm, cpu, gpu
 
 import ovlpt
 from ovlpt import data, plugin_config
+from ovlpt.inspect.bench import bench
+from ovlpt.inspect.check import check
+from ovlpt.inspect.compare import compare
+from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT
@@ -43,7 +49,7 @@ def test_gpu_by_its_hardware():
 
 def test_cpu_by_its_architecture():
     machine = Machine(CPU="FP32 INT8")
-    assert plugin_config.for_device(machine, "CPU") == cpu.config()
+    assert plugin_config.for_device(machine, "CPU") == cpu.config(slow_mat_mul=cpu.multiplies_slowly())
     machine.architecture = "arm64"
     assert plugin_config.for_device(machine, "CPU").name.startswith("ARM CPU")
 
@@ -102,6 +108,33 @@ def test_a_device_without_configuration_is_told_why(device, sentence):
         plugin_config.for_device(machine, device)
 
 
+@pytest.mark.parametrize(
+    ("device", "sentence"),
+    [
+        ("AUTO:GPU.0,CPU", 'device "AUTO:GPU.0,CPU" stands for others .*; give one of them: GPU.0, CPU'),
+        ("HETERO", "names no device"),
+        ("TPU", 'no device "TPU" on this machine; available: CPU, GPU.0, NPU'),
+        ("NPU", 'device "NPU" cannot be told to leave its own LPT off, as this needs; give a CPU or a GPU'),
+        ("CPU", None),
+        ("GPU", None),
+        ("GPU.0", None),
+    ],
+)
+def test_what_measures_takes_no_virtual_device(device, sentence):
+    machine = Machine(CPU="FP32 INT8", GPU_0=XE, NPU="INT8")
+    if sentence is None:
+        plugin_config.check_physical(machine, device)
+    else:
+        with pytest.raises(InputError, match=sentence):
+            plugin_config.check_physical(machine, device)
+
+
+@pytest.mark.parametrize("call", [bench, compare, partial(check, against="stock"), verify])
+def test_every_measurement_says_so(core, call):
+    with pytest.raises(InputError, match=r'"AUTO:CPU" stands for others .* give one of them: CPU'):
+        call(data.digits(), device="AUTO:CPU", core=core)
+
+
 def test_force():
     assert plugin_config.for_device(Machine(GPU="FP32"), "GPU", force=True) == gpu.config()
 
@@ -112,7 +145,8 @@ def test_a_virtual_device_runs_the_model_in_int8(core, device):
     compiled = ovlpt.compile_model(data.digits(), device, core=core)
     plain = ovlpt.compile_model(data.digits(), "CPU", core=core)
     mine, theirs = (ovlpt.execution_types(each).summary() for each in (compiled, plain))
-    for kind in ("Convolution", "FullyConnected"):
+    assert {"Convolution", "FullyConnected"} & set(mine)
+    for kind in {"Convolution", "FullyConnected"} & set(mine):  # the product runs as a convolution where that is faster
         assert mine[kind] == theirs[kind]
         assert mine[kind][0] == mine[kind][1]
 

@@ -6,11 +6,12 @@ from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import precision_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8, max_value, min_value
 from ovlpt.trace import reject_unless
 
+_KEEP_RANGE = frozenset(("MaxPool", "Relu", "Reshape", "ShuffleChannels", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 _EPSILON = np.finfo(np.float32).eps
 
 
@@ -28,6 +29,9 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
         details = self.details(node)
         reject_unless(details is not None and details.levels > 1, "dynamic_intervals", "its intervals are not constant")
         low, high = min_value(precision, details.levels), max_value(precision, details.levels)
+        if not self.params.native_only and details.levels == 255:
+            high = low + 254
+            reject_unless(self._reaches(node.input_value(0)) <= high, "maps_range", "its data may go beyond its range")
         step = (high - low) / details.levels
         for input_end, output_end, limit in (
             (details.input_low, details.output_low, low),
@@ -42,6 +46,13 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
                 "maps_range",
                 "its input interval is not the range of the type",
             )
+
+    def _reaches(self, value: Output) -> float:
+        """The largest integer that data may hold, as far as what it was quantized by tells."""
+        while (node := value.get_node()).get_type_name() in _KEEP_RANGE:
+            value = node.input_value(0)
+        details = self.details(node) if node.get_type_name() == "FakeQuantize" else None
+        return np.inf if details is None else float(details.output_high.max())
 
     def transform(self, node: Node) -> None:
         replace_output(node.output(0), node.input_value(0))

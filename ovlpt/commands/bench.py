@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 
 from ovlpt.commands.printing import check_writable, console, progress_bar, table, write_json
-from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings
+from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
 from ovlpt.trace import InputError
 
@@ -67,7 +67,7 @@ def _call(options: argparse.Namespace) -> int:
                 options.niter,
                 options.nstreams,
                 options.infer_precision,
-                config=options.config,
+                config=options.config or settings(options),  # a file's name is for the processes too
                 progress=progress,
             )
         _print(out, result)

@@ -3,8 +3,10 @@
     relu(x) * s, s < 0          the plugin moves s in front of the relu, into an int8 layer's scale
     clip, then FakeQuantize     with ranges apart: the one clip that the plugin makes of them turns around
     FakeQuantize to odd integers    behind a round the plugin moves the shift in front: ties come out one level off
+    LSTM, GRU on u8 data        the hidden state, in [-1, 1], is stored as the data is: clipped where its interval ends
 
-Source: `ovlpt.fake_quantize.hazards`; releases 2024.6 to 2026.4 compute so.
+Source: `ovlpt.fake_quantize.hazards`; of recurrent layers oneDNN's documentation ("RNN", int8), where state and data
+share one scale and shift. Releases 2024.6 to 2026.4 compute so.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from ovlpt.fake_quantize.composer import Step
 from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
 from ovlpt.precisions import is_low
@@ -29,6 +32,8 @@ from ovlpt.trace import OvlptError, Reason
 WEIGHTED = frozenset(
     ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
 )
+
+RECURRENT = frozenset(("LSTMSequence", "GRUSequence"))
 
 _FUNCTIONS = {
     "Sigmoid": "sigmoid",
@@ -167,7 +172,25 @@ def hazards(model: Model) -> list[Hazard]:
             chain = behind(node)
             for reason in chains.hazards(chain.steps, int8=True, **chain.attributes()):
                 found.append(Hazard(node.get_friendly_name(), reason, reason.code == "negative_scale_after_relu"))
+        elif node.get_type_name() in RECURRENT and (reason := _clipped_state(node)) is not None:
+            found.append(Hazard(node.get_friendly_name(), reason, False))
     return found
+
+
+def _clipped_state(node: Node) -> Reason | None:
+    """Where the interval of a recurrent layer's u8 data does not hold the whole range of its hidden state."""
+    data = dequantization_above(node)
+    if data.data_precision != "u8" or data.scale is None:
+        return None
+    shift = 0 if data.zero_point is None else data.zero_point
+    low, high = (float(edge((level - shift) * data.scale)) for edge, level in ((np.max, 0), (np.min, 255)))
+    step = float(np.max(data.scale))
+    if low <= step - 1 and high >= 1 - step:
+        return None
+    return Reason(
+        "clipped_state",
+        f"its hidden state is stored like its data, in [{low:g}, {high:g}], and clipped where it leaves it",
+    )
 
 
 def is_int8_layer(node: Node) -> bool:

@@ -57,7 +57,6 @@ are the rules, all found by running:
     differs by channel from the start, by one step of f32.
 23. A Transpose before a FakeQuantize by channel and a reduction would be moved behind them, and the channels to another
     axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
-
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
     plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
 
@@ -75,6 +74,8 @@ On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 
     reports f16, and a Convert to f32 behind it goes with that change.
 28. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
 29. Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
+30. In f16 a Convert stands behind each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
+    an input is marked to stay in f32, and no Convert is put there.
 """
 
 from __future__ import annotations
@@ -206,7 +207,9 @@ class PluginLowering(ModelPass):
                     _differ_by_channel(node)
         if self.precision != "f32":
             for node in model.get_ops():
-                if is_relaxed(node) and precision_of(node.output(0)) == "f32":
+                if _quantizes_input(node):
+                    _read_in_f32(node, self.precision)
+                elif is_relaxed(node) and precision_of(node.output(0)) == "f32":
                     _report(node, self.precision, numbers.get(node.get_instance_id(), 0))
         else:
             for node in subtracts:
@@ -257,6 +260,22 @@ def _report(node: Node, precision: str, siblings: int) -> None:
         for target in convert.output(0).get_target_inputs():
             if target.get_node().get_type_name() == "Multiply" and _meets_weights(target.get_node()):
                 _guard_output(target.get_node())
+
+
+def _quantizes_input(node: Node) -> bool:
+    if node.get_type_name() != "FakeQuantize":
+        return False
+    source = node.input_value(0)
+    return source.get_node().get_type_name() == "Parameter" and precision_of(source) == "f32"
+
+
+def _read_in_f32(node: Node, precision: str) -> None:
+    """Let a FakeQuantize read f32, and report ``precision`` where it reports f32."""
+    stored = precision_of(node.output(0))
+    reported = precision if stored == "f32" else stored
+    new = relaxed("FakeQuantize", node.input_values(), reported, node.get_attributes(), in_f32=True)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0) if reported == stored else opset1.convert(new, stored).output(0))
 
 
 def _hide_from_lpt(node: Node) -> None:

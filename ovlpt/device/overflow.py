@@ -23,7 +23,12 @@ REMEDY = (
     "overflow_fix=nncf.OverflowFix.ENABLE), which keeps the weights of such layers within half of their range"
 )
 
-_AXES = {"Convolution": (0, 1), "GroupConvolution": (1, 2), "ConvolutionBackpropData": (1, 0)}  # outputs, inputs
+_AXES = {  # outputs, inputs
+    "Convolution": (0, 1),
+    "GroupConvolution": (1, 2),
+    "ConvolutionBackpropData": (1, 0),
+    "GroupConvolutionBackpropData": (2, 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +91,13 @@ def _risk(node: Node) -> OverflowRisk | None:
 
 def _is_depthwise(node: Node) -> bool:
     """Its kernels multiply in 32 bits."""
-    return node.get_type_name() == "GroupConvolution" and list(node.get_input_shape(1)[1:3]) == [1, 1]
+    return node.get_type_name().startswith("Group") and list(node.get_input_shape(1)[1:3]) == [1, 1]
 
 
 def _in_pairs(node: Node, weights: np.ndarray) -> np.ndarray:
     """int16 [output channels, K] with K even, in the kernels' order: input channels within positions of the kernel.
 
-    An odd last channel stands alone, but in a grouped convolution goes with the first of the next position.
+    An odd last channel stands alone, but in a GroupConvolution goes with the first of the next position.
     """
     ordered = weights.astype(np.int16).swapaxes(1, 2)
     if node.get_type_name() != "GroupConvolution":
@@ -114,7 +119,7 @@ def weights_by_channel(node: Node, weights: np.ndarray) -> np.ndarray:
             weights = weights.swapaxes(-1, -2)
         return weights.swapaxes(-1, -2).reshape(-1, weights.shape[-2], 1)
     weights = np.moveaxis(weights, _AXES[kind], (-2, -1))  # [groups and kernel in their order, outputs, inputs]
-    if kind == "GroupConvolution":
+    if kind.startswith("Group"):
         groups, *_, outputs, inputs = weights.shape
         by_channel = np.moveaxis(weights.reshape(groups, -1, outputs, inputs), 1, -1)
         return by_channel.reshape(groups * outputs, inputs, -1)

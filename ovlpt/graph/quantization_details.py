@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.constants import values_of
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import ALL_LEVELS, PrecisionDetails, precision_details
 
 
@@ -28,17 +28,11 @@ class QuantizationDetails:
     @classmethod
     def of(cls, fake_quantize: Node) -> QuantizationDetails | None:
         """The numbers of the node; None when an interval end is not a Constant."""
-        ends = []
-        for port in range(1, 5):
-            source = end = fake_quantize.input_value(port).get_node()
-            if end.get_type_name() == "Reshape":  # the lowering hides one end behind a Reshape to its own shape
-                source = end.input_value(0).get_node()
-            if not isinstance(source, Constant):
-                return None
-            if source is not end and source.get_output_partial_shape(0) != end.get_output_partial_shape(0):
-                return None
-            ends.append(values_of(source).astype(np.float32, copy=False))
-        return cls(int(fake_quantize.get_attributes()["levels"]), *ends)
+        ends = [interval_end(fake_quantize.input_value(port)) for port in range(1, 5)]
+        if any(end is None for end in ends):
+            return None
+        values = (values_of(end).astype(np.float32, copy=False) for end in ends)
+        return cls(int(fake_quantize.get_attributes()["levels"]), *values)
 
     @property
     def intervals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -52,3 +46,11 @@ class QuantizationDetails:
     def precision(self) -> PrecisionDetails:
         """What the output intervals ask for."""
         return precision_details(self.levels, self.output_low, self.output_high)
+
+
+def interval_end(value: Output) -> Constant | None:
+    """The Constant that an interval ends at; the lowering hides one behind a Reshape to its own shape."""
+    node = value.get_node()
+    if node.get_type_name() == "Reshape" and node.input_value(0).get_partial_shape() == value.get_partial_shape():
+        node = node.input_value(0).get_node()
+    return node if isinstance(node, Constant) else None

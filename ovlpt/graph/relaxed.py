@@ -30,6 +30,11 @@ _REAL_INDEX_INPUTS = {("Interpolate", 2)}  # the scales of Interpolate-4
 _FIRST_OPSET = {"MVN": "opset2"}
 _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
 _SIZE = 8  # nodes of a template
+# Keeps a node's types where a plugin makes f16 of f32: what releases since 2026 read, and those before.
+_KEPT_IN_F32 = (
+    '<rt_info><attribute name="DisablePrecisionConversion" version="0" value="dynamic:f16"/>'
+    '<attribute name="precise" version="0"/></rt_info>'
+)
 
 
 @functools.cache
@@ -63,12 +68,19 @@ class _Template:
             return node
 
 
-_Kind = tuple[str, str, str, int, str, int, str]  # what `relaxed` takes, the attributes as printed
+_Kind = tuple[str, str, str, int, str, int, str, bool]  # what `relaxed` takes, the attributes as printed
 _templates: dict[_Kind, _Template] = {}
 
 
 def _template(
-    operation: str, opset: str, attributes: Mapping[str, object], inputs: int, origin: str, siblings: int, outputs: str
+    operation: str,
+    opset: str,
+    attributes: Mapping[str, object],
+    inputs: int,
+    origin: str,
+    siblings: int,
+    outputs: str,
+    in_f32: bool,
 ) -> _Template:
     index = _INDEX_INPUTS.get(operation, ())
     origins = ", ".join([*(UNDEFINED if port in index else origin for port in range(inputs)), *[origin] * siblings])
@@ -88,7 +100,7 @@ def _template(
     for node in range(inputs, inputs + 2 * _SIZE, 2):
         layers.append(
             f'<layer id="{node}" name="relaxed{node}" type="{operation}" version="{relaxed_version(opset)}">'
-            f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>'
+            f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{_KEPT_IN_F32 if in_f32 else ""}'
             f'<input>{ports}</input><output><port id="{inputs}" precision="{outputs}"/></output></layer>'
             f'<layer id="{node + 1}" name="r{node}" type="Result" version="opset1"><input><port id="0"/></input></layer>'
         )
@@ -114,11 +126,13 @@ def relaxed(
     opset: str = "opset1",
     origin: str = "f32",
     siblings: int = 0,
+    in_f32: bool = False,
 ) -> Node:
     """A type-relaxed node: it validates as if its inputs had type ``origin`` and reports ``output_precision``.
 
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
-    ``SharedOpOptimization`` from merging otherwise equal nodes.
+    ``SharedOpOptimization`` from merging otherwise equal nodes. ``in_f32``: the node keeps reading f32 where a plugin
+    runs the model in f16.
     Raises `Rejected` for an operation of a later opset before 2025.2, which can relax only the first version of each, and
     `OvlptError` where the installed OpenVINO cannot make the node at all.
     """
@@ -126,7 +140,7 @@ def relaxed(
         # the version string of those releases has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
     attributes = attributes or {}
-    kind = operation, opset, repr(attributes), len(inputs), origin, siblings, output_precision
+    kind = operation, opset, repr(attributes), len(inputs), origin, siblings, output_precision, in_f32
     if kind not in _templates:
         _templates[kind] = _template(operation, opset, attributes, *kind[3:])
     node = _templates[kind].node()

@@ -27,10 +27,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import openvino
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
-from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device.compile import read_model
 from ovlpt.device.execution_types import last_line
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
@@ -162,10 +163,7 @@ def bench(
     Raises `InputError` for anything unusable.
     """
     core = core or Core()
-    if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
-        raise InputError(
-            f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}'
-        )
+    plugin_config.check_physical(core, device)
     if hint not in HINTS:
         raise InputError(f'no hint "{hint}"; there are {", ".join(HINTS)}')
     for value, what in ((seconds, "seconds"), (iterations, "iterations")):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import openvino
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
 from ovlpt.device import (
@@ -324,11 +325,13 @@ def _execute(
 
 
 def _full_name(core: Core, device: str) -> str:
-    if device not in core.available_devices and f"{device}.0" not in core.available_devices:
-        remedy = f"available: {', '.join(core.available_devices)}"
-        if device.split(".")[0] == "GPU":
-            remedy += f"; --virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
-        raise InputError(f'no device "{device}" on this machine; {remedy}')
+    try:
+        plugin_config.check_physical(core, device)
+    except InputError as error:
+        if plugin_config.kind(device) != "GPU":
+            raise
+        remedy = f"--virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
+        raise InputError(f"{error}; {remedy}") from error
     name = f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})"
     if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
         raise InputError(f"{name} computes nothing in int8, so there is nothing to check")
@@ -355,7 +358,10 @@ def compare(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -
 def pair(
     wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]
 ) -> list[tuple[LayerPrecision, LayerPrecision | None]]:
-    """Each wanted layer with the found one that shares most operations with it; what is left over, by its order."""
+    """Each wanted layer with the found one that shares most operations with it; what is left over, by its order.
+
+    The order is that of layers of one type, then of all weighted ones: a MatMul may run as a convolution.
+    """
     partners: dict[int, LayerPrecision] = {}
     free = dict(enumerate(found))
     for _, _, at, other in sorted(
@@ -363,9 +369,10 @@ def pair(
     ):
         if at not in partners and other in free:
             partners[at] = free.pop(other)
-    for layer_type in {layer.layer_type for layer in wanted}:
-        left = [at for at, layer in enumerate(wanted) if at not in partners and layer.layer_type == layer_type]
-        rest = [at for at, layer in free.items() if layer.layer_type == layer_type]
+    kinds = {layer.layer_type for layer in wanted}
+    for types in (*({kind} for kind in kinds), WEIGHTED_LAYERS):
+        left = [at for at, layer in enumerate(wanted) if at not in partners and layer.layer_type in types]
+        rest = [at for at, layer in free.items() if layer.layer_type in types]
         if len(left) == len(rest):
             partners.update((at, free.pop(other)) for at, other in zip(left, rest, strict=True))
     return [(layer, partners.get(at)) for at, layer in enumerate(wanted)]

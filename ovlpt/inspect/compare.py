@@ -47,7 +47,7 @@ from statistics import median
 
 import numpy as np
 
-from ovlpt import data
+from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
 from ovlpt.device.compile import LPT_OFF, read_model
@@ -212,10 +212,7 @@ def compare(
     source = read_model(model, core)
     if source.has_rt_info([MARKER, "transformed"]):
         raise InputError("the model is transformed already; give the quantized model that it was made from")
-    if device.split(".")[0] not in LPT_OFF or device not in core.available_devices:
-        raise InputError(
-            f'no device "{device}" on this machine that ovlpt can use; available: {", ".join(core.available_devices)}'
-        )
+    plugin_config.check_physical(core, device)
     if layer_samples < 1:
         raise InputError(f"{layer_samples} samples leave nothing to compare the layers on; give at least 1")
     original = None if float_model is None else read_model(float_model, core)

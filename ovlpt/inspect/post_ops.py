@@ -130,8 +130,13 @@ def post_ops(
         raise InputError(f'there is no log of post-operations on "{device}"; give the device "CPU"')
     core = core or Core()
     source = read_model(model, core)
-    lowered = transform(
-        model if not isinstance(model, Model) else source, device, lowered=not stock, core=core, serializable=False
+    lowered = transform(  # the plugin's own LPT has no repairs
+        model if not isinstance(model, Model) else source,
+        device,
+        lowered=not stock,
+        native_only=stock,
+        core=core,
+        serializable=False,
     )
     nodes = [node for node in lowered.get_ordered_ops() if is_int8_layer(node)]
     layers, lines = _compiled(source, stock)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import PluginLowering, saturates, transform
 from ovlpt.device.compile import LPT_OFF, read_model
@@ -78,6 +79,7 @@ def verify(
     ``against`` lacks one.
     """
     core = core or Core()
+    plugin_config.check_physical(core, device)
     source = read_model(model, core)
     work = transform(model, device, config, lowered=False, core=core)
     other = work if against is None else transform(against, device, config, lowered=False, core=core)

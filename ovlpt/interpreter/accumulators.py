@@ -17,8 +17,8 @@ def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray
     """int64, of the shape of the node's output.
 
     ``data`` and ``weights`` hold integers, zero points subtracted, of any numeric type and in OpenVINO's
-    layouts: weights [O, I, ...], of a GroupConvolution [G, O / G, I / G, ...], of a ConvolutionBackpropData
-    [I, O, ...].
+    layouts: weights [O, I, ...], of a GroupConvolution [G, O / G, I / G, ...]; of transposed convolutions
+    [I, O, ...] and [G, I / G, O / G, ...].
     """
     data, weights = data.astype(np.int32), weights.astype(np.int32)
     if node.get_type_name() == "MatMul":
@@ -26,8 +26,7 @@ def accumulator(node: Node, data: np.ndarray, weights: np.ndarray) -> np.ndarray
         largest = int(np.abs(rows).max(initial=0))
         return _output(node, matrix_accumulator(columns, rows.swapaxes(-1, -2), largest))
     weights, arguments = _convolution(node, data.shape, weights)
-    transposed = node.get_type_name() == "ConvolutionBackpropData"
-    return (transposed_accumulator if transposed else convolution_accumulator)(data, weights, **arguments)
+    return (transposed_accumulator if _is_transposed(node) else convolution_accumulator)(data, weights, **arguments)
 
 
 def saturation(node: Node, stored: np.ndarray, zero_point: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -47,27 +46,33 @@ def saturation(node: Node, stored: np.ndarray, zero_point: np.ndarray, weights: 
             loss[at] = saturation_loss(columns[at], rows[at].T)
         return _output(node, loss)
     weights, arguments = _convolution(node, stored.shape, weights)
-    if node.get_type_name() == "ConvolutionBackpropData":
-        groups, dilations = 1, arguments["dilations"]
+    if _is_transposed(node):
+        groups = arguments["groups"]
+        if groups > 1 and (stored.shape[1] % 8 or groups * weights.shape[1] % 8):
+            return np.zeros(tuple(node.get_output_shape(0)), np.int64)  # AVX2 has a kernel in f32 for them
         stored, weights, arguments = spread_out(stored, weights, **arguments)
-        return convolution_saturation_loss(stored, weights, groups=groups, dilations=dilations, **arguments)
+        return convolution_saturation_loss(stored, weights, transposed=True, **arguments)
     of_channels = (slice(1), slice(None), *(slice(1) for _ in stored.shape[2:]))
     return convolution_saturation_loss(stored, weights, zero_point[of_channels] + moved, **arguments)
 
 
 def _convolution(node: Node, data: tuple[int, ...], weights: np.ndarray) -> tuple[np.ndarray, dict]:
-    """Weights [O, I / G, ...] (of a transposed convolution [I, O, ...]) and what the reference takes besides."""
-    attributes = node.get_attributes()
-    arguments = {name: tuple(attributes[name]) for name in ("strides", "dilations")}
-    if node.get_type_name() == "ConvolutionBackpropData":
-        arguments["output_padding"] = tuple(attributes.get("output_padding") or ())
+    """Weights [O, I / G, ...] (of a transposed convolution [I, O / G, ...]) and what the reference takes besides."""
+    attributes, groups = node.get_attributes(), 1
+    if node.get_type_name().startswith("Group"):
+        groups, weights = weights.shape[0], weights.reshape(-1, *weights.shape[2:])
+    if _is_transposed(node):
         begin, end = _transposed_pads(node, data, weights.shape, attributes)
+        more = {"output_padding": tuple(attributes.get("output_padding") or ())}
     else:
-        arguments["groups"] = 1
-        if node.get_type_name() == "GroupConvolution":
-            arguments["groups"], weights = weights.shape[0], weights.reshape(-1, *weights.shape[2:])
         begin, end = pads(data[2:], weights.shape[2:], attributes)
-    return weights, {"pads_begin": begin, "pads_end": end, **arguments}
+        more = {}
+    more |= {name: tuple(attributes[name]) for name in ("strides", "dilations")}
+    return weights, {"pads_begin": begin, "pads_end": end, "groups": groups, **more}
+
+
+def _is_transposed(node: Node) -> bool:
+    return node.get_type_name().endswith("ConvolutionBackpropData")
 
 
 def _matrices(node: Node, data: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,11 +135,12 @@ def _transposed_pads(
 
 def group_kind(node: Node, channels: int) -> tuple[str, int]:
     """What `ovlpt.reference.weighted_rule` calls the node, and its number of groups."""
-    kind = node.get_type_name()
-    if kind == "GroupConvolution":
-        groups = node.get_input_shape(1)[0]
+    groups = node.get_input_shape(1)[0] if node.get_type_name().startswith("Group") else 1
+    if _is_transposed(node):
+        return "transposed", groups
+    if groups > 1:
         return ("depthwise" if groups == channels else "grouped"), groups
-    return {"Convolution": "normal", "ConvolutionBackpropData": "transposed", "MatMul": "inner"}[kind], 1
+    return ("inner" if node.get_type_name() == "MatMul" else "normal"), 1
 
 
 def is_single(node: Node) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ovlpt.graph.constants import is_real, precision_of, values_of
+from ovlpt.graph.quantization_details import interval_end
 from ovlpt.interpreter.accumulators import accumulator, pads, saturation
 from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.interpreter.layer import Layer, integer_source, layers_of
@@ -57,12 +58,11 @@ def execute(
 
 
 def _show_hidden_ends(model: Model) -> None:
-    """The lowering hides an end of each FakeQuantize behind a Reshape to its own shape."""
     for node in model.get_ops():
         if node.get_type_name() == "FakeQuantize":
-            source = node.input_value(4).get_node()
-            if source.get_type_name() == "Reshape" and isinstance(source.input_value(0).get_node(), Constant):
-                node.input(4).replace_source_output(source.input_value(0))
+            for port in node.inputs()[1:]:
+                if (end := interval_end(port.get_source_output())) is not None:
+                    port.replace_source_output(end.output(0))
 
 
 class Interpreter:

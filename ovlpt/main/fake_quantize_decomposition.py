@@ -9,7 +9,7 @@ from ovlpt.graph.dequantization import dequantization_below, write_dequantizatio
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8, DataPrecision, aligned_levels, fits, is_low
 from ovlpt.trace import reject_unless
@@ -102,13 +102,11 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         quantize.set_friendly_name(convert.get_friendly_name())
         self.attributes.move(node, quantize)
         replace_output(convert.output(0), quantize.output(0))
+        below = dequantization_below(quantize)
+        if not self.params.native_only and below.multiply is not None and self._meets_others(quantize, below.output):
+            return self._compose(quantize)  # to be decomposed with the scale of them all
         allowed = self.attributes.get(quantize.output(0), Precisions)
-        if (
-            allowed is not None
-            and allowed.value
-            and not dequantization_below(quantize).empty
-            and not is_constant_path(quantize)
-        ):
+        if allowed is not None and allowed.value and not below.empty and not is_constant_path(quantize):
             allowed.value = (_expected(self.details(quantize), allowed.value),)
         self.register_new_node(quantize)
 
@@ -126,8 +124,13 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         replace_output(below.output, quantize.output(0))
         self.register_new_node(quantize)
 
-    def _alignment(self, node: Node) -> IntervalsAlignment | None:
-        for target in node.output(0).get_target_inputs():
+    def _meets_others(self, node: Node, dequantized: Output) -> bool:
+        """Whether the dequantized value is to share its scale with values of other intervals."""
+        alignment = self._alignment(node, dequantized)
+        return alignment is not None and len(alignment.value.grids) > 1
+
+    def _alignment(self, node: Node, value: Output | None = None) -> IntervalsAlignment | None:
+        for target in (value or node.output(0)).get_target_inputs():
             aligned = self.attributes.get(target.get_node(), QuantizationAlignment)
             if aligned is not None and aligned.value:
                 return self.attributes.get(node, IntervalsAlignment)
@@ -147,7 +150,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed = self._fitting(details, allowed)
         asked = details.precision
         levels = 256 if alignment is not None and alignment.value.is_mixed else details.levels
-        create = DataPrecision.of if self.params.native_only or alignment else DataPrecision.one_each
+        as_native = self.params.native_only or alignment is not None
+        create = DataPrecision.of if as_native else DataPrecision.one_each
         if asked.precision in allowed:
             return create(asked.precision, levels, asked.has_zero_point)
         chosen = allowed[0]
@@ -180,10 +184,9 @@ def _on_common_grid(
     Members of different levels may differ in their zero points, those of equal levels share one as in the native
     library.
     """
-    grid = combined.common_grid
-    if grid is None:
+    if combined.common_grid is None:
         return None
-    step, origin = grid
+    step, origin = combined.common_grid
     low, high = own.ends(step, origin)
     first, last = Grid(combined.combined_low, combined.combined_high, own.levels).ends(step, origin)
     if last - first > precision.max - precision.min:

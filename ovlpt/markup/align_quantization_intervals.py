@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ovlpt.attributes import Grid, Interval, IntervalsAlignment
-from ovlpt.graph.constants import is_scalar_like
-from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.constants import is_scalar_like, precision_of
+from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.markup.propagation import (
     CreateAttribute,
@@ -15,6 +15,7 @@ from ovlpt.markup.propagation import (
     Propagations,
 )
 from ovlpt.openvino_api import Node
+from ovlpt.precisions import INT8
 
 
 class AlignQuantizationIntervals(Propagations):
@@ -35,10 +36,13 @@ class AlignQuantizationIntervals(Propagations):
         if not (is_scalar_like(low) and is_scalar_like(high)):
             return None
         low, high = np.float32(low.flat[0]), np.float32(high.flat[0])
-        below = dequantization_below(node, convert_is_mandatory=True)
+        below = self._below(node)
+        zero_point = None if self.params.native_only else below.zero_point
+        if not all(values is None or is_scalar_like(values) for values in (zero_point, below.scale)):
+            return None
+        if zero_point is not None:
+            low, high = low - zero_point.flat[0], high - zero_point.flat[0]
         if below.scale is not None:
-            if not is_scalar_like(below.scale):
-                return None
             low, high = low * below.scale.flat[0], high * below.scale.flat[0]
         if not (np.isfinite(low) and np.isfinite(high)):
             return None
@@ -47,3 +51,14 @@ class AlignQuantizationIntervals(Propagations):
         grids = () if self.params.native_only else (Grid(low, high, levels),)
         interval = Interval(low, high, low, high, levels, (asked,) if asked else (), grids)
         return IntervalsAlignment(interval, details.levels)
+
+    def _below(self, node: Node) -> Dequantization:
+        """What gives its integers back as real values, behind a Convert to their type (the native library stops there)."""
+        targets = list(node.output(0).get_target_inputs())
+        convert = targets[0].get_node() if len(targets) == 1 else None
+        is_low = (
+            convert is not None and convert.get_type_name() == "Convert" and precision_of(convert.output(0)) in INT8
+        )
+        if is_low and not self.params.native_only:
+            return dequantization_below(convert)
+        return dequantization_below(node, convert_is_mandatory=True)

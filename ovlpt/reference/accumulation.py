@@ -73,7 +73,13 @@ def convolution_accumulator(
     return accumulator.reshape(batch, w.shape[0], *space)
 
 
-def transposed_accumulator(
+def transposed_accumulator(x: np.ndarray, w: np.ndarray, **window: Sequence[int] | int) -> np.ndarray:
+    """The transposed convolution of integers, exact: [N, O, ...] int64. Arguments and errors as in `spread_out`."""
+    x, w, window = spread_out(x, w, **window)
+    return convolution_accumulator(x, w, **window)
+
+
+def spread_out(
     x: np.ndarray,
     w: np.ndarray,
     *,
@@ -83,12 +89,11 @@ def transposed_accumulator(
     dilations: Sequence[int] = (),
     output_padding: Sequence[int] = (),
     groups: int = 1,
-) -> np.ndarray:
-    """The transposed convolution of integers, exact: [N, O, ...] int64.
+) -> tuple[np.ndarray, np.ndarray, dict[str, Sequence[int] | int]]:
+    """A transposed convolution as a convolution: data with zeros between, mirrored kernel OIHW, the other arguments.
 
     ``x``: [N, I, ...], ``w``: [I, O / groups, ...] (IOHW, as in Caffe, ONNX and OpenVINO), zero points
-    subtracted. The pads are taken off the output, ``output_padding`` adds positions at its end. It is the
-    convolution of the input spread out by the strides with the mirrored kernel.
+    subtracted. The pads are taken off the output, ``output_padding`` adds positions at its end.
 
     Raises `InputError` where channels or groups do not fit.
     """
@@ -96,21 +101,6 @@ def transposed_accumulator(
         raise InputError(
             f"{groups} groups do not fit input channels {x.shape[1]} and weights {w.shape[:2]}: check groups."
         )
-    spread, mirrored, pads = spread_out(x, w, strides, pads_begin, pads_end, dilations, output_padding, groups)
-    return convolution_accumulator(spread, mirrored, dilations=dilations, groups=groups, **pads)
-
-
-def spread_out(
-    x: np.ndarray,
-    w: np.ndarray,
-    strides: Sequence[int] = (),
-    pads_begin: Sequence[int] = (),
-    pads_end: Sequence[int] = (),
-    dilations: Sequence[int] = (),
-    output_padding: Sequence[int] = (),
-    groups: int = 1,
-) -> tuple[np.ndarray, np.ndarray, dict[str, list[int]]]:
-    """A transposed convolution as a convolution: its input with zeros between, its mirrored kernel OIHW, its pads."""
     rank = x.ndim - 2
     ones, zeros = (1,) * rank, (0,) * rank
     strides, dilations, begin = tuple(strides) or ones, tuple(dilations) or ones, tuple(pads_begin) or zeros
@@ -120,11 +110,13 @@ def spread_out(
     mirrored = np.flip(w, tuple(range(2, w.ndim))).reshape(groups, -1, *w.shape[1:])
     mirrored = mirrored.swapaxes(1, 2).reshape(-1, w.shape[0] // groups, *w.shape[2:])
     reach = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
-    pads = {
+    window = {
         "pads_begin": [r - p for r, p in zip(reach, begin, strict=True)],
         "pads_end": [r - p + e for r, p, e in zip(reach, end, extra, strict=True)],
+        "dilations": dilations,
+        "groups": groups,
     }
-    return spread, mirrored, pads
+    return spread, mirrored, window
 
 
 def sliding_windows(

@@ -53,13 +53,14 @@ def convolution_saturation_loss(
     pads_end: Sequence[int] = (),
     dilations: Sequence[int] = (),
     groups: int = 1,
+    transposed: bool = False,
 ) -> np.ndarray:
     """What to add to the exact accumulator of a convolution for the saturated one: int64 [N, O, ...].
 
     Arguments as in `convolution_accumulator`, but ``x`` holds the stored integers 0 … 255, and ``zero_point``, a
     number or [1, I, 1...], is what the padding holds. Pairs are neighbouring input channels of one kernel position;
-    in a grouped convolution an odd last channel goes with the first one of the next position. A depthwise
-    convolution multiplies in 32 bits and loses nothing.
+    in a grouped convolution, unless it is a ``transposed`` one spread out, an odd last channel goes with the first one
+    of the next position. A depthwise convolution multiplies in 32 bits and loses nothing.
     """
     batch, outputs, inputs = len(x), w.shape[0] // groups, w.shape[1]
     rank, zero_point = x.ndim - 2, np.asarray(zero_point, np.int32)
@@ -75,7 +76,7 @@ def convolution_saturation_loss(
     )
     weights = np.moveaxis(w, 1, -1).reshape(groups, outputs, -1, inputs)
     columns = taps.reshape(batch, groups, -1, inputs, int(np.prod(space)))
-    if groups == 1 and inputs % 2:
+    if (groups == 1 or transposed) and inputs % 2:
         weights = np.pad(weights, [(0, 0)] * 3 + [(0, 1)])
         columns = np.pad(columns, [(0, 0)] * 3 + [(0, 1), (0, 0)])
     weights = weights.reshape(groups, outputs, -1)

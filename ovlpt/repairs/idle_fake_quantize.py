@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import is_scalar_like
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import Reason, reject_unless
 
@@ -76,20 +74,21 @@ def _is_output(node: Node) -> bool:
 
 def _quantized(node: Node) -> list[Node]:
     """The FakeQuantize operations whose values reach it as they are; none where other values reach it."""
-    found = list(_sources(node.input_value(0)))
-    return [] if any(source is None for source in found) else found
-
-
-def _sources(value: Output) -> Iterator[Node | None]:
-    node = value.get_node()
-    kind = node.get_type_name()
-    if kind == "FakeQuantize":
-        yield node
-    elif kind in _COPIES:
-        for source in node.input_values() if kind == "Concat" else node.input_values()[:1]:
-            yield from _sources(source)
-    else:
-        yield None
+    found, pending, seen = [], [node.input_value(0).get_node()], set()
+    while pending:
+        source = pending.pop()
+        if source.get_instance_id() in seen:
+            continue
+        seen.add(source.get_instance_id())
+        kind = source.get_type_name()
+        if kind == "FakeQuantize":
+            found.append(source)
+        elif kind in _COPIES:
+            inputs = source.input_values() if kind == "Concat" else source.input_values()[:1]
+            pending += [value.get_node() for value in inputs]
+        else:
+            return []
+    return found
 
 
 def _is_of_use(node: Node) -> bool:

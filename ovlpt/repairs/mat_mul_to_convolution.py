@@ -37,7 +37,7 @@ class MatMulToConvolution(LayerTransformation):
             self.params.mat_mul_as_convolution
             and is_constant_path(node.input_value(1).get_node())
             and has_quantized_weights(node, (_outputs(node),))
-            and _quantizer(node.input_value(0)) is not None
+            and _is_quantized_per_tensor(node.input_value(0))
         )
 
     def can_be_transformed(self, node: Node) -> None:
@@ -51,8 +51,6 @@ class MatMulToConvolution(LayerTransformation):
         reject_unless(
             _is_rebuildable(node.input_value(1)), "dynamic_weights", "the weights are computed in another way"
         )
-        intervals = QuantizationDetails.of(_quantizer(node.input_value(0))).intervals
-        reject_unless(all(end.size == 1 for end in intervals), "per_channel", "the data has a scale per channel")
         # plugins would take it in front of the Transpose and into the convolution
         last = [node, *self._followers(node)][-1]
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
@@ -66,7 +64,7 @@ class MatMulToConvolution(LayerTransformation):
         rank, name = max(self._rank(node), 3), node.get_friendly_name()
         data = node.input_value(0)
         if self._rank(node) == 2:
-            data = opset1.unsqueeze(data, constant(np.array(0), "i64")).output(0)
+            data = _named(opset1.unsqueeze(data, constant(np.array(0), "i64")), f"{name}/Unsqueeze")
         weights = _kernel(node.input_value(1), node.get_attributes()["transpose_b"], rank)
         ones, zeros = [1] * (rank - 2), [0] * (rank - 2)
         if not node.get_attributes()["transpose_a"]:
@@ -86,12 +84,13 @@ class MatMulToConvolution(LayerTransformation):
             end, value = follower.output(0), new.output(0)
         if self._rank(node) > 2:
             _skip_transposes(end, value, rank)
-        result = opset1.transpose(value, constant(np.array(_last(rank)), "i64")).output(0)
+        ended = end.get_node().get_friendly_name()
+        result = _named(opset1.transpose(value, constant(np.array(_last(rank)), "i64")), f"{ended}/ChannelsLast")
         if self._rank(node) == 2:
-            result = opset1.squeeze(result, constant(np.array(0), "i64")).output(0)
+            result = _named(opset1.squeeze(result, constant(np.array(0), "i64")), f"{ended}/Squeeze")
         if _is_result(end):
-            result.get_node().set_friendly_name(value.get_node().get_friendly_name())
-            value.get_node().set_friendly_name(value.get_node().get_friendly_name() + ORIGINAL_SUFFIX)
+            result.get_node().set_friendly_name(ended)
+            value.get_node().set_friendly_name(ended + ORIGINAL_SUFFIX)
         replace_output(end, result)
 
     @read_once
@@ -117,12 +116,13 @@ def _outputs(node: Node) -> int:
     return 0 if node.get_attributes()["transpose_b"] else 1
 
 
-def _quantizer(value: Output) -> Node | None:
-    """The FakeQuantize above, with nothing but moves of data in between; None without."""
+def _is_quantized_per_tensor(value: Output) -> bool:
+    """Whether a FakeQuantize of one interval stands above, with nothing but moves of data in between."""
     node = value.get_node()
     while node.get_type_name() in _MOVES:
         node = node.input_value(0).get_node()
-    return node if node.get_type_name() == "FakeQuantize" and QuantizationDetails.of(node) is not None else None
+    details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+    return details is not None and all(end.size == 1 for end in details.intervals)
 
 
 def _is_rebuildable(value: Output) -> bool:
@@ -148,6 +148,11 @@ def _kernel(value: Output, transposed: bool, rank: int) -> Output:
     return constant(values.reshape(()) if values.size == 1 else values, precision_of(value)).output(0)
 
 
+def _named(node: Node, name: str) -> Output:
+    node.set_friendly_name(name)
+    return node.output(0)
+
+
 def _first(rank: int) -> list[int]:
     """The order of a Transpose that brings the channels from the last axis to axis 1."""
     return [0, rank - 1, *range(1, rank - 1)]
@@ -165,7 +170,8 @@ def _channels_first(value: Output, rank: int) -> Output:
     for target in value.get_target_inputs():
         if _is_transpose(target.get_node(), _first(rank)):
             return target.get_node().output(0)
-    return opset1.transpose(value, constant(np.array(_first(rank)), "i64")).output(0)
+    order = constant(np.array(_first(rank)), "i64")
+    return _named(opset1.transpose(value, order), f"{value.get_node().get_friendly_name()}/ChannelsFirst")
 
 
 def _skip_transposes(old: Output, value: Output, rank: int) -> None:

@@ -41,9 +41,9 @@ def test_the_bundled_network_runs_in_int8(core):
     compiled = ovlpt.compile_model(data.digits(), core=core, properties=EXACT)
     stock = core.compile_model(str(data.digits()), "CPU", EXACT)
     mine, theirs = (ovlpt.execution_types(each) for each in (compiled, stock))
-    for kind in ("Convolution", "FullyConnected"):
-        assert mine.summary()[kind] == theirs.summary()[kind]
-        assert mine.summary()[kind][0] == mine.summary()[kind][1]
+    for execution in (mine, theirs):  # a FullyConnected may run as a convolution
+        counts = [count for kind, count in execution.summary().items() if kind in ("Convolution", "FullyConnected")]
+        assert np.sum(counts, axis=0).tolist() == [11, 11]
     images, labels = data.heldout()
     answers = [int(compiled([image[None]])[0].argmax()) for image in images[:100]]
     assert np.mean(np.array(answers) == labels[:100]) >= 0.97

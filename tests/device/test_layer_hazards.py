@@ -11,6 +11,7 @@ from ovlpt.device.hazards import behind, hazards, is_int8_layer
 from ovlpt.fake_quantize.chain import Eltwise, Relu
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT
+from tests.graphs import opset5
 from tests.networks import const, convolution, model, parameter, quantized
 
 CHANNELS, STEP = 32, np.float32(2.55) / np.float32(255)
@@ -79,6 +80,36 @@ def test_a_clip_apart_from_the_range_behind_it_is_named(core):
     net = model(convolution(quantized(clipped, -2.56, 2.54), 8), x)
     found = hazards(ovlpt.transform(net, core=core, lowered=False))
     assert "clip_apart_from_range" in [hazard.reason.code for hazard in found if not hazard.avoided]
+
+
+def recurrent(low: float, high: float, quantize=quantized, size: int = 32, steps: int = 8):
+    values = np.random.default_rng(2).uniform(-0.3, 0.3, (2, 1, 4 * size, size))
+    kernels = (quantize(const(each), -0.6, 0.6, 255) for each in values)  # halves of the range, which no CPU saturates
+    x, state = parameter([1, steps, size]), const(np.zeros((1, 1, size)))
+    bias = const(np.random.default_rng(3).uniform(-0.3, 0.3, (1, 4 * size)))
+    data = quantized(x, low, high)
+    sequence = opset5.lstm_sequence(data, state, state, const([steps], "i64"), *kernels, bias, size, "forward")
+    return model(opset1.squeeze(sequence.output(0), const([1], "i64")), x)
+
+
+def in_steps(node, low: float, high: float, levels: int):
+    """What a FakeQuantize makes of a constant."""
+    step = (high - low) / (levels - 1)
+    return const(np.round((node.data - low) / step) * step + low)
+
+
+@pytest.mark.parametrize("low, high, clipped", [(-1.28, 1.27, False), (-1.0, 1.0, False), (0.0, 2.55, True)])
+def test_a_hidden_state_is_stored_as_the_data_is(core, low, high, clipped):
+    net, plain = recurrent(low, high), recurrent(low, high, in_steps)
+    found = hazards(ovlpt.transform(net, core=core, lowered=False))
+    assert [(hazard.reason.code, hazard.avoided) for hazard in found] == [("clipped_state", False)] * clipped
+    inputs = [np.random.default_rng(4).uniform(low, high, (1, 8, 32)).astype(np.float32)]
+    expected = core.compile_model(plain, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})(inputs)[0]
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    assert [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"] == [True]
+    lost = np.square(compiled(inputs)[0] - expected).sum() / np.square(expected).sum()
+    assert (lost > 0.1) == clipped
+    assert (lost < 0.003) != clipped  # 25 dB
 
 
 def test_the_operations_behind_a_layer_are_read(core):

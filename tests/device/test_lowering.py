@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import openvino
 import pytest
+from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt.device import PluginLowering
@@ -162,7 +163,7 @@ def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     second = opset1.matmul(quantized(opset1.relu(biased), 0, 4), int8_weights([32, 64], seed=1), False, True)
     net = model(second, x)
     inputs = inputs_of(net)
-    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT, config=cpu.config())
     layers = ovlpt.execution_types(compiled, inputs).executed
     assert sum(layer.is_int8 for layer in layers if layer.layer_type == "FullyConnected") == 2
     assert not [layer for layer in layers if layer.layer_type == "Eltwise"]

@@ -11,7 +11,8 @@ import numpy as np
 import openvino
 import pytest
 
-from ovlpt import bench, cli, data
+from ovlpt import bench, cli, data, plugin_config
+from ovlpt.commands import bench as command
 from ovlpt.inspect import peak_memory
 from ovlpt.inspect.bench import Bench, Side
 from ovlpt.openvino_api import opset1
@@ -155,3 +156,16 @@ def test_unusable_arguments_are_one_sentence_and_status_2(arguments, sentence, c
     error = capsys.readouterr().err.strip()
     assert sentence in error
     assert error.count("\n") == 0
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_force_takes_the_settings_of_a_device_without_int8(forced, monkeypatch, core):
+    given = []
+
+    def recorded(*arguments, config, **options):
+        given.append(config)
+        raise InputError("recorded")
+
+    monkeypatch.setattr(command, "bench", recorded)
+    assert cli.main(["bench", str(data.digits()), *(["--force"] if forced else [])]) == 2
+    assert given == [plugin_config.for_device(core, "CPU", force=True) if forced else None]

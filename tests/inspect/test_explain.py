@@ -123,7 +123,7 @@ REASONS = {
     ),
     "alignment of levels": (
         lambda: concat([(0.0, 2.55), (-1.27, 1.27)], (256, 255)),
-        {},
+        {"native_only": True},
         "fake_quantize_stays",
         "different numbers of levels",
     ),

@@ -36,7 +36,7 @@ def test_every_layer_of_the_digits_network(core):
     assert {record.status for record in records} <= {EQUAL, TIES}
     assert sum(record.mismatches for record in records) <= 2
     assert sum(record.total for record in records) > 170_000
-    assert records[-1].type == "MatMul"
+    assert records[-1].type in ("MatMul", "Convolution")  # by what is faster on this CPU
 
 
 @pytest.mark.parametrize("index", [0, 4, 10])
@@ -57,6 +57,19 @@ def test_one_weight_off_by_one_is_caught_and_its_layer_named(index, core):
 def test_small_networks(make, core):
     records = verify(make(), core=core)
     assert len(records) >= 2
+    assert {record.status for record in records} <= {EQUAL, TIES}
+
+
+def transposed_groups():
+    x = networks.parameter([1, 16, 8, 8])
+    kernel = networks.int8_weights([4, 4, 8, 2, 2], axis=2)
+    node = opset1.group_convolution_backprop_data(networks.quantized(x, 0, 2.55), kernel, [2, 2])
+    return networks.model(networks.convolution(networks.quantized(node, -4, 4), 8), x)
+
+
+def test_a_transposed_convolution_of_groups(core):
+    records = verify(transposed_groups(), core=core)
+    assert [record.type for record in records] == ["GroupConvolutionBackpropData", "Convolution"]
     assert {record.status for record in records} <= {EQUAL, TIES}
 
 

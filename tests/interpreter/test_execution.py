@@ -61,6 +61,27 @@ def test_a_weighted_operation_equals_the_plugin(kind, core):
     assert_close(execute(transformed, arrays, saturates=saturates(core)), list(expected.values()))
 
 
+@pytest.mark.parametrize("low", [0.0, -1.28], ids=["u8", "i8"])
+@pytest.mark.parametrize(
+    "groups, inputs, outputs", [(2, 4, 4), (4, 2, 3), (8, 3, 3), (8, 1, 1), (8, 1, 2)], ids=str
+)  # by a kernel for pairs, in f32, by a product, depthwise
+def test_a_transposed_convolution_of_groups_equals_the_plugin(groups, inputs, outputs, low, core):
+    """With weights that overflow 16 bits where pairs are added there."""
+    stored = np.random.default_rng(0).integers(-127, 128, (groups, inputs, outputs, 3, 3))
+    scales = const(np.random.default_rng(1).uniform(0.002, 0.01, (groups, 1, outputs, 1, 1)))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scales)
+    x = parameter([2, groups * inputs, 9, 7])
+    node = opset1.group_convolution_backprop_data(
+        quantized(x, low, low + 2.55), weights, [2, 2], pads_begin=[1, 0], pads_end=[0, 1], output_padding=[1, 0]
+    )
+    net = model(node, x)
+    transformed = transform(net, lowered=False, core=core)
+    assert [layer.type for layer in layers_of(transformed)] == ["GroupConvolutionBackpropData"]
+    arrays = [np.random.default_rng(5).uniform(low, low + 2.55, x.get_output_shape(0)).astype(np.float32)]
+    expected = compile_model(net, "CPU", EXACT, core=core)(arrays)
+    assert_close(execute(transformed, arrays, saturates=saturates(core)), list(expected.values()))
+
+
 @pytest.mark.parametrize("make", [networks.residual, networks.shared_zero_point, networks.encoder])
 def test_lowering_changes_no_bit(make, core):
     net = make()

@@ -4,7 +4,7 @@ import pytest
 from ovlpt import Params, plugin_config
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed
-from tests.graphs import fake_quantize, model, parameter, quantized, weights
+from tests.graphs import dequantization, f32, fake_quantize, model, parameter, quantized, weights
 
 _CPU = plugin_config.cpu.config()
 _RESTRICTIONS = {
@@ -78,6 +78,39 @@ def test_different_levels_share_the_interval_that_holds_them_all():
     scales = [node for node in result.after.get_ops() if node.get_type_name() == "FakeQuantize"]
     assert all(node.get_output_element_type(0).get_type_name() == "u8" for node in scales)
     result.assert_numbers(3.55 / 255)
+
+
+def quantize_dequantize(data, low: str, levels: int, zero_point: float, name: str, step: float = 0.01):
+    """As the ONNX front end gives it."""
+    first = 0 if low == "u8" else -(levels // 2)
+    ends = np.float32([first, first + levels - 1])
+    quantize = opset1.fake_quantize(data, *map(f32, (*(ends - zero_point) * np.float32(step), *ends)), levels)
+    quantize.set_friendly_name(name)
+    return dequantization(opset1.convert(quantize, low), step, zero_point or None, f"{name}_dq")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "step", "off"),
+    [
+        (("u8", 256, 0), ("i8", 255, 0), 0.01, 0),
+        (("u8", 256, 100), ("i8", 255, 5), 0.01, 0),
+        (("i8", 256, 0), ("i8", 255, 0), 0.01, 0),
+        (("u8", 255, 128), ("u8", 256, 128), 0.01, 0),
+        (("u8", 255, 0), ("u8", 256, 0), 0.008, 0.01),  # the other step: one scale holds not all values of both
+        (("u8", 256, 0), ("u8", 256, 0), 0.008, 0.01),
+        (("u8", 256, 0), ("i8", 255, 0), 0.008, 0.01),
+    ],
+)
+def test_different_levels_in_quantize_dequantize_form(one, other, step, off):
+    shape = (2, 4, 4, 4)
+    branches = [
+        quantize_dequantize(parameter(shape, name), *each, name) for name, each in zip("ab", (one, other), strict=True)
+    ]
+    kernel = weights([3, 8, 1, 1], 0.02)
+    graph = model(opset1.convolution(opset1.concat(branches, 1), kernel, [1, 1], [0, 0], [0, 0], [1, 1]))
+    result = Transformed(graph, **_RESTRICTIONS)
+    assert result.transformed("Convolution")
+    result.assert_numbers(off or 1e-5)
 
 
 def test_levels_beyond_a_byte_stay_apart(assert_rejected):

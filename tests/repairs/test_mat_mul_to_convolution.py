@@ -130,10 +130,6 @@ def recurrent(layer):
 
 
 REFUSED = {
-    "a scale per channel": (
-        lambda: model(product(quantized((1, 5, 8), np.zeros((1, 1, 8)), np.arange(1, 9).reshape(1, 1, 8)))),
-        "per_channel",
-    ),
     "an interval per position": (lambda: behind(per_position), "per_position"),
     "a recurrent layer": (lambda: behind(recurrent), "recurrent"),
     "rank 5": (lambda: model(product(quantized((1, 1, 1, 5, 8)))), "rank"),
@@ -176,7 +172,11 @@ def two_tensors():
     return model(opset1.matmul(quantized((1, 5, 8)), fake_quantize(parameter((1, 8, 6), "z"), 0, 2.55), False, False))
 
 
-@pytest.mark.parametrize("build", [floats, float_weights, two_tensors])
+def per_channel():
+    return model(product(quantized((1, 5, 8), np.zeros((1, 1, 8)), np.arange(1, 9).reshape(1, 1, 8))))
+
+
+@pytest.mark.parametrize("build", [floats, float_weights, two_tensors, per_channel])
 def test_no_concern(build):
     assert repaired(build())[1] == []
 

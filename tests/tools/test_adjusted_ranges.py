@@ -10,8 +10,8 @@ from tools.adjusted_ranges import fractional, length, measured, nearest, with_ra
 
 
 def layers(low: float, high: float):
-    """Two MatMuls with an activation of both signs between them."""
-    x = parameter([4, 32])
+    """Two MatMuls with an activation of both signs between them; of rank 5, so that none runs as a convolution."""
+    x = parameter([1, 1, 1, 4, 32])
     first = opset1.matmul(quantized(x, 0, 2.55), int8_weights([64, 32]), False, True)
     second = opset1.matmul(quantized(first, low, high), int8_weights([16, 64], seed=1), False, True)
     return model(second, x)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tools.fuzz import numbers
 from tools.fuzz.graphs import Graph, random_graph
 from tools.fuzz.numbers import Failure
+from tools.fuzz.operations import ADDED, KINDS
 from tools.fuzz.sheltered import Sheltered
 from tools.fuzz.shrink import shrink
 
@@ -20,6 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("check", choices=("numbers", "native"))
     parser.add_argument("--graphs", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow (default 0)")
+    parser.add_argument(
+        "--added", action="store_true", help="with the operations that the native library has no rule for"
+    )
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     options = parser.parse_args(arguments)
     check = Sheltered(options.check)
@@ -27,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     failed = stock = 0
     start = time.perf_counter()
     for seed in range(options.seed, options.seed + options.graphs):
-        graph = random_graph(seed)
+        graph = random_graph(seed, KINDS | ADDED if options.added else KINDS)
         found = list(check(graph))
         for failure in found:
             causes[f"{failure.way}: {failure.cause}"] += 1

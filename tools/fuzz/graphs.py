@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
-from tools.fuzz.operations import KINDS, QUANTIZES, WEIGHTED, Random, chance, parameter, pick
+from tools.fuzz.operations import ADDED, KINDS, QUANTIZES, WEIGHTED, Builder, Random, chance, parameter, pick
 from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
@@ -113,7 +113,7 @@ def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -
         return sources[:1]
     more = () if values is None else (values,)
     try:
-        node = KINDS[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
+        node = (KINDS | ADDED)[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
     except (RuntimeError, ValueError):
         return None
     return None if node is None else list(node.outputs())
@@ -177,11 +177,11 @@ def reference(graph: Graph) -> Model:
     return build(replace(graph, results=tuple(values), form=replace(graph.form, dynamic="")))
 
 
-def random_graph(seed: int) -> Graph:
-    return draw_graph(np.random.default_rng(seed), seed)
+def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:
+    return draw_graph(np.random.default_rng(seed), seed, table)
 
 
-def draw_graph(random: Random, seed: int) -> Graph:
+def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:
     """Between 3 and 15 operations over one to three inputs; activations before layers are mostly quantized."""
     steps: list[Step] = []
     outputs: list[list[Output]] = []
@@ -197,7 +197,7 @@ def draw_graph(random: Random, seed: int) -> Graph:
         steps.append(step)
         outputs.append(built)
         added = [(len(steps) - 1, port) for port in range(len(built))]
-        if step.kind == "MaxPool":
+        if step.kind in ("MaxPool", "TorchMaxPool"):
             added = added[:1]
         values.extend(added)
         return added
@@ -233,8 +233,8 @@ def draw_graph(random: Random, seed: int) -> Graph:
         append(step, list(parameter(shape, "x").outputs()))
         if chance(random, 0.3):
             shape = pick(random, *_SHAPES)
-    kinds = list(KINDS)
-    odds = np.array([KINDS[kind][2] for kind in kinds])
+    kinds = list(table)
+    odds = np.array([table[kind][2] for kind in kinds])
     wanted = len(steps) + int(random.integers(3, 16))
     for _ in range(300):
         if len(steps) >= wanted:
@@ -242,7 +242,7 @@ def draw_graph(random: Random, seed: int) -> Graph:
         kind = kinds[int(random.choice(len(kinds), p=odds / odds.sum()))]
         recent = values[-3:] if chance(random, 0.75) else values
         sources = [pick(random, *recent)]
-        if KINDS[kind][1] == 2:
+        if table[kind][1] == 2:
             rank = rank_of(sources[0])
             sources.append(pick(random, *[value for value in values if rank_of(value) == rank]))
         if kind == "FakeQuantize" and steps[sources[0][0]].quantizes and chance(random, 0.9):

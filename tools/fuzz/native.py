@@ -123,7 +123,7 @@ def _differences(graph: Graph) -> Iterator[Failure]:
         yield Failure("native", "error", str(error)[-300:])
         return
     result = compare(expected, found)
-    if not result.equal and all(_is_level_from_above(model, difference) for difference in result.differences):
+    if not result.equal and all(is_level_from_above(model, difference) for difference in result.differences):
         yield Failure(STOCK, "a FakeQuantize behind another takes its levels", result.differences[0])
     elif not result.equal:
         causes = [re.sub(r"(?<=\w) \S+(?=:)|(?<=[-\[ ,])[0-9.e]+", "", text) for text in result.differences]
@@ -138,7 +138,7 @@ def _native(model: Model, settings: Settings) -> Model:
     return result
 
 
-def _is_level_from_above(model: Model, difference: str) -> bool:
+def is_level_from_above(model: Model, difference: str) -> bool:
     """Whether the native FakeQuantize has the levels of another one above it, and ours those that it had.
 
     The native library hands the attributes of an operation that it fuses into a FakeQuantize on to it, and with them the

@@ -119,6 +119,19 @@ def convolution_backprop_data(random: Random, data: Output) -> Node | None:
                   pads_end=[0] * len(kernel), dilations=[1] * len(kernel))  # fmt: skip
 
 
+def group_convolution_backprop_data(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    counts = [count for count in (2, 4, shape[1]) if len(shape) in (4, 5) and count > 1 and shape[1] % count == 0]
+    if not counts:
+        return None
+    groups, kernel = pick(random, *counts), [int(pick(random, 2, 3))] * (len(shape) - 2)
+    dimensions = [groups, shape[1] // groups, int(pick(random, 1, 2, 4)), *kernel]
+    filters = weights(random, dimensions, pick(random, [0, 2], [2, 0], [2]))
+    strides = [int(pick(random, 1, 2))] * len(kernel)
+    return create("opset1", "GroupConvolutionBackpropData", [data, filters], strides=strides,
+                  pads_begin=[0] * len(kernel), pads_end=[0] * len(kernel), dilations=[1] * len(kernel))  # fmt: skip
+
+
 def mat_mul(random: Random, data: Output) -> Node | None:
     shape = sizes(data)
     if len(shape) < 2:
@@ -217,6 +230,20 @@ def avg_pool(random: Random, data: Output) -> Node | None:
         return None
     kernel, strides, begin, end = _window(random, sizes(data)[2:])
     return opset1.avg_pool(data, strides, begin, end, kernel, chance(random, 0.5))
+
+
+def torch_pool(operation: str, **more: object) -> Builder:
+    """A pooling whose last window may begin in the padding, where PyTorch leaves it out."""
+
+    def build(random: Random, data: Output) -> Node | None:
+        if len(sizes(data)) < 3:
+            return None
+        kernel, strides, begin, end = _window(random, sizes(data)[2:])
+        dilations = {"dilations": [1] * len(kernel)} if operation == "MaxPool" else {}
+        return create("opset14", operation, [data], kernel=kernel, strides=strides, pads_begin=begin, pads_end=end,
+                      rounding_type="ceil_torch", auto_pad="explicit", **dilations, **more)  # fmt: skip
+
+    return build
 
 
 def reduce(random: Random, data: Output) -> Node | None:
@@ -383,6 +410,21 @@ def broadcast(random: Random, data: Output) -> Node | None:
     return create("opset3", "Broadcast", [data, i64(target)], mode="numpy")
 
 
+def tile(random: Random, data: Output) -> Node | None:
+    repeats = [int(pick(random, 1, 1, 2)) for _ in sizes(data)]
+    return opset1.tile(data, i64(repeats))
+
+
+def roll(random: Random, data: Output) -> Node | None:
+    axes = [axis for axis in range(len(sizes(data))) if chance(random, 0.4)]
+    return create("opset7", "Roll", [data, i64(random.integers(-2, 3, len(axes))), i64(axes)]) if axes else None
+
+
+def select(random: Random, one: Output, other: Output) -> Node | None:
+    condition = [size if chance(random, 0.5) else 1 for size in sizes(one)]
+    return opset1.select(opset1.constant(random.random(condition) < 0.5), one, other)
+
+
 # FakeQuantize
 
 
@@ -470,5 +512,20 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "Squeeze": (squeeze, 1, 2),
     "Broadcast": (broadcast, 1, 1),
 }
+# what the native library has no rule for; drawn on demand
+ADDED: dict[str, tuple[Builder, int, float]] = {
+    "GroupConvolutionBackpropData": (group_convolution_backprop_data, 1, 4),
+    "Minimum": (two(opset1.minimum), 2, 3),
+    "Roll": (roll, 1, 3),
+    "Select": (select, 2, 3),
+    "Tile": (tile, 1, 3),
+    "TorchAvgPool": (torch_pool("AvgPool", **{"exclude-pad": False}), 1, 3),
+    "TorchMaxPool": (torch_pool("MaxPool"), 1, 3),
+}
 QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf"))
-WEIGHTED = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "MatMulOfTwo"))
+WEIGHTED = frozenset(
+    (
+        *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
+        *("MatMul", "MatMulOfTwo"),
+    )
+)
