@@ -465,9 +465,17 @@ def _reduce_alone(node: Node) -> None:
         between = (*shape, 1)
     else:
         return
-    if readers[0] not in _AFTER_REDUCTION or any(sizes.count(None) > 1 for sizes in (between, output_shape)):
+    if readers[0] not in _AFTER_REDUCTION:
         return
-    data = opset1.reshape(node.input_value(0), _target(*between), False)
+    is_open = any(sizes.count(None) > 1 for sizes in (between, output_shape))
+    if is_open and len(between) == 2:
+        return
+    added = constant(np.array([len(shape)]), "i64")
+    data = (
+        opset1.unsqueeze(node.input_value(0), added)
+        if is_open
+        else opset1.reshape(node.input_value(0), _target(*between), False)
+    )
     inputs = [data.output(0), constant(np.array([1]), "i64").output(0)]
     attributes = {**node.get_attributes(), "keep_dims": len(between) > 2}
     kind, precision = node.get_type_name(), precision_of(node.output(0))
@@ -475,7 +483,10 @@ def _reduce_alone(node: Node) -> None:
         reduced = relaxed(kind, inputs, precision, attributes)
     else:
         reduced = NodeFactory("opset1").create(kind, inputs, attributes)
-    shaped = opset1.reshape(reduced.output(0), _target(*output_shape), False)
+    if is_open:
+        shaped = opset1.squeeze(reduced, constant(np.array([1, len(shape)]), "i64"))
+    else:
+        shaped = opset1.reshape(reduced, _target(*output_shape), False)
     reduced.set_friendly_name(f"{node.get_friendly_name()}/Alone")
     shaped.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), shaped.output(0))
