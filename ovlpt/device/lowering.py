@@ -60,8 +60,8 @@ are the rules, all found by running:
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
     plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
 
-25. A reduction of the last axis alone takes scales by channel, and a FakeQuantize to integers, wrongly as post-operations:
-    wrong numbers, no error, in float too. It reduces the rows of a matrix between two Reshapes, and takes none.
+25. A reduction of the last axis alone, and one that drops axis 1, takes constants by channel, and a FakeQuantize to integers,
+    wrongly as post-operations: wrong numbers, no error, in float too. It stands between two Reshapes, and takes none.
 26. Behind a MatMul whose result is quantized by rows the constants that rule 1 hides would be taken for constants of
     rows: wrong numbers, no error. The Clamp of rule 1 stands there.
 
@@ -201,10 +201,10 @@ class PluginLowering(ModelPass):
         if self.device == "CPU":
             for node in list(all_nodes(model)):
                 if node.get_type_name() in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
-                    _reduce_rows(node)
+                    _reduce_alone(node)
                 if node.get_type_name() == "FakeQuantize" and None in (shape_of(node.output(0)) or (None,)):
-                    _differ_by_channel(node)
                     _keep_transpose(node)
+                    _differ_by_channel(node)
         if self.precision != "f32":
             for node in model.get_ops():
                 if _quantizes_input(node):
@@ -451,29 +451,43 @@ def _differ_by_channel(node: Node) -> None:
             node.input(port).replace_source_output(constant(end).output(0))
 
 
-def _reduce_rows(node: Node) -> None:
-    """A reduction of the last axis as one of a matrix's rows, where a post-operation of it would go wrong."""
+def _reduce_alone(node: Node) -> None:
+    """Between two Reshapes: the last axis as rows of a matrix, axis 1 with an axis more."""
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     axes, targets = node.input_value(1).get_node(), node.output(0).get_target_inputs()
     readers = [target.get_node().get_type_name() for target in targets]
-    if not isinstance(axes, Constant) or shape is None or shape[-1] is None or len(shape) < 3 or len(readers) != 1:
+    if not isinstance(axes, Constant) or shape is None or len(shape) < 3 or len(readers) != 1:
         return
-    if [int(axis) % len(shape) for axis in axes.data.reshape(-1)] != [len(shape) - 1] or readers[
-        0
-    ] not in _AFTER_REDUCTION:
+    reduced_axes = [int(axis) % len(shape) for axis in axes.data.reshape(-1)]
+    if reduced_axes == [len(shape) - 1]:
+        between = (None, shape[-1])
+    elif reduced_axes == [1] and not node.get_attributes()["keep_dims"]:
+        between = (*shape, 1)
+    else:
         return
-    if sum(size is None for size in output_shape) > 1:
+    if readers[0] not in _AFTER_REDUCTION:
         return
-    rows = opset1.reshape(node.input_value(0), constant(np.array([-1, shape[-1]]), "i64"), False)
-    inputs = [rows.output(0), constant(np.array([1]), "i64").output(0)]
-    attributes = {**node.get_attributes(), "keep_dims": False}
+    is_open = any(sizes.count(None) > 1 for sizes in (between, output_shape))
+    if is_open and len(between) == 2:
+        return
+    added = constant(np.array([len(shape)]), "i64")
+    data = (
+        opset1.unsqueeze(node.input_value(0), added)
+        if is_open
+        else opset1.reshape(node.input_value(0), _target(*between), False)
+    )
+    inputs = [data.output(0), constant(np.array([1]), "i64").output(0)]
+    attributes = {**node.get_attributes(), "keep_dims": len(between) > 2}
     kind, precision = node.get_type_name(), precision_of(node.output(0))
     if is_relaxed(node):
         reduced = relaxed(kind, inputs, precision, attributes)
     else:
         reduced = NodeFactory("opset1").create(kind, inputs, attributes)
-    shaped = opset1.reshape(reduced.output(0), _target(*output_shape), False)
-    reduced.set_friendly_name(f"{node.get_friendly_name()}/Rows")
+    if is_open:
+        shaped = opset1.squeeze(reduced, constant(np.array([1, len(shape)]), "i64"))
+    else:
+        shaped = opset1.reshape(reduced, _target(*output_shape), False)
+    reduced.set_friendly_name(f"{node.get_friendly_name()}/Alone")
     shaped.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), shaped.output(0))
 

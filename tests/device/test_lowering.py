@@ -197,7 +197,7 @@ def test_a_normalization_without_a_kernel(core, infer):
 def test_a_normalization_of_rank_5(core, infer):
     """Decomposed by the plugin in the type of its data."""
     x = parameter([1, 4, 3, 4, 4])
-    net = model(opset1.normalize_l2(quantized(x, -3, 3), const([1], "i64"), 1e-6, "add"), x)
+    net = model(opset1.normalize_l2(quantized(x, 0, 2.55), const([1], "i64"), 1e-6, "add"), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
 
@@ -309,6 +309,68 @@ def test_relus_before_a_quantization(core, infer, count, lpt):
     net = model(quantized(data, 0, 2.75, levels=16), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
+
+
+def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):
+    """The plugin takes the scale into the interval, and the first channel's for all."""
+    x = parameter([1, 3, -1, -1])
+    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights((4, 3, 2, 2)), [1, 1], [0, 0], [0, 0], [1, 1])
+    factors = np.float32([-1, -2, -4, -8]).reshape(1, 4, 1, 1)
+    net = model([quantized(opset1.multiply(layer, const(factors)), -4, 4), opset1.softmax(layer, 3)], x)
+    inputs = [np.random.default_rng(0).uniform(0, 3, (1, 3, 6, 6)).astype(np.float32)]
+    expected = np.clip(infer(model([layer], x), inputs, "NO")[0] * factors, -4, 4)
+    assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
+
+
+def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer):
+    """The Transpose would move behind the reduction, and the channels to an axis that has no kernel."""
+    x = parameter([-1, 3, 4, 8])
+    moved = opset1.add(opset1.transpose(x, const([0, 2, 3, 1], "i64")), const(np.ones((1, 4, 1, 1), np.float32)))
+    by_channel = [const(end * np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1, 1)) for end in (-1, 1)]
+    quantize = opset1.fake_quantize(moved, *by_channel, const(np.float32(-2)), const(np.float32(2)), 256)
+    net = model(opset1.reduce_min(quantize, const([3], "i64"), False), x)
+    inputs = [np.random.default_rng(0).standard_normal((2, 3, 4, 8)).astype(np.float32)]
+    closed = net.clone()
+    closed.reshape([2, 3, 4, 8])
+    assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=4 / 255)
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_what_a_reduction_takes_as_post_operations(core, infer, axis):
+    """Of the last axis, or of one that is dropped, it takes constants by channel and integers wrongly."""
+    x = parameter([2, 4, 4, 6])
+    reduced = opset1.reduce_min(x, const([axis], "i64"), False)
+    layer = opset1.convolution(quantized(reduced, -3, 0.5), int8_weights((5, 4, 1)), [1], [0], [0], [1])
+    net = model(layer, x)
+    inputs = inputs_of(net)
+    simulated = model([layer, reduced], x)  # what is an output takes none
+    expected = infer(simulated, inputs, "NO")[:1]
+    assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+def test_a_padded_grouped_convolution_over_three_axes(core, infer):
+    """The plugin pads what has a zero point wrongly, with its own LPT too."""
+    x = parameter([1, 4, 5, 4, 4])
+    integers = np.random.default_rng(0).integers(-63, 64, (2, 2, 2, 2, 2, 2)).astype(np.int8)
+    weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(np.float32(0.01)))
+    ones = [1, 1, 1]
+    net = model(opset1.group_convolution(quantized(x, -1, 2), weights, ones, ones, ones, ones), x)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+def test_a_sum_of_half_precision(core):
+    """A relaxed Add of f16 data and f32 constants before another Add would be merged with it and throw."""
+    x = opset1.parameter([1, 8, 6, 6], np.float16, name="x")
+    half = [opset1.constant(np.float16(value)) for value in (-0.7, -4, 4)]
+    first = opset1.add(x, half[0])
+    quantize = opset1.fake_quantize(first, *half[1:], *half[1:], 256)
+    second = opset1.add(first, opset1.constant(np.arange(6, dtype=np.float16).reshape(1, 1, 1, 6)))
+    net = openvino.Model([opset1.result(second), opset1.result(quantize)], [x], "half")
+    data = np.random.default_rng(0).standard_normal((1, 8, 6, 6)).astype(np.float16)
+    found = list(ovlpt.compile_model(net, core=core, properties=EXACT)([data]).values())
+    assert np.allclose(found[0], data - np.float16(0.7) + np.arange(6), atol=2e-2)
 
 
 def test_an_unknown_device_is_refused():

@@ -58,7 +58,7 @@ def test_every_version_with_a_rule_is_in_a_network():
 @pytest.mark.parametrize("name", SKETCHES)
 def test_the_network_lives_and_its_numbers_stay(name):
     """A tie in a quantization may move by one level, and the layers behind spread it."""
-    allowed = 0.7 if name == "recurrent" else 0.3  # the plugin rounds hidden states to the step of the frames
+    allowed = 0.7 if name == "recurrent" else 0.3  # both simulated by the plugin; why it is far there was not measured
     model, quantized, samples = sketch(name)
     outputs = [run(each, samples[:3]) for each in (model, quantized)]
     assert min(map(movement, outputs)) > ALIVE
