@@ -17,6 +17,7 @@ from ovlpt.trace import Reason, reject_unless
 _ALONE = frozenset(("Clamp", "Elu", "Gelu", "HSigmoid", "HSwish", "Mish", "Relu", "Sigmoid", "Swish", "Tanh"))
 _BINARY = frozenset(("Add", "Divide", "Multiply", "Subtract"))
 _MOVES = frozenset(("Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze", "VariadicSplit"))
+_MAY_VANISH = frozenset(("Clamp", "FakeQuantize", "PRelu", "Relu"))  # of quantized data
 
 
 class MatMulToConvolution(LayerTransformation):
@@ -51,6 +52,9 @@ class MatMulToConvolution(LayerTransformation):
         reject_unless(
             _is_rebuildable(node.input_value(1)), "dynamic_weights", "the weights are computed in another way"
         )
+        # in whose memory the data then is, while the convolution, whose Transpose is no copy, reads where it was
+        concatenated = _is_concatenated(_quantizer(node.input_value(0)))
+        reject_unless(not concatenated, "concatenated", "a Concat reads its data too")
         # plugins would take it in front of the Transpose and into the convolution
         last = [node, *self._followers(node)][-1]
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
@@ -116,13 +120,26 @@ def _outputs(node: Node) -> int:
     return 0 if node.get_attributes()["transpose_b"] else 1
 
 
-def _is_quantized_per_tensor(value: Output) -> bool:
-    """Whether a FakeQuantize of one interval stands above, with nothing but moves of data in between."""
+def _quantizer(value: Output) -> Node:
+    """What stands above the moves of data."""
     node = value.get_node()
     while node.get_type_name() in _MOVES:
         node = node.input_value(0).get_node()
+    return node
+
+
+def _is_quantized_per_tensor(value: Output) -> bool:
+    """Whether a FakeQuantize of one interval stands above, with nothing but moves of data in between."""
+    node = _quantizer(value)
     details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
     return details is not None and all(end.size == 1 for end in details.intervals)
+
+
+def _is_concatenated(node: Node) -> bool:
+    """Whether a Concat reads its values, moved or not."""
+    readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+    passes = [reader for reader in readers if reader.get_type_name() in _MOVES | _MAY_VANISH]
+    return any(reader.get_type_name() == "Concat" for reader in readers) or any(map(_is_concatenated, passes))
 
 
 def _is_rebuildable(value: Output) -> bool:

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from ovlpt.plugin_config import arm, cpu, gpu
 
+import ovlpt
 from ovlpt import Params
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import Outcome
-from tests.conftest import Transformed
+from tests.conftest import EXACT, Transformed, assert_close
 from tests.graphs import dequantization, f32, fake_quantize, i64, model, opset5, opset7, parameter
 
 NAME = "MatMulToConvolution"
@@ -129,7 +130,19 @@ def recurrent(layer):
     return opset5.lstm_sequence(data, state, state, lengths, *weights, 4, "forward").output(0)
 
 
+def concatenated(move=lambda data: data):
+    data = quantized((1, 5, 8))
+    moved = move(data)
+    return model(product(data), opset1.concat([moved, moved], 1))
+
+
 REFUSED = {
+    "a Concat beside": (concatenated, "concatenated"),
+    "a Concat behind a Reshape": (
+        lambda: concatenated(lambda data: opset1.reshape(data, i64(1, 40), False)),
+        "concatenated",
+    ),
+    "a Concat behind a Relu": (lambda: concatenated(opset1.relu), "concatenated"),
     "an interval per position": (lambda: behind(per_position), "per_position"),
     "a recurrent layer": (lambda: behind(recurrent), "recurrent"),
     "rank 5": (lambda: model(product(quantized((1, 1, 1, 5, 8)))), "rank"),
@@ -158,6 +171,14 @@ def test_refusals(build, code):
     result, said = repaired(build())
     assert said == [(Outcome.REJECTED, code)]
     assert "Convolution" not in kinds(result)
+
+
+def test_a_concat_does_not_take_the_data_away(core, infer):
+    """The plugin's own fault: without the refusal the product is off by as much as it is large."""
+    graph = concatenated()
+    inputs = [np.random.default_rng(2).uniform(0, 2.55, (1, 5, 8)).astype(np.float32)]
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT, config=cpu.config(slow_mat_mul=True))
+    assert_close(list(compiled(inputs).values()), infer(graph, inputs), 0)
 
 
 def floats():
