@@ -55,6 +55,8 @@ class MatMulToConvolution(LayerTransformation):
         # in whose memory the data then is, while the convolution, whose Transpose is no copy, reads where it was
         concatenated = _is_concatenated(_quantizer(node.input_value(0)))
         reject_unless(not concatenated, "concatenated", "a Concat reads its data too")
+        apart = None in (shape_of(node.input_value(0)) or (None,)) and _is_moved_apart(node)
+        reject_unless(not apart, "open_sizes", "its data has an open size, and others read it in another shape")
         # plugins would take it in front of the Transpose and into the convolution
         last = [node, *self._followers(node)][-1]
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
@@ -140,6 +142,18 @@ def _is_concatenated(node: Node) -> bool:
     readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
     passes = [reader for reader in readers if reader.get_type_name() in _MOVES | _MAY_VANISH]
     return any(reader.get_type_name() == "Concat" for reader in readers) or any(map(_is_concatenated, passes))
+
+
+def _is_moved_apart(node: Node) -> bool:
+    """Whether the data comes to it in another shape than others read: of two such, with open sizes, the plugin gives
+    the second other memory.
+    """
+    value = node.input_value(0)
+    shared = len(shape_of(value) or ()) == 2 and len(value.get_target_inputs()) > 1  # becomes rank 3 for each
+    while value.get_node().get_type_name() in _MOVES:
+        value = value.get_node().input_value(0)
+        shared = shared or len(value.get_target_inputs()) > 1
+    return shared
 
 
 def _is_rebuildable(value: Output) -> bool:
