@@ -12,6 +12,7 @@ import numpy as np
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of, rounded_to
+from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
@@ -346,11 +347,6 @@ def constant_input(output: Output) -> np.ndarray | None:
     """The values of a constant input of a type that numpy has (axes, sizes, slopes …), else None."""
     node = output.get_node()
     return node.data if isinstance(node, Constant) and precision_of(output) in NUMPY else None
-
-
-def consumers_of(output: Output) -> list:
-    """The inputs that read a value, those that only ask for its shape left out."""
-    return [target for target in output.get_target_inputs() if target.get_node().get_type_name() != "ShapeOf"]
 
 
 def replace_output(old: Output, new: Output) -> None:

@@ -59,7 +59,6 @@ are the rules, all found by running:
     axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
     plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
-
 25. A reduction of the last axis alone, and one that drops axis 1, takes constants by channel, and a FakeQuantize to integers,
     wrongly as post-operations: wrong numbers, no error, in float too. It stands between two Reshapes, and takes none.
 26. Behind a MatMul whose result is quantized by rows the constants that rule 1 hides would be taken for constants of
@@ -90,6 +89,7 @@ from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_r
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, values_of
+from ovlpt.graph.consumers import is_output
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.mat_mul import absorbed_transposes
@@ -251,7 +251,7 @@ def _report(node: Node, precision: str, siblings: int) -> None:
     new = relaxed(operation, node.input_values(), precision, node.get_attributes(), opset, siblings=siblings)
     convert = opset1.convert(new, precision_of(node.output(0)))
     names = node.get_friendly_name(), f"{node.get_friendly_name()}/Real"
-    if any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs()):
+    if is_output(node.output(0)):
         names = f"{node.get_friendly_name()}_original", node.get_friendly_name()
     new.set_friendly_name(names[0])
     convert.set_friendly_name(names[1])

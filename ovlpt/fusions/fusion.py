@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from ovlpt.graph.consumers import is_output
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
 from ovlpt.openvino_api import Node, Output
 
@@ -40,11 +41,6 @@ def take_over(old: Output, new: Output) -> None:
     if is_output(old):
         new.get_node().set_friendly_name(old.get_node().get_friendly_name())
     replace_output(old, new)
-
-
-def is_output(value: Output) -> bool:
-    """Whether a Result reads the value."""
-    return any(target.get_node().get_type_name() == "Result" for target in value.get_target_inputs())
 
 
 def forget_names(value: Output) -> None:

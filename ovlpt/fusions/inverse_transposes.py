@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ovlpt.fusions.channelwise import order_of
-from ovlpt.fusions.fusion import Fusion, is_output, take_over
+from ovlpt.fusions.fusion import Fusion, take_over
+from ovlpt.graph.consumers import is_output
 from ovlpt.openvino_api import Node
 from ovlpt.trace import reject_unless
 

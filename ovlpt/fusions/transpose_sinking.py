@@ -6,7 +6,8 @@ import numpy as np
 
 from ovlpt.fusions.channelwise import order_of, rank_of
 from ovlpt.fusions.evaluation import is_constant
-from ovlpt.fusions.fusion import Fusion, is_output
+from ovlpt.fusions.fusion import Fusion
+from ovlpt.graph.consumers import is_output
 from ovlpt.layer_transformation import move_tensor_names
 from ovlpt.openvino_api import Node, Output, opset1
 

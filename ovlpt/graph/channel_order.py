@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
+from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject, reject_unless
@@ -35,11 +36,6 @@ class Place:
         self.node.input(self.port).replace_source_output(reordered(source, self.axis, order))
 
 
-def readers_of(value: Output) -> list:
-    """The inputs that read numbers, not the shape."""
-    return [target for target in value.get_target_inputs() if target.get_node().get_type_name() != "ShapeOf"]
-
-
 def above(value: Output) -> list[Place]:
     """The constants up to the convolution that makes the channels; raises `Rejected` where their order is given."""
     places = []
@@ -50,7 +46,7 @@ def above(value: Output) -> list[Place]:
         port, more = _by_channel(node, value)
         value = node.input_value(port)
         reject_unless(
-            len(readers_of(value)) == 1, "shared", f"{value.get_node().get_friendly_name()} has other readers"
+            len(consumers_of(value)) == 1, "shared", f"{value.get_node().get_friendly_name()} has other readers"
         )
         places += more
 
@@ -69,7 +65,7 @@ def below(value: Output, readers: list) -> list[Place]:
         port, more = _by_channel(node, value)
         reject_unless(port == target.get_index(), "channel_order", _needs_order(node))
         places += more
-        pending += [(node.output(0), reader) for reader in readers_of(node.output(0))]
+        pending += [(node.output(0), reader) for reader in consumers_of(node.output(0))]
     return places
 
 

@@ -15,6 +15,7 @@ from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.graph.consumers import is_output
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, INT16, REAL
@@ -348,7 +349,7 @@ class _Answers:
             if (why := self._own(consumer)) is not None:
                 text = f"{_title(consumer)} below takes no low precision: {why.text}"
                 return _Why(Reason("no_consumer", text), consumer, _HELP.get(why.code), why)
-        if any(target.get_node().get_type_name() == "Result" for target in quantize.output(0).get_target_inputs()):
+        if is_output(quantize.output(0)):
             return _Why(Reason("no_consumer", "its output is the model's, which stays in float"), quantize)
         text = "no operation below takes low precision, so its dequantization went back into it"
         return _Why(Reason("no_consumer", text), quantize)

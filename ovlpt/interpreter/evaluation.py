@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovlpt.openvino_api import Constant, Core, Model, Node, NodeFactory, Tensor, opset1
+from ovlpt.graph.constants import same_operation
+from ovlpt.openvino_api import Constant, Core, Model, Node, Tensor, opset1
 from ovlpt.trace import InputError
 
 
@@ -38,7 +39,7 @@ def _alone(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             parameters.append(source)
             values.append(array)
         inputs.append(source.output(0))
-    copy = NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
+    copy = same_operation(node, inputs)
     model = Model([opset1.result(output) for output in copy.outputs()], parameters)
     return [
         np.array(array)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.consumers import is_output
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.layer_transformation import MoveDequantizationAfter, consumers_of, replace_output
@@ -38,5 +39,4 @@ class PReluTransformation(MoveDequantizationAfter):
 
     def _is_identity(self, node: Node, found: Dequantization) -> bool:
         """A model's output keeps its name, and so its operation."""
-        is_output = any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs())
-        return found.data_precision == "u8" and not is_output and not self.params.native_only
+        return found.data_precision == "u8" and not is_output(node.output(0)) and not self.params.native_only

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.consumers import is_output
 from ovlpt.graph.dequantization import Dequantization, dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
@@ -80,9 +81,8 @@ class MoveFakeQuantize(LayerTransformation):
                 branch = self._dequantized(branch, parts, [values[index] for values in chain], index)
             branches.append(branch)
         last = node.output(0) if parts.below is None else parts.below.output
-        reaches_result = any(target.get_node().get_type_name() == "Result" for target in last.get_target_inputs())
         concat = opset1.concat(branches, parts.axis)
-        concat.set_friendly_name((last.get_node() if reaches_result else parts.concat).get_friendly_name())
+        concat.set_friendly_name((last.get_node() if is_output(last) else parts.concat).get_friendly_name())
         replace_output(last, concat.output(0))
 
     @staticmethod

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ovlpt.graph.channel_order import Place, above, below, readers_of
+from ovlpt.graph.channel_order import Place, above, below
 from ovlpt.graph.constants import constant
+from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
@@ -64,7 +65,7 @@ def _shuffled(node: Node) -> tuple[Output, int] | None:
     if transpose.get_type_name() != "Transpose" or not isinstance(transpose.input_value(1).get_node(), Constant):
         return None
     apart = transpose.input_value(0).get_node()
-    if apart.get_type_name() != "Reshape" or any(len(readers_of(each.output(0))) != 1 for each in (apart, transpose)):
+    if apart.get_type_name() != "Reshape" or any(len(consumers_of(each.output(0))) != 1 for each in (apart, transpose)):
         return None
     data = apart.input_value(0)
     shape, split, result = (shape_of(value) for value in (data, apart.output(0), node.output(0)))
@@ -83,7 +84,7 @@ def _router_reading(target) -> Router | None:
     if node.get_type_name() != "Reshape":
         return router_of(node) if target.get_index() == 0 or node.get_type_name() == "Concat" else None
     for _ in range(2):  # to the Reshape behind
-        readers = readers_of(node.output(0))
+        readers = consumers_of(node.output(0))
         if len(readers) != 1:
             return None
         node = readers[0].get_node()
@@ -117,12 +118,12 @@ class Routes:
                 if _key(value) not in values:
                     values[_key(value)] = value
                     pending.append(router_of(value.get_node()))
-                    pending += map(_router_reading, readers_of(value))
+                    pending += map(_router_reading, consumers_of(value))
         routes = cls([router.node for router in routers.values() if router.shuffles])
         for value in values.values():
             routes._resolve(value, routers)
         for value in values.values():
-            readers = [target for target in readers_of(value) if _router_reading(target) is None]
+            readers = [target for target in consumers_of(value) if _router_reading(target) is None]
             if readers:
                 routes.exits.append((value, readers))
         routes.exits.sort(key=lambda pair: pair[0].get_node().get_instance_id())
@@ -176,7 +177,7 @@ class ChannelShuffles(LayerTransformation):
         return ["opset3.ShuffleChannels", "opset1.Reshape"]
 
     def concerns(self, node: Node) -> bool:
-        return _shuffled(node) is not None and bool(readers_of(node.output(0)))
+        return _shuffled(node) is not None and bool(consumers_of(node.output(0)))
 
     def can_be_transformed(self, node: Node) -> None:
         self._plan(node)

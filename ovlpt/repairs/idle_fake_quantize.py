@@ -4,6 +4,7 @@ import numpy as np
 
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import is_scalar_like
+from ovlpt.graph.consumers import is_output
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node
@@ -42,7 +43,7 @@ class IdleFakeQuantize(LayerTransformation):
         value = node.input_value(0)
         is_direct = value.get_node().get_type_name() == "FakeQuantize"
         alone = value.get_node().get_output_size() == len(value.get_target_inputs()) == 1
-        reject_unless(alone or not _is_output(node), "output", "its name is that of an output")
+        reject_unless(alone or not is_output(node.output(0)), "output", "its name is that of an output")
         for source in sources:
             before = QuantizationDetails.of(source)
             reject_unless(details and before, "dynamic_intervals", "an end of the intervals is not a constant")
@@ -63,13 +64,9 @@ class IdleFakeQuantize(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         value = node.input_value(0)
-        if _is_output(node):
+        if is_output(node.output(0)):
             value.get_node().set_friendly_name(node.get_friendly_name())
         replace_output(node.output(0), value)
-
-
-def _is_output(node: Node) -> bool:
-    return any(target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs())
 
 
 def _quantized(node: Node) -> list[Node]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
+from ovlpt.graph.consumers import is_output
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import has_quantized_weights, read_weights
@@ -94,7 +95,7 @@ class MatMulToConvolution(LayerTransformation):
         result = _named(opset1.transpose(value, constant(np.array(_last(rank)), "i64")), f"{ended}/ChannelsLast")
         if self._rank(node) == 2:
             result = _named(opset1.squeeze(result, constant(np.array(0), "i64")), f"{ended}/Squeeze")
-        if _is_result(end):
+        if is_output(end):
             result.get_node().set_friendly_name(ended)
             value.get_node().set_friendly_name(ended + ORIGINAL_SUFFIX)
         replace_output(end, result)
@@ -209,12 +210,8 @@ def _skip_transposes(old: Output, value: Output, rank: int) -> None:
     """Let what reads ``old`` with the channels first read ``value``, which has them there."""
     for target in old.get_target_inputs():
         node = target.get_node()
-        if _is_transpose(node, _first(rank)) and not _is_result(node.output(0)):
+        if _is_transpose(node, _first(rank)) and not is_output(node.output(0)):
             replace_output(node.output(0), value)
-
-
-def _is_result(value: Output) -> bool:
-    return any(target.get_node().get_type_name() == "Result" for target in value.get_target_inputs())
 
 
 def _is_transpose(node: Node, order: Sequence[int]) -> bool:
