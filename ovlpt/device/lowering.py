@@ -58,9 +58,11 @@ are the rules, all found by running:
 23. A Transpose before a FakeQuantize by channel and a reduction would be moved behind them, and the channels to another
     axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
-    plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
-25. A reduction of the last axis alone, and one that drops axis 1, takes constants by channel, and a FakeQuantize to integers,
-    wrongly as post-operations: wrong numbers, no error, in float too. It stands between two Reshapes, and takes none.
+    plugin's own LPT too. A Pad in front puts the zero point there; where it differs by channel, the layer runs in float. A
+    depthwise convolution is right.
+25. A reduction takes constants by channel wrongly as post-operations where an axis before or of the channels goes, or of
+    rank 3, and the greatest or least of real numbers a FakeQuantize to integers: wrong numbers, no error, in float too.
+    The maximum of it and the least number stands behind it, which is no post-operation.
 26. Behind a MatMul whose result is quantized by rows the constants that rule 1 hides would be taken for constants of
     rows: wrong numbers, no error. The Clamp of rule 1 stands there.
 
@@ -202,6 +204,13 @@ class PluginLowering(ModelPass):
             for node in list(all_nodes(model)):
                 if node.get_type_name() in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
                     _reduce_alone(node)
+                if (
+                    node.get_type_name() == "MatMul"
+                    and not is_int8_layer(node)
+                    and _takes_rows_for_columns(node)
+                    and _is_quantized_by_rows(node, [])
+                ):
+                    _stand_alone(node)
                 if node.get_type_name() == "FakeQuantize" and None in (shape_of(node.output(0)) or (None,)):
                     _keep_transpose(node)
                     _differ_by_channel(node)
@@ -339,8 +348,10 @@ def _pad_before_zero_point(node: Node) -> Node:
     if subtract.get_type_name() != "Subtract" or len(begin) != 3 or attributes["auto_pad"].startswith("same"):
         return node
     zero_point, depthwise = constant_above(subtract.input_value(1)), list(node.get_input_shape(1)[1:3]) == [1, 1]
-    if depthwise or not any((*begin, *end)) or zero_point is None or not is_scalar_like(zero_point):
+    if depthwise or not any((*begin, *end)) or zero_point is None:
         return node
+    if not is_scalar_like(zero_point):
+        return _in_float(node)
     data, pads = subtract.input_value(0), (constant(np.array([0, 0, *pad]), "i64") for pad in (begin, end))
     padded = opset1.pad(data, *pads, "constant", constant(zero_point.flat[0], precision_of(data)))
     subtract = relaxed_like(subtract, [padded.output(0), subtract.input_value(1)], precision_of(subtract.output(0)))
@@ -350,6 +361,17 @@ def _pad_before_zero_point(node: Node) -> Node:
     dense.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), dense.output(0))
     return dense
+
+
+def _in_float(layer: Node) -> Node:
+    """The same layer of integers as one of real numbers, its zero point subtracted in f32."""
+    data, zero_point = layer.input_value(0).get_node().input_values()
+    subtracted = opset1.subtract(opset1.convert(data, "f32"), opset1.convert(zero_point, "f32"))
+    inputs = [subtracted.output(0), opset1.convert(layer.input_value(1), "f32").output(0)]
+    plain = NodeFactory("opset1").create(layer.get_type_name(), inputs, layer.get_attributes())
+    plain.set_friendly_name(layer.get_friendly_name())
+    replace_output(layer.output(0), plain.output(0))
+    return plain
 
 
 def _meets_weights(multiply: Node) -> bool:
@@ -452,44 +474,38 @@ def _differ_by_channel(node: Node) -> None:
 
 
 def _reduce_alone(node: Node) -> None:
-    """Between two Reshapes: the last axis as rows of a matrix, axis 1 with an axis more."""
-    shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     axes, targets = node.input_value(1).get_node(), node.output(0).get_target_inputs()
-    readers = [target.get_node().get_type_name() for target in targets]
-    if not isinstance(axes, Constant) or shape is None or len(shape) < 3 or len(readers) != 1:
+    shape = shape_of(node.input_value(0))
+    if not isinstance(axes, Constant) or shape is None or len(targets) != 1:
         return
-    reduced_axes = [int(axis) % len(shape) for axis in axes.data.reshape(-1)]
-    if reduced_axes == [len(shape) - 1]:
-        between = (None, shape[-1])
-    elif reduced_axes == [1] and not node.get_attributes()["keep_dims"]:
-        between = (*shape, 1)
-    else:
-        return
-    if readers[0] not in _AFTER_REDUCTION:
-        return
-    is_open = any(sizes.count(None) > 1 for sizes in (between, output_shape))
-    if is_open and len(between) == 2:
-        return
-    added = constant(np.array([len(shape)]), "i64")
-    data = (
-        opset1.unsqueeze(node.input_value(0), added)
-        if is_open
-        else opset1.reshape(node.input_value(0), _target(*between), False)
-    )
-    inputs = [data.output(0), constant(np.array([1]), "i64").output(0)]
-    attributes = {**node.get_attributes(), "keep_dims": len(between) > 2}
-    kind, precision = node.get_type_name(), precision_of(node.output(0))
-    if is_relaxed(node):
-        reduced = relaxed(kind, inputs, precision, attributes)
-    else:
-        reduced = NodeFactory("opset1").create(kind, inputs, attributes)
-    if is_open:
-        shaped = opset1.squeeze(reduced, constant(np.array([1, len(shape)]), "i64"))
-    else:
-        shaped = opset1.reshape(reduced, _target(*output_shape), False)
-    reduced.set_friendly_name(f"{node.get_friendly_name()}/Alone")
-    shaped.set_friendly_name(node.get_friendly_name())
-    replace_output(node.output(0), shaped.output(0))
+    reduced_axes = {int(axis) % len(shape) for axis in axes.data.reshape(-1)}
+    if not _takes_rightly(node, next(iter(targets)).get_node(), reduced_axes):
+        _stand_alone(node)
+
+
+def _stand_alone(node: Node) -> None:
+    """The maximum of a result and the least number, which is no post-operation, behind it."""
+    targets, dtype = node.output(0).get_target_inputs(), node.get_output_element_type(0).to_dtype()
+    least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
+    alone = opset1.maximum(node.output(0), constant(least, precision_of(node.output(0))))
+    alone.set_friendly_name(f"{node.get_friendly_name()}/Alone")
+    for target in targets:
+        target.replace_source_output(alone.output(0))
+
+
+def _takes_rightly(node: Node, reader: Node, axes: set[int]) -> bool:
+    """Whether the kernel of a reduction has the right numbers with its reader as a post-operation, or takes none."""
+    kind = reader.get_type_name()
+    if kind not in _AFTER_REDUCTION:
+        return True
+    to_integers = kind == "FakeQuantize" and precision_of(reader.output(0)) not in REAL
+    if to_integers and node.get_type_name() in ("ReduceMax", "ReduceMin"):
+        return False
+    constants = (constant_above(value) for value in reader.input_values())
+    if all(values is None or values.size == 1 for values in constants):
+        return True
+    keeps_channels = node.get_attributes()["keep_dims"] or not {0, 1} & axes
+    return keeps_channels and len(shape_of(node.input_value(0))) > 3
 
 
 def _in_f32(node: Node) -> Node:
@@ -639,11 +655,14 @@ def _subtract_in_f32(node: Node) -> None:
 
 def _varies_by_rows(node: Node) -> bool:
     """Whether a constant behind a product of open sizes, or of two tensors, differs between rows or heads."""
-    if node.get_type_name() != "MatMul":
-        return False
-    static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
     constants = (constant_above(link.input_value(1)) for link in _affine_links(node))
-    return not static and any(max(values.shape[:-1], default=1) > 1 for values in constants)
+    return _takes_rows_for_columns(node) and any(max(values.shape[:-1], default=1) > 1 for values in constants)
+
+
+def _takes_rows_for_columns(node: Node) -> bool:
+    """A product of open sizes, or of two tensors."""
+    static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
+    return node.get_type_name() == "MatMul" and not static
 
 
 def _convert_input(node: Node, operation: Callable[[Node, Output], Node]) -> None:

@@ -335,12 +335,23 @@ def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer)
     assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=4 / 255)
 
 
-@pytest.mark.parametrize("axis", [1, 3])
-def test_what_a_reduction_takes_as_post_operations(core, infer, axis):
-    """Of the last axis, or of one that is dropped, it takes constants by channel and integers wrongly."""
+@pytest.mark.parametrize("axes", [[1], [3]])
+def test_what_a_reduction_takes_as_post_operations(core, infer, axes):
+    """Of the last axis, or of one that is dropped, it takes constants by channel wrongly, and integers a minimum."""
+    check_reduction("reduce_min", axes, (-3, 0.5), core, infer)
+
+
+def test_the_greatest_as_integers(core, infer):
+    """The kernel would compare with what it stores as integers."""
+    check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True)
+
+
+def check_reduction(kind, axes, interval, core, infer, keep=False):
     x = parameter([2, 4, 4, 6])
-    reduced = opset1.reduce_min(x, const([axis], "i64"), False)
-    layer = opset1.convolution(quantized(reduced, -3, 0.5), int8_weights((5, 4, 1)), [1], [0], [0], [1])
+    reduced = getattr(opset1, kind)(x, const(axes, "i64"), keep)
+    space = 1 + keep
+    ones, zeros = [1] * space, [0] * space
+    layer = opset1.convolution(quantized(reduced, *interval), int8_weights((5, 4, *ones)), ones, zeros, zeros, ones)
     net = model(layer, x)
     inputs = inputs_of(net)
     simulated = model([layer, reduced], x)  # what is an output takes none
@@ -348,13 +359,25 @@ def test_what_a_reduction_takes_as_post_operations(core, infer, axis):
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
 
 
-def test_a_padded_grouped_convolution_over_three_axes(core, infer):
+def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):
+    """The plugin takes an interval by heads for one by columns, and throws."""
+    x = parameter([-1, 7, -1, -1])
+    product = opset1.multiply(opset1.matmul(x, x, False, True), const(np.linspace(1, 3, 7).reshape(1, 7, 1, 1)))
+    net = model(opset1.fake_quantize(product, *(const(np.float32(end)) for end in (-1, 20, -1, 20)), 255), x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 7, 7, 8)).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=21 / 254, share=0.01)
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     """The plugin pads what has a zero point wrongly, with its own LPT too."""
     x = parameter([1, 4, 5, 4, 4])
     integers = np.random.default_rng(0).integers(-63, 64, (2, 2, 2, 2, 2, 2)).astype(np.int8)
     weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(np.float32(0.01)))
     ones = [1, 1, 1]
-    net = model(opset1.group_convolution(quantized(x, -1, 2), weights, ones, ones, ones, ones), x)
+    low = np.array([-85, -130, -40, -20]).reshape(1, 4, 1, 1, 1) / 85 if by_channel else np.array(-1)
+    data = opset1.fake_quantize(x, *(const(end) for end in (low, low + 3, low, low + 3)), 256)
+    net = model(opset1.group_convolution(data, weights, ones, ones, ones, ones), x)
     inputs = inputs_of(net)
     expected = infer(net, inputs, "NO")
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
