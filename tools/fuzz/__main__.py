@@ -41,6 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
         if found:
             small = graph if options.no_shrink else smallest(check, graph, found[0])
             print(f"seed {seed}", *found, small, "", sep="\n", flush=True)
+        if (done := seed - options.seed + 1) % 100 == 0:
+            print(f"{done} of {options.graphs} graphs, {failed} fail", file=sys.stderr, flush=True)
     seconds = time.perf_counter() - start
     print(f"{options.graphs} graphs, {failed} fail, {seconds / max(options.graphs, 1):.2f} s each")
     print(f"{stock} meet a fault of OpenVINO's own, counted below as {numbers.STOCK}")
