@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
-from ovlpt.device.hazards import Hazard, hazards
-from ovlpt.device.hazards import RECURRENT
+from ovlpt.device.hazards import RECURRENT, Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.constants import is_constant_path, precision_of
