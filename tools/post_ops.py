@@ -9,7 +9,7 @@
 What keeps a scale behind an int8 layer from being fused into its integer weights, tried on 2026.4 and
 2024.6: a constant of another rank ([C, 1, 1]) and a Convert with the mark of decompression do not, both are
 matched or folded before; a Clamp does and costs an eltwise_clip and a binary_mul; a Convert from f64 that is
-not to be folded does and costs nothing (`ovlpt.device.lowering`, rule 1). With the scale alone, the bias
+not to be folded does and costs nothing (`ovlpt.device.lowering.guards`). With the scale alone, the bias
 behind it is fused into a FakeQuantize and comes back as a binary_add, so it is hidden too.
 
 `predict` compiles in a subprocess with oneDNN's log switched on and infers nothing. Both print one line for

@@ -33,7 +33,7 @@ WEIGHTED = frozenset(
     ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
 )
 
-RECURRENT = frozenset(("LSTMSequence", "GRUSequence"))
+RECURRENT = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # ports of their weights: for the input, and recurrent
 
 _FUNCTIONS = {
     "Sigmoid": "sigmoid",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from ovlpt.openvino_api import Output
+import numpy as np
+
+from ovlpt.graph.constants import constant
+from ovlpt.openvino_api import Node, Output, opset1
 
 Shape = tuple[int | None, ...]  # None: a dynamic dimension
 
@@ -21,3 +24,9 @@ def _parsed(text: str) -> Shape | None:
         return None
     sizes = (size.strip() for size in text[1:-1].split(",") if size)
     return tuple(int(size) if size.isdigit() else None for size in sizes)
+
+
+def reshaped(output: Output, shape: Shape) -> Node:
+    """A Reshape to ``shape``, at most one dimension of which is dynamic."""
+    sizes = np.array([-1 if size is None else size for size in shape])
+    return opset1.reshape(output, constant(sizes, "i64"), False)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
-from ovlpt.device.hazards import Hazard, hazards
+from ovlpt.device.hazards import RECURRENT, Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.constants import is_constant_path, precision_of
@@ -23,7 +23,6 @@ from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
 
 _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "ShapeOf", "Assign", "ReadValue"))
 _SOURCES = frozenset(("Parameter", "ReadValue"))
-_RECURRENT = frozenset(("LSTMSequence", "GRUSequence"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 # What a transformation says of a node that it met on its way, while another decides about it.
 _INCIDENTAL = frozenset(("decomposed", "no_elementwise", "weights", "transformed_before"))
@@ -175,7 +174,7 @@ def in_low_precision(node: Node) -> bool:
     """Whether a FakeQuantize gives, and any other operation reads, integers of at most 16 bits."""
     if node.get_type_name() == "FakeQuantize":
         return precision_of(node.output(0)) in _LOW
-    if node.get_type_name() in _RECURRENT:  # the dequantizations stay before it, and a plugin fuses the whole
+    if node.get_type_name() in RECURRENT:  # the dequantizations stay before it, and a plugin fuses the whole
         return _comes_low(node.input_value(0))
     return any(
         _precision_read(value) in _LOW for value in node.input_values() if not isinstance(value.get_node(), Constant)

@@ -1,0 +1,225 @@
+"""From the pass's own result to a form that a plugin executes in int8 with its own LPT off.
+
+A plugin runs its common optimizations before it would run LPT, and they do not expect type-relaxed operations. These
+are the rules, all found by running; each says at its function what happens without it.
+
+`guards`: behind a layer with weights
+    hide_scale                      its scale and bias, from fusions into its integer weights
+    guard_layer                     a Clamp instead, in a model that may be saved and where no scale follows
+        _has_odd_groups             a Floor instead: the kernel for groups of odd sizes takes a scale wrongly
+        _varies_by_rows             a Floor instead: constants by rows would be taken for constants by columns
+        _is_quantized_by_rows       a Clamp instead: hidden constants would be taken for constants of rows
+    keep_negative_scale_behind_relu
+    keep_from_quantization_by_rows  of a product of real numbers
+
+`element_types`: data that a relaxed operation would be rewritten in the type of
+    report_f32                      f16 that an operation reports: f32, and a Convert follows
+    clamp_in_f32                    before a FakeQuantize that makes the Clamp needless
+    mvn_in_f32                      where it is decomposed
+    normalize_in_f32                of rank 5, where it is decomposed
+    reduce_in_f32                   before another reduction
+    scale_in_f32                    before a float layer, or a constant that is added
+    add_in_f32                      before another Add
+
+`zero_points`
+    subtract_in_f32                 integers or f16 less f32
+    subtract_signed_in_f32          a zero point of i8 data saturates
+    keep_apart                      equal zero points on one tensor, which would be merged
+    stride_before_zero_point        behind a Split
+    pad_before_zero_point           of a grouped convolution over three axes
+
+`fake_quantize`
+    pass_relu_by                    in front of [0, …]
+    join_dequantization             that alone reads the integers
+    take_affine_in                  a scale and a shift in front, in a model that may be saved
+    keep_transpose                  in front, before a reduction of open sizes
+    differ_by_channel               the interval, for what will be taken into one of open sizes
+    hide_from_lpt                   from the plugin's own LPT, in a model that may be saved
+
+`mat_mul`
+    absorb_transposes               in front
+    run_at_rank_3                   of rank 4
+
+`reductions`
+    reduce_alone                    without the post-operations that it takes wrongly
+
+`recurrent`
+    fold_recurrent_weights          without the plugin's own LPT
+
+`gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `absorb_transposes`, `pass_relu_by`,
+`join_dequantization`, `clamp_in_f32`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
+layer the Clamp; `run_at_rank_3` is not needed. And:
+    add_negative                    for subtract_in_f32
+    scale_in_f32_before_weights     for scale_in_f32
+    lay_weights_in_rows             of a MatMul
+    report_precision                f16 where the model runs in it
+    _keep_scale_behind_mean         of integers, which gives f32 there
+    read_input_in_f32               a FakeQuantize of an input
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ovlpt import plugin_config
+from ovlpt.device.hazards import WEIGHTED
+from ovlpt.device.lowering.element_types import (
+    add_in_f32,
+    clamp_in_f32,
+    mvn_in_f32,
+    normalize_in_f32,
+    reduce_in_f32,
+    report_f32,
+    scale_in_f32,
+)
+from ovlpt.device.lowering.fake_quantize import (
+    differ_by_channel,
+    hide_from_lpt,
+    join_dequantization,
+    keep_transpose,
+    pass_relu_by,
+    take_affine_in,
+)
+from ovlpt.device.lowering.gpu import (
+    add_negative,
+    lay_weights_in_rows,
+    quantizes_input,
+    read_input_in_f32,
+    report_precision,
+    scale_in_f32_before_weights,
+)
+from ovlpt.device.lowering.guards import (
+    guard_layer,
+    guard_output,
+    hide_scale,
+    keep_from_quantization_by_rows,
+    keep_negative_scale_behind_relu,
+)
+from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
+from ovlpt.device.lowering.recurrent import fold_recurrent_weights, has_quantized_recurrence
+from ovlpt.device.lowering.reductions import reduce_alone
+from ovlpt.device.lowering.zero_points import (
+    keep_apart,
+    pad_before_zero_point,
+    sibling_numbers,
+    stride_before_zero_point,
+    subtract_in_f32,
+    subtract_signed_in_f32,
+)
+from ovlpt.device.release import check_release
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.low_precision import MARKER
+from ovlpt.openvino_api import Model, ModelPass, Node
+from ovlpt.trace import InputError
+
+__all__ = ["PluginLowering", "has_quantized_recurrence"]
+
+# By kind of node, in order; each gives the node that then stands there.
+Rules = Mapping[str, tuple[Callable[[Node], Node], ...]]
+
+
+class PluginLowering(ModelPass):
+    """Prepares the result of `LowPrecision` for ``core.compile_model`` on ``device``.
+
+    The numbers stay the same. Raises `InputError` for a device without lowering rules.
+
+    ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
+    recurrent layers; without it their weights are folded, and they run in float.
+    ``serializable``: the result may be saved and compiled from the file, at the cost of a post-operation a layer; False
+    is for a model that is compiled as it stands.
+    ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32".
+    """
+
+    def __init__(self, device: str = "CPU", lpt_on: bool = False, serializable: bool = True, precision: str = "f32"):
+        super().__init__()
+        self.device = plugin_config.kind(device)
+        if self.device not in ("CPU", "GPU"):
+            raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
+        self.lpt_on, self.precision = lpt_on, precision
+        self.serializable = serializable or self.device != "CPU"
+
+    def run_on_model(self, model: Model) -> bool:
+        if model.has_rt_info([MARKER, "lowered"]):
+            return False
+        check_release(self._guard)
+        relaxed_rules, rules = self._rules_of_relaxed(), self._rules_of_all()
+        # Held to the end: what a rule has replaced still counts among the readers of its inputs.
+        nodes = [report_f32(node) for node in all_nodes(model)]
+        if not self.lpt_on:
+            for node in nodes:
+                fold_recurrent_weights(node)
+        lowered = [_apply(relaxed_rules, node, is_relaxed) for node in nodes]
+        subtracts = [node for node in lowered if node.get_type_name() == "Subtract" and is_relaxed(node)]
+        numbers = sibling_numbers(subtracts)
+        for node in lowered:
+            _apply(rules, node)
+        if self.precision != "f32":
+            for node in model.get_ops():  # what the rules have made, too
+                if quantizes_input(node):
+                    read_input_in_f32(node, self.precision)
+                elif is_relaxed(node) and precision_of(node.output(0)) == "f32":
+                    report_precision(node, self.precision, numbers.get(node.get_instance_id(), 0))
+        else:
+            for node in subtracts:
+                if number := numbers[node.get_instance_id()]:
+                    keep_apart(node, number)
+        model.validate_nodes_and_infer_types()
+        if self.serializable:
+            model.set_rt_info(self.device, [MARKER, "lowered"])
+        return True
+
+    @property
+    def _guard(self) -> Callable[[Node], Node]:
+        if self.device == "GPU":
+            return guard_output
+        return guard_layer if self.serializable else hide_scale
+
+    def _rules_of_relaxed(self) -> Rules:
+        layer = (keep_negative_scale_behind_relu, self._guard)
+        rules = {
+            **dict.fromkeys(WEIGHTED, layer),
+            "FakeQuantize": (pass_relu_by, join_dequantization),
+            "Clamp": (clamp_in_f32,),
+            "MVN": (partial(mvn_in_f32, is_kernel=plugin_config.kernels(self.device)["MVN"]),),
+            "ReduceMean": (reduce_in_f32,),
+            "ReduceSum": (reduce_in_f32,),
+        }
+        if self.device == "GPU":
+            return rules | {
+                "MatMul": (absorb_transposes, lay_weights_in_rows, *layer),
+                "Multiply": (scale_in_f32_before_weights,),
+                "Subtract": (add_negative,),
+            }
+        return rules | {
+            "Convolution": (stride_before_zero_point, *layer),
+            "GroupConvolution": (pad_before_zero_point, *layer),
+            "MatMul": (absorb_transposes, run_at_rank_3, *layer),
+            "NormalizeL2": (normalize_in_f32,),
+            "Multiply": (scale_in_f32,),
+            "Add": (add_in_f32,),
+            "Subtract": (subtract_signed_in_f32, subtract_in_f32),
+        }
+
+    def _rules_of_all(self) -> Rules:
+        """Once the guards stand: rules of operations that are relaxed or not."""
+        hiding = (hide_from_lpt,) if self.serializable and not self.lpt_on else ()
+        if self.device == "GPU":
+            return {"FakeQuantize": hiding}
+        joining = (take_affine_in,) if self.serializable else ()
+        return {
+            **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
+            "MatMul": (keep_from_quantization_by_rows,),
+            "FakeQuantize": (*joining, keep_transpose, differ_by_channel, *hiding),
+        }
+
+
+def _apply(rules: Rules, node: Node, condition: Callable[[Node], bool] = lambda _: True) -> Node:
+    """The node that stands in place of ``node`` once the rules of its kind are followed."""
+    found = rules.get(node.get_type_name(), ())
+    if found and condition(node):
+        for rule in found:
+            node = rule(node)
+    return node

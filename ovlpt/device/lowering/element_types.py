@@ -1,0 +1,104 @@
+"""Relaxed operations that the plugin would go on with in the type of their data: a Convert to f32 goes in front.
+
+Only where it must: a Convert before every zero point or residual Add loses the int8 fusion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ovlpt.device.hazards import WEIGHTED
+from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.relaxed import is_relaxed, relaxed_like
+from ovlpt.graph.shapes import shape_of
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Node, Output, opset1
+from ovlpt.precisions import REAL
+
+
+def report_f32(node: Node) -> Node:
+    """A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and
+    a Convert follows.
+    """
+    if node.get_output_size() != 1 or precision_of(node.output(0)) != "f16" or not is_relaxed(node):
+        return node
+    wide = relaxed_like(node, node.input_values(), "f32")
+    narrow = opset1.convert(wide.output(0), "f16")
+    narrow.set_friendly_name(node.get_friendly_name())
+    wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
+    replace_output(node.output(0), narrow.output(0))
+    return wide
+
+
+def clamp_in_f32(node: Node) -> Node:
+    """A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize
+    then report its new input's type.
+    """
+    return _read_f32(node)
+
+
+def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node:
+    """A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data.
+
+    ``is_kernel``: of the device (`ovlpt.plugin_config.cpu.KERNELS`, `ovlpt.plugin_config.gpu.KERNELS`).
+    """
+    decomposed = node.get_type_info().version_id == "opset6" and not is_kernel(node)
+    return _read_f32(node) if decomposed else node
+
+
+def normalize_in_f32(node: Node) -> Node:
+    """A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data."""
+    return node if len(shape_of(node.output(0)) or ()) in (2, 3, 4) else _read_f32(node)
+
+
+def reduce_in_f32(node: Node) -> Node:
+    """A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
+    and throw.
+    """
+    return _read_f32(node) if node.get_type_name() in _readers(node) else node
+
+
+def scale_in_f32(multiply: Node) -> Node:
+    """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
+    layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
+    subtract in the integer type: wrong numbers, no error.
+    """
+    is_real = precision_of(multiply.input_value(0)) in REAL
+    return convert_data(multiply, opset1.multiply) if not is_real or is_widened(multiply) else multiply
+
+
+def add_in_f32(add: Node) -> Node:
+    """A relaxed Add of a constant to f16 or integers, before another Add, would be merged with it into one that is not
+    relaxed and throw.
+    """
+    merged = is_widened(add) and constant_above(add.input_value(1)) is not None and "Add" in _readers(add)
+    return convert_data(add, opset1.add) if merged else add
+
+
+def is_widened(node: Node) -> bool:
+    """Whether input 1 is real, and input 0 of another type."""
+    data, other = (precision_of(value) for value in node.input_values())
+    return other in REAL and data != other
+
+
+def meets_weights(multiply: Node) -> bool:
+    """Whether a scale by a constant stands before a layer with weights."""
+    return constant_above(multiply.input_value(1)) is not None and not WEIGHTED.isdisjoint(_readers(multiply))
+
+
+def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:
+    """The plain ``operation`` on data of the constant's type, in place of the relaxed one."""
+    plain = operation(opset1.convert(node.input_value(0), precision_of(node.input_value(1))), node.input_value(1))
+    plain.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), plain.output(0))
+    return plain
+
+
+def _readers(node: Node) -> set[str]:
+    return {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
+
+
+def _read_f32(node: Node) -> Node:
+    if precision_of(node.input_value(0)) not in REAL:
+        node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
+    return node

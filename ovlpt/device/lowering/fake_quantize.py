@@ -1,0 +1,181 @@
+"""FakeQuantize: what the plugin fuses into one, and into its intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of
+from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import varies_along
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Constant, Node, opset1
+
+# What the plugin takes into the interval of a FakeQuantize, or leaves out before one
+_BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
+# Reductions, before which a Transpose moves through a FakeQuantize
+_MOVES_TRANSPOSE = frozenset(
+    f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
+) | {"Squeeze"}
+
+
+def pass_relu_by(node: Node) -> Node:
+    """A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
+    wrong numbers, no error. It does nothing there and is passed by.
+    """
+    details = QuantizationDetails.of(node)
+    if details is None or (details.input_low < 0).any():
+        return node
+    while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
+        node.input(0).replace_source_output(relu.input_value(0))
+    return node
+
+
+def join_dequantization(node: Node) -> Node:
+    """``(FQ(x) - z) * s`` is a FakeQuantize with the output interval ``(low - z) * s``.
+
+    A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
+    stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
+    both are one FakeQuantize of floats.
+    """
+    found, details = dequantization_below(node), QuantizationDetails.of(node)
+    if found.multiply is None or details is None:
+        return node
+    shape = shape_of(node.output(0)) or (None,)
+    constants = [values for values in (found.scale, found.zero_point) if values is not None]
+    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in constants):
+        return node  # the plugin has no such FakeQuantize for open sizes
+    if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
+        return node  # the constants settle a size that is open in the data
+    zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
+    low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
+    ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
+    if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
+        return node
+    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    joined.set_friendly_name(found.multiply.get_friendly_name())
+    replace_output(found.multiply.output(0), joined.output(0))
+    return joined
+
+
+def take_affine_in(node: Node) -> Node:
+    """``FQ(clamp(x) * s + b; il, ih) == FQ(clamp(x); (il - b) / s, (ih - b) / s)``
+
+    A scale and a shift between the Clamp of `guard_layer` and a FakeQuantize would be fused into its input interval
+    whenever a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval
+    already.
+    """
+    details, data = QuantizationDetails.of(node), node.input_value(0)
+    if details is None:
+        return node
+    low, high = details.input_low, details.input_high
+    while (link := data.get_node()).get_type_name() in ("Multiply", "Add"):
+        values = constant_above(link.input_value(1))
+        shapes = {shape_of(value) for value in (link.input_value(0), link.output(0))}
+        if values is None or len(shapes) > 1 or is_relaxed(link) or len(data.get_target_inputs()) > 1:
+            return node
+        scales = link.get_type_name() == "Multiply"
+        if scales and not (values > 0).all():
+            return node
+        with np.errstate(over="ignore"):
+            low, high = (end / values if scales else end - values for end in (low, high))
+        data = link.input_value(0)
+    is_moved = data != node.input_value(0)
+    if not is_moved or link.get_type_name() != "Clamp" or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return node
+    ends = [constant(low).output(0), constant(high).output(0), *node.input_values()[3:]]
+    quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
+    quantize.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), quantize.output(0))
+    return quantize
+
+
+def keep_transpose(node: Node) -> Node:
+    """``FQ(x; low, high) == FQ(x - low; 0, high - low)``
+
+    A Transpose before a FakeQuantize by channel and a reduction would be moved behind them, and the channels to another
+    axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
+    """
+    if not _has_open_sizes(node):
+        return node
+    details, data = QuantizationDetails.of(node), node.input_value(0)
+    if details is None or precision_of(data) != "f32":
+        return node
+    readers = {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
+    by_channel = max(end.size for end in details.intervals) > 1
+    if by_channel and data.get_node().get_type_name() == "Transpose" and readers & _MOVES_TRANSPOSE:
+        low, high = details.input_low, details.input_high
+        shifted = opset1.add(data, constant(-low))
+        for port, value in enumerate((shifted, constant(np.zeros_like(low)), constant(high - low))):
+            node.input(port).replace_source_output(value.output(0))
+    return node
+
+
+def differ_by_channel(node: Node) -> Node:
+    """Let both interval ends of open sizes differ by channel where scales or shifts by channel will be taken in.
+
+    With open sizes, scales and shifts by channel that the plugin takes into the interval of a FakeQuantize without such
+    are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
+    interval differs by channel from the start, by one step of f32.
+    """
+    if not _has_open_sizes(node):
+        return node
+    details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
+    if details is None or rank.is_dynamic:
+        return node
+    low, high = details.input_low, details.input_high
+    constants, data = [low, high], node.input_value(0)
+    while (link := data.get_node()).get_type_name() in _BEFORE_INTERVAL:
+        values = constant_above(link.input_value(1)) if link.get_input_size() > 1 else None
+        constants += [values] if values is not None else []
+        data = link.input_value(0)
+    channels = max(values.size for values in constants)
+    by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
+    if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
+        return node
+    if precision_of(node.input_value(1)) == "f16":
+        node = _in_f32(node)
+    step = np.spacing(np.maximum(np.abs(low), np.abs(high)).max())
+    for port, end, inwards in ((1, low, step), (2, high, -step)):
+        if is_scalar_like(end):
+            end = np.full((1, channels, *[1] * (rank.get_length() - 2)), end.flat[0], np.float32)
+            end[0, 0] += inwards
+            node.input(port).replace_source_output(constant(end).output(0))
+    return node
+
+
+def hide_from_lpt(node: Node) -> Node:
+    """Put the highest output value behind a Reshape, which the plugin folds after it has looked for quantization.
+
+    Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
+    numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
+    """
+    value = node.input_value(4)
+    if isinstance(value.get_node(), Constant):
+        shape = np.array(shape_of(value), np.int64)
+        hidden = opset1.reshape(value, constant(shape, "i64"), False)
+        node.input(4).replace_source_output(hidden.output(0))
+    return node
+
+
+def _has_open_sizes(node: Node) -> bool:
+    return None in (shape_of(node.output(0)) or (None,))
+
+
+def _in_f32(node: Node) -> Node:
+    """A FakeQuantize of f16 between two Converts."""
+    wide = opset1.fake_quantize(
+        *(
+            opset1.convert(node.input_value(0), "f32"),
+            *(constant(constant_above(end)) for end in node.input_values()[1:]),
+        ),
+        node.get_attributes()["levels"],
+    )
+    narrow = opset1.convert(wide, "f16")
+    narrow.set_friendly_name(node.get_friendly_name())
+    wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
+    replace_output(node.output(0), narrow.output(0))
+    return wide

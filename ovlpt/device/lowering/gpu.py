@@ -1,0 +1,105 @@
+"""What a GPU alone asks for (tried on virtual ones)."""
+
+from __future__ import annotations
+
+from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
+from ovlpt.device.lowering.guards import guard_output
+from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
+from ovlpt.graph.consumers import is_output
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.precisions import REAL
+
+# Of integers these give f32 whatever they report, until the scale behind them is part of the layer.
+_REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
+
+
+def add_negative(subtract: Node) -> Node:
+    """Instead of ``x - z``, which throws where the types differ, a relaxed ``x + (-z)``, which nothing matches: a Convert
+    would become a layer of its own.
+    """
+    if not is_widened(subtract):
+        return subtract
+    negative = constant(-constant_above(subtract.input_value(1)), precision_of(subtract.input_value(1)))
+    new = relaxed(
+        "Add",
+        [subtract.input_value(0), negative.output(0)],
+        precision_of(subtract.output(0)),
+        {"auto_broadcast": "numpy"},
+    )
+    new.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), new.output(0))
+    return new
+
+
+def scale_in_f32_before_weights(multiply: Node) -> Node:
+    """A Convert (`element_types.scale_in_f32`) only where a constant Multiply stands directly before a layer with
+    weights; elsewhere the Convert is a layer.
+    """
+    is_real = precision_of(multiply.input_value(0)) in REAL
+    needed = is_widened(multiply) if is_real else meets_weights(multiply)
+    return convert_data(multiply, opset1.multiply) if needed else multiply
+
+
+def lay_weights_in_rows(node: Node) -> Node:
+    """``MatMul(x, W)`` as ``MatMul(x, W.T, transpose_b)``.
+
+    Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed.
+    """
+    weights, attributes = node.input_value(1), node.get_attributes()
+    if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) != 2 or attributes["transpose_b"]:
+        return node
+    rows = constant(values_of(weights.get_node()).T, precision_of(weights))
+    inputs, attributes = [node.input_value(0), rows.output(0)], {**attributes, "transpose_b": True}
+    new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
+
+
+def report_precision(node: Node, precision: str, siblings: int) -> None:
+    """Let a relaxed node report ``precision``, and a Convert behind it give what it gave.
+
+    The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
+    reports f16, and a Convert to f32 behind it goes with that change.
+    """
+    operation, opset = node.get_type_name(), node.get_type_info().version_id
+    new = relaxed(operation, node.input_values(), precision, node.get_attributes(), opset, siblings=siblings)
+    convert = opset1.convert(new, precision_of(node.output(0)))
+    names = node.get_friendly_name(), f"{node.get_friendly_name()}/Real"
+    if is_output(node.output(0)):
+        names = f"{node.get_friendly_name()}_original", node.get_friendly_name()
+    new.set_friendly_name(names[0])
+    convert.set_friendly_name(names[1])
+    replace_output(node.output(0), convert.output(0))
+    if operation in _REDUCTIONS:
+        _keep_scale_behind_mean(convert)
+
+
+def _keep_scale_behind_mean(mean: Node) -> None:
+    """A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it."""
+    for target in mean.output(0).get_target_inputs():
+        if target.get_node().get_type_name() == "Multiply" and meets_weights(target.get_node()):
+            guard_output(target.get_node())
+
+
+def quantizes_input(node: Node) -> bool:
+    """Whether a FakeQuantize reads an input of the model, in f32."""
+    if node.get_type_name() != "FakeQuantize":
+        return False
+    source = node.input_value(0)
+    return source.get_node().get_type_name() == "Parameter" and precision_of(source) == "f32"
+
+
+def read_input_in_f32(node: Node, precision: str) -> None:
+    """Let a FakeQuantize read f32, and report ``precision`` where it reports f32.
+
+    In f16 a Convert stands behind each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
+    an input is marked to stay in f32, and no Convert is put there.
+    """
+    stored = precision_of(node.output(0))
+    reported = precision if stored == "f32" else stored
+    new = relaxed("FakeQuantize", node.input_values(), reported, node.get_attributes(), in_f32=True)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0) if reported == stored else opset1.convert(new, stored).output(0))

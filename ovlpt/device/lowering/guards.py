@@ -1,0 +1,172 @@
+"""What stands between a layer with weights and the operations behind it, so that the plugin takes each where it belongs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.device.hazards import is_int8_layer, negative_scale_after_relu
+from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.shapes import shape_of
+from ovlpt.layer_transformation import move_tensor_names, replace_output
+from ovlpt.openvino_api import Constant, Node, opset1
+
+# The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
+_NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
+_FLOAT_MAX = float(np.finfo(np.float32).max)
+
+
+def hide_scale(node: Node) -> Node:
+    """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows.
+
+    A constant Multiply behind a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
+    and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both patterns ask
+    for a Constant: the constants stand behind a Convert from f64 that constant folding is told to leave, and that the
+    plugin's change of f64 to f32 removes, after the fusions. The plugin then has the same scales, biases and
+    post-operations as with its own LPT. Adds in front of the Multiply move behind it: (x + b) * s = x * s + b * s.
+    The mark is no part of an IR: a model that may be saved needs `guard_layer`.
+    """
+    if _varies_by_rows(node):
+        return guard_layer(node)
+    links = _affine_links(node)
+    if _is_quantized_by_rows(node, links):
+        return guard_layer(node)
+    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
+    targets = list(node.output(0).get_target_inputs())
+    if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
+        return node  # no fusion reaches through
+    if at is None:
+        return guard_layer(node)
+    if at and not _is_hidden(links[at]):
+        links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
+    _hide_constant(links[0])
+    if links[1:] and links[1].get_type_name() == "Add":
+        _hide_constant(links[1])
+    return node
+
+
+def guard_layer(node: Node) -> Node:
+    """A Clamp over the whole float range behind the layer, which costs a post-operation; a Floor where one goes wrong.
+
+    It does what `hide_scale` does where the model may be saved, on other devices, and where no such Multiply follows.
+    """
+    return guard_output(node, is_int8_layer(node) and (_has_odd_groups(node) or _varies_by_rows(node)))
+
+
+def guard_output(node: Node, floor: bool = False) -> Node:
+    """A Floor changes no integer, and no post-operation passes it."""
+    targets = node.output(0).get_target_inputs()
+    if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
+        return node
+    guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
+    guard.set_friendly_name(f"{node.get_friendly_name()}/Guard")
+    for target in targets:
+        target.replace_source_output(guard.output(0))
+    move_tensor_names(node.output(0), guard.output(0))
+    return node
+
+
+def keep_negative_scale_behind_relu(node: Node) -> Node:
+    """A negative scale behind a Relu or PRelu would be moved in front of it, into the layer's scale: wrong numbers, no
+    error, with the plugin's own LPT too. A Clamp between the two keeps them apart.
+    """
+    if (relu := negative_scale_after_relu(node)) is not None:
+        guard_output(relu)
+    return node
+
+
+def stand_alone(node: Node) -> Node:
+    """The maximum of a result and the least number, which is no post-operation, behind it."""
+    targets, dtype = node.output(0).get_target_inputs(), node.get_output_element_type(0).to_dtype()
+    least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
+    alone = opset1.maximum(node.output(0), constant(least, precision_of(node.output(0))))
+    alone.set_friendly_name(f"{node.get_friendly_name()}/Alone")
+    for target in targets:
+        target.replace_source_output(alone.output(0))
+    return node
+
+
+def keep_from_quantization_by_rows(product: Node) -> Node:
+    """A product of real numbers would take an interval by rows as one by columns, too (see `_varies_by_rows`)."""
+    if not is_int8_layer(product) and _takes_rows_for_columns(product) and _is_quantized_by_rows(product, []):
+        return stand_alone(product)
+    return product
+
+
+def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
+    """Whether intervals that differ between rows follow a product and its scale.
+
+    Behind a MatMul whose result is quantized by rows the constants that `hide_scale` hides would be taken for constants
+    of rows: wrong numbers, no error. The Clamp of `guard_layer` stands there.
+    """
+    readers = [target.get_node() for target in (links or [node])[-1].output(0).get_target_inputs()]
+    found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
+    ends = [end for details in found if details is not None for end in details.intervals]
+    return node.get_type_name() == "MatMul" and any(max(end.shape[:-1], default=1) > 1 for end in ends)
+
+
+def _varies_by_rows(node: Node) -> bool:
+    """Whether a constant behind a product of open sizes, or of two tensors, differs between rows or heads.
+
+    The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor stands in front.
+    """
+    constants = (constant_above(link.input_value(1)) for link in _affine_links(node))
+    return _takes_rows_for_columns(node) and any(max(values.shape[:-1], default=1) > 1 for values in constants)
+
+
+def _takes_rows_for_columns(node: Node) -> bool:
+    """A product of open sizes, or of two tensors."""
+    static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
+    return node.get_type_name() == "MatMul" and not static
+
+
+def _has_odd_groups(node: Node) -> bool:
+    """Whether groups have more outputs than a vector of 256 bits, and inputs or outputs that do not fill such vectors.
+
+    Behind a Clamp the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from the first
+    eight outputs of a group for all the others: wrong numbers, no error. There a Floor stands in place of the Clamp.
+    """
+    if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
+        return False
+    groups, outputs, inputs = node.get_input_shape(1)[:3]
+    return groups > 1 and outputs > 8 and bool(outputs % 8 or inputs % 8)
+
+
+def _affine_links(node: Node) -> list[Node]:
+    """The Multiply, Add and Subtract operations with float constants that follow, each the only consumer."""
+    links: list[Node] = []
+    while True:
+        targets = list(node.output(0).get_target_inputs())
+        node = targets[0].get_node() if len(targets) == 1 else None
+        if node is None or node.get_type_name() not in ("Multiply", "Add", "Subtract") or targets[0].get_index():
+            return links
+        if precision_of(node.input_value(1)) != "f32" or constant_above(node.input_value(1)) is None:
+            return links
+        links.append(node)
+
+
+def _shift_behind_scale(node: Node, shifts: list[Node], multiply: Node) -> list[Node]:
+    """``(x + b) * s`` as ``x * s + b * s``: the new Multiply and the new Add."""
+    shift = sum(constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1) for link in shifts)
+    scale = constant_above(multiply.input_value(1))
+    scaled = opset1.multiply(node.output(0), constant(scale))
+    shifted = opset1.add(scaled, constant(shift * scale))
+    scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
+    shifted.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), shifted.output(0))
+    return [scaled, shifted]
+
+
+def _is_hidden(link: Node) -> bool:
+    source = link.input_value(1).get_node()
+    return source.get_type_name() == "Convert" and precision_of(source.input_value(0)) == "f64"
+
+
+def _hide_constant(link: Node) -> None:
+    """Anew where it was done before the model was saved, and the marks were lost."""
+    if not _is_hidden(link):
+        hidden = opset1.convert(constant(constant_above(link.input_value(1)), "f64"), "f32")
+        link.input(1).replace_source_output(hidden.output(0))
+    hidden = link.input_value(1).get_node()
+    for mark in _NO_FOLDING:
+        hidden.get_rt_info()[mark] = ""

@@ -1,0 +1,67 @@
+"""Reductions, and the post-operations that they take on a CPU."""
+
+from __future__ import annotations
+
+from ovlpt.device.lowering.guards import stand_alone
+from ovlpt.graph.constants import constant_above, is_scalar_like, precision_of
+from ovlpt.graph.shapes import shape_of
+from ovlpt.openvino_api import Constant, Node
+from ovlpt.precisions import REAL
+
+# Post-operations of a reduction, beside FakeQuantize
+_AFTER_REDUCTION = frozenset(
+    [
+        "Abs",
+        "Add",
+        "Clamp",
+        "Convert",
+        "Divide",
+        "Elu",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "HSigmoid",
+        "HSwish",
+        "Mish",
+        "Multiply",
+        "Negative",
+        "PRelu",
+        "Power",
+        "Relu",
+        "Sigmoid",
+        "SoftPlus",
+        "Sqrt",
+        "Subtract",
+        "Swish",
+        "Tanh",
+    ]
+)
+
+
+def reduce_alone(node: Node) -> Node:
+    """A reduction takes constants by channel wrongly as post-operations where an axis before the channels, or theirs, is
+    dropped, and at rank 3, and a FakeQuantize to integers where it looks for the greatest or least: wrong numbers, no
+    error, in float too.
+    """
+    return stand_alone(node) if _takes_wrongly(node) else node
+
+
+def _takes_wrongly(reduction: Node) -> bool:
+    axes, shape, link = reduction.input_value(1).get_node(), shape_of(reduction.input_value(0)), reduction
+    if not isinstance(axes, Constant) or shape is None:
+        return False
+    dropped = set() if reduction.get_attributes()["keep_dims"] else {int(axis) % len(shape) for axis in axes.data.flat}
+    takes_channels = len(shape) > 3 and not dropped & {0, 1}
+    while len(targets := link.output(0).get_target_inputs()) == 1:
+        (target,) = targets
+        link = target.get_node()
+        others = [value for port, value in enumerate(link.input_values()) if port != target.get_index()]
+        constants = [constant_above(value) for value in others]
+        if not all(values is None or is_scalar_like(values) for values in constants):
+            return not takes_channels
+        if link.get_type_name() == "FakeQuantize":
+            is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
+            return is_extreme and precision_of(link.output(0)) not in REAL
+        if link.get_type_name() not in _AFTER_REDUCTION or any(values is None for values in constants):
+            return False
+    return False

@@ -1,0 +1,114 @@
+"""Relaxed Subtracts: zero points, which the plugin takes into a layer, merges and moves by rules of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from ovlpt.device.lowering.element_types import convert_data, is_widened
+from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, same_operation
+from ovlpt.graph.relaxed import relaxed, relaxed_like
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Node, opset1
+
+
+def subtract_in_f32(subtract: Node) -> Node:
+    """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. Only there: a Convert
+    before every zero point or residual Add loses the int8 fusion.
+    """
+    return convert_data(subtract, opset1.subtract) if is_widened(subtract) else subtract
+
+
+def subtract_signed_in_f32(subtract: Node) -> Node:
+    """A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only
+    those of u8 data; it is subtracted in f32.
+    """
+    data, zero_point = subtract.input_values()
+    if not precision_of(data) == precision_of(zero_point) == "i8" or constant_above(data) is not None:
+        return subtract  # weights are folded
+    plain = opset1.subtract(*(opset1.convert(value, "f32") for value in (data, zero_point)))
+    plain.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), plain.output(0))
+    return plain
+
+
+def sibling_numbers(subtracts: Iterable[Node]) -> dict[int, int]:
+    """By instance, how many Subtracts of the same tensor come before one.
+
+    Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
+    convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
+    """
+    siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    for node in subtracts:
+        source = node.input_value(0)
+        siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
+    return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
+
+
+def keep_apart(subtract: Node, number: int) -> None:
+    """The node with a length of its input type list that is its own among its siblings."""
+    output = precision_of(subtract.output(0))
+    apart = relaxed("Subtract", subtract.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
+    apart.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), apart.output(0))
+
+
+def stride_before_zero_point(convolution: Node) -> Node:
+    """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
+    that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
+    single elements in front of the Subtract.
+    """
+    subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
+    strides, kernel = attributes["strides"], list(convolution.get_input_shape(1))[2:]
+    pads = (*attributes["pads_begin"], *attributes["pads_end"])
+    if subtract.get_type_name() != "Subtract" or subtract.input_value(0).get_node().get_output_size() == 1:
+        return convolution
+    if set(kernel) != {1} or set(strides) == {1} or any(pads) or attributes["auto_pad"].startswith("same"):
+        return convolution
+    nothing = [0] * len(kernel)
+    kept = opset1.max_pool(subtract.input_value(0), strides, nothing, nothing, kernel)
+    return _on_other_data(convolution, kept, {"strides": [1] * len(strides)})
+
+
+def pad_before_zero_point(convolution: Node) -> Node:
+    """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
+    the plugin's own LPT too. A Pad in front puts the zero point there; where it differs by channel, the layer runs in
+    float. A depthwise convolution is right.
+    """
+    subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
+    begin, end = attributes["pads_begin"], attributes["pads_end"]
+    if subtract.get_type_name() != "Subtract" or len(begin) != 3 or attributes["auto_pad"].startswith("same"):
+        return convolution
+    zero_point, depthwise = constant_above(subtract.input_value(1)), list(convolution.get_input_shape(1)[1:3]) == [1, 1]
+    if depthwise or not any((*begin, *end)) or zero_point is None:
+        return convolution
+    if not is_scalar_like(zero_point):
+        return _in_float(convolution)
+    data, pads = subtract.input_value(0), (constant(np.array([0, 0, *pad]), "i64") for pad in (begin, end))
+    padded = opset1.pad(data, *pads, "constant", constant(zero_point.flat[0], precision_of(data)))
+    return _on_other_data(convolution, padded, {"pads_begin": [0] * 3, "pads_end": [0] * 3, "auto_pad": "explicit"})
+
+
+def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) -> Node:
+    """The convolution of ``data`` less the same zero point, with ``changed`` attributes."""
+    subtract, kind = convolution.input_value(0).get_node(), convolution.get_type_name()
+    subtract = relaxed_like(subtract, [data.output(0), subtract.input_value(1)], precision_of(subtract.output(0)))
+    inputs, attributes = [subtract.output(0), convolution.input_value(1)], convolution.get_attributes() | changed
+    new = relaxed(kind, inputs, precision_of(convolution.output(0)), attributes)
+    new.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), new.output(0))
+    return new
+
+
+def _in_float(convolution: Node) -> Node:
+    """The convolution of integers as one of real numbers, its zero point subtracted in f32."""
+    subtract = convolution.input_value(0).get_node()
+    subtracted = opset1.subtract(*(opset1.convert(value, "f32") for value in subtract.input_values()))
+    plain = same_operation(
+        convolution, [subtracted.output(0), opset1.convert(convolution.input_value(1), "f32").output(0)]
+    )
+    plain.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), plain.output(0))
+    return plain
