@@ -9,33 +9,10 @@ from ovlpt.openvino_api import Constant, Node
 from ovlpt.precisions import REAL
 
 # Post-operations of a reduction, beside FakeQuantize
-_AFTER_REDUCTION = frozenset(
-    [
-        "Abs",
-        "Add",
-        "Clamp",
-        "Convert",
-        "Divide",
-        "Elu",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "HSigmoid",
-        "HSwish",
-        "Mish",
-        "Multiply",
-        "Negative",
-        "PRelu",
-        "Power",
-        "Relu",
-        "Sigmoid",
-        "SoftPlus",
-        "Sqrt",
-        "Subtract",
-        "Swish",
-        "Tanh",
-    ]
-)
+_AFTER_REDUCTION = frozenset((
+    "Abs", "Add", "Clamp", "Convert", "Divide", "Elu", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "Mish", "Multiply",
+    "Negative", "PRelu", "Power", "Relu", "Sigmoid", "SoftPlus", "Sqrt", "Subtract", "Swish", "Tanh",
+))  # fmt: skip
 
 
 def reduce_alone(node: Node) -> Node:
