@@ -111,8 +111,25 @@ _TAKES_ITS_TYPE = frozenset(("Clamp", "MVN", "NormalizeL2", "ReduceMean", "Reduc
 _REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
 _BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
-# Post-operations of a reduction
-_AFTER_REDUCTION = frozenset(("Add", "FakeQuantize", "Multiply", "Subtract"))
+# Post-operations of a reduction, beside FakeQuantize
+_AFTER_REDUCTION = frozenset(
+    (
+        "Abs",
+        "Add",
+        "Clamp",
+        "Convert",
+        "Divide",
+        "Elu",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "HSigmoid",
+        "HSwish",
+        "Mish",
+        "Multiply",
+    )
+    + ("Negative", "PRelu", "Power", "Relu", "Sigmoid", "SoftPlus", "Sqrt", "Subtract", "Swish", "Tanh")
+)
 # Reductions, before which a Transpose moves through a FakeQuantize
 _MOVES_TRANSPOSE = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
@@ -454,9 +471,8 @@ def _differ_by_channel(node: Node) -> None:
 def _reduce_alone(node: Node) -> None:
     """Between two Reshapes: the last axis as rows of a matrix, axis 1 with an axis more."""
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
-    axes, targets = node.input_value(1).get_node(), node.output(0).get_target_inputs()
-    readers = [target.get_node().get_type_name() for target in targets]
-    if not isinstance(axes, Constant) or shape is None or len(shape) < 3 or len(readers) != 1:
+    axes = node.input_value(1).get_node()
+    if not isinstance(axes, Constant) or shape is None or len(shape) < 3 or not _takes_channels(node):
         return
     reduced_axes = [int(axis) % len(shape) for axis in axes.data.reshape(-1)]
     if reduced_axes == [len(shape) - 1]:
@@ -464,8 +480,6 @@ def _reduce_alone(node: Node) -> None:
     elif reduced_axes == [1] and not node.get_attributes()["keep_dims"]:
         between = (*shape, 1)
     else:
-        return
-    if readers[0] not in _AFTER_REDUCTION:
         return
     is_open = any(sizes.count(None) > 1 for sizes in (between, output_shape))
     if is_open and len(between) == 2:
@@ -490,6 +504,22 @@ def _reduce_alone(node: Node) -> None:
     reduced.set_friendly_name(f"{node.get_friendly_name()}/Alone")
     shaped.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), shaped.output(0))
+
+
+def _takes_channels(node: Node) -> bool:
+    """Whether a FakeQuantize, or a constant that is not the same for all channels, would be a post-operation."""
+    while len(targets := node.output(0).get_target_inputs()) == 1:
+        (target,) = targets
+        node = target.get_node()
+        if node.get_type_name() == "FakeQuantize":
+            return True
+        others = [value for port, value in enumerate(node.input_values()) if port != target.get_index()]
+        constants = [constant_above(value) for value in others]
+        if node.get_type_name() not in _AFTER_REDUCTION or any(values is None for values in constants):
+            return False
+        if not all(map(is_scalar_like, constants)):
+            return True
+    return False
 
 
 def _in_f32(node: Node) -> Node:
