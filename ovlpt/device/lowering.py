@@ -64,11 +64,12 @@ are the rules, all found by running:
 26. Behind a MatMul whose result is quantized by rows the constants that rule 1 hides would be taken for constants of
     rows: wrong numbers, no error. The Clamp of rule 1 stands there.
 
-On a GPU (tried on virtual ones) rules 3, 4, 6, 9 and 11 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
+On a GPU (tried on virtual ones) rules 3, 4, 6 and 9 hold as they are; of 1 and 10 the Clamp; 7 is not needed. And:
 
 2.  A Convert would become a layer of its own. Instead of ``x - z`` there is a relaxed ``x + (-z)``, which nothing matches.
 5.  The kernels of MVN are others (`ovlpt.plugin_config.gpu.KERNELS`).
 8.  Only where a constant Multiply stands directly before a layer with weights; elsewhere the Convert is a layer.
+11. Only where the FakeQuantize cuts off as much as the Clamp; elsewhere the Convert is a layer.
 27. The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
     reports f16, and a Convert to f32 behind it goes with that change.
 28. A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it.
@@ -253,6 +254,8 @@ def _report_f32(node: Node) -> None:
 def _loses_its_type(node: Node, device: str, kernels: Mapping[str, Callable[[Node], bool]]) -> bool:
     """Whether the plugin replaces a relaxed operation by one that is not."""
     match kind := node.get_type_name():
+        case "Clamp":
+            return device == "CPU" or _is_needless(node)
         case "MVN":
             return node.get_type_info().version_id == "opset6" and not kernels["MVN"](node)
         case "NormalizeL2":
@@ -260,6 +263,14 @@ def _loses_its_type(node: Node, device: str, kernels: Mapping[str, Callable[[Nod
         case "ReduceMean" | "ReduceSum":
             return any(target.get_node().get_type_name() == kind for target in node.output(0).get_target_inputs())
     return True
+
+
+def _is_needless(clamp: Node) -> bool:
+    """Whether a FakeQuantize behind the Clamp cuts off as much."""
+    low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
+    readers = [target.get_node() for target in clamp.output(0).get_target_inputs()]
+    found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
+    return any(each is None or (each.input_low >= low).all() and (each.input_high <= high).all() for each in found)
 
 
 def _report(node: Node, precision: str, siblings: int) -> None:
