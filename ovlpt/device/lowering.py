@@ -60,7 +60,8 @@ are the rules, all found by running:
 24. A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with the
     plugin's own LPT too. A Pad in front puts the zero point there. A depthwise convolution is right.
 25. A reduction of the last axis alone, and one that drops axis 1, takes constants by channel, and a FakeQuantize to integers,
-    wrongly as post-operations: wrong numbers, no error, in float too. It stands between two Reshapes, and takes none.
+    wrongly as post-operations: wrong numbers, no error, in float too. Before these, with scalars and functions between,
+    it stands between two Reshapes, and takes none.
 26. Behind a MatMul whose result is quantized by rows the constants that rule 1 hides would be taken for constants of
     rows: wrong numbers, no error. The Clamp of rule 1 stands there.
 
@@ -115,21 +116,9 @@ _BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Mul
 # Post-operations of a reduction, beside FakeQuantize
 _AFTER_REDUCTION = frozenset(
     (
-        "Abs",
-        "Add",
-        "Clamp",
-        "Convert",
-        "Divide",
-        "Elu",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "HSigmoid",
-        "HSwish",
-        "Mish",
-        "Multiply",
+        *("Abs", "Add", "Clamp", "Convert", "Divide", "Elu", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "Mish"),
+        *("Multiply", "Negative", "PRelu", "Power", "Relu", "Sigmoid", "SoftPlus", "Sqrt", "Subtract", "Swish", "Tanh"),
     )
-    + ("Negative", "PRelu", "Power", "Relu", "Sigmoid", "SoftPlus", "Sqrt", "Subtract", "Swish", "Tanh")
 )
 # Reductions, before which a Transpose moves through a FakeQuantize
 _MOVES_TRANSPOSE = frozenset(
@@ -270,7 +259,7 @@ def _is_needless(clamp: Node) -> bool:
     low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
     readers = [target.get_node() for target in clamp.output(0).get_target_inputs()]
     found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
-    return any(each is None or (each.input_low >= low).all() and (each.input_high <= high).all() for each in found)
+    return any(each is None or ((each.input_low >= low).all() and (each.input_high <= high).all()) for each in found)
 
 
 def _report(node: Node, precision: str, siblings: int) -> None:

@@ -335,17 +335,32 @@ def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer)
     assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=4 / 255)
 
 
-@pytest.mark.parametrize("axis", [1, 3])
-def test_what_a_reduction_takes_as_post_operations(core, infer, axis):
+@pytest.mark.parametrize("axis, by_channel", [(1, False), (3, False), (1, True)])
+def test_what_a_reduction_takes_as_post_operations(core, infer, axis, by_channel):
     """Of the last axis, or of one that is dropped, it takes constants by channel and integers wrongly."""
     x = parameter([2, 4, 4, 6])
-    reduced = opset1.reduce_min(x, const([axis], "i64"), False)
-    layer = opset1.convolution(quantized(reduced, -3, 0.5), int8_weights((5, 4, 1)), [1], [0], [0], [1])
+    reduced = data = opset1.reduce_min(x, const([axis], "i64"), False)
+    if by_channel:
+        data = opset1.multiply(
+            opset1.relu(opset1.negative(data)), const(np.float32([-1, -2, -0.5, -1.5]).reshape(1, 4, 1))
+        )
+    layer = opset1.convolution(quantized(data, -3, 0.5), int8_weights((5, 4, 1)), [1], [0], [0], [1])
     net = model(layer, x)
     inputs = inputs_of(net)
     simulated = model([layer, reduced], x)  # what is an output takes none
     expected = infer(simulated, inputs, "NO")[:1]
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+def test_a_reduction_before_scalars_stays_as_it_is(core):
+    """The plugin then finds the normalization that the reductions are part of."""
+    x = parameter([1, 16, 8, 8])
+    rows = opset1.transpose(convolution(quantized(x, 0, 2.55), 16, name="conv"), const([0, 2, 3, 1], "i64"))
+    deviation = opset1.subtract(rows, opset1.reduce_mean(rows, const([3], "i64"), True))
+    variance = opset1.reduce_mean(opset1.multiply(deviation, deviation), const([3], "i64"), True)
+    normal = opset1.divide(deviation, opset1.sqrt(opset1.add(variance, const(np.float32(1e-6)))))
+    net = model(opset1.matmul(quantized(normal, -3, 3), int8_weights([16, 8], axis=1), False, False), x)
+    assert not [node for node in drop_in(net, core).get_ops() if node.get_friendly_name().endswith("/Alone")]
 
 
 def test_a_padded_grouped_convolution_over_three_axes(core, infer):
