@@ -339,12 +339,14 @@ def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer)
 def test_what_a_reduction_takes_as_post_operations(core, infer, axis, by_channel):
     """Of the last axis, or of one that is dropped, it takes constants by channel and integers wrongly."""
     x = parameter([2, 4, 4, 6])
-    reduced = data = opset1.reduce_min(x, const([axis], "i64"), False)
+    reduced = opset1.reduce_max(x, const([axis], "i64"), False)
+    data = opset1.negative(reduced)
     if by_channel:
-        data = opset1.multiply(
-            opset1.relu(opset1.negative(data)), const(np.float32([-1, -2, -0.5, -1.5]).reshape(1, 4, 1))
-        )
-    layer = opset1.convolution(quantized(data, -3, 0.5), int8_weights((5, 4, 1)), [1], [0], [0], [1])
+        scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1))
+        data = opset1.multiply(opset1.relu(reduced), scales)
+    layer = opset1.convolution(
+        quantized(data, *((-0.5, 3) if by_channel else (-3, 0.5))), int8_weights((5, 4, 1)), [1], [0], [0], [1]
+    )
     net = model(layer, x)
     inputs = inputs_of(net)
     simulated = model([layer, reduced], x)  # what is an output takes none
