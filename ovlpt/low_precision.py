@@ -86,6 +86,7 @@ from ovlpt.repairs.channel_shuffles import ChannelShuffles
 from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.repairs.plain_pooling import PlainPooling
+from ovlpt.repairs.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.repairs.unshared_constants import UnsharedConstants
 from ovlpt.trace import Outcome, Reason, Trace
@@ -95,6 +96,7 @@ REPAIRS: tuple[type[LayerTransformation], ...] = (
     ChannelShuffles,
     MatMulToConvolution,
     PlainPooling,
+    ReluBeforeFakeQuantize,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
     UnsharedConstants,

@@ -6,6 +6,7 @@ from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.device import ExecutionTypes
+from ovlpt.device.execution_types import CONSTANT
 from ovlpt.inspect.run import run
 
 
@@ -60,7 +61,7 @@ def _layers_table(layers: ExecutionTypes):
 def _counters_table(layers: ExecutionTypes):
     rows = table("*layerName", "execStatus", "layerType", "execType", ">realTime (ms)", ">cpuTime (ms)")
     for layer in layers:
-        if not layer.status:  # a constant: no counter
+        if layer.status in ("", CONSTANT):
             continue
         times = f"{layer.real_time:.3f}", f"{layer.cpu_time:.3f}"
         style = "green" if layer.is_int8 else None

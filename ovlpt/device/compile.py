@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
-from ovlpt.trace import InputError, Trace
+from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
+from ovlpt.trace import Event, InputError, Outcome, Trace
 
+SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
 
 
@@ -132,7 +134,8 @@ def transform(
                 stacklevel=2,
             )
             return work
-        manager = Manager()
+        trace = Trace() if trace is None else trace
+        before, manager = len(trace), Manager()
         manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))
         manager.run_passes(work)
@@ -140,8 +143,15 @@ def transform(
             ("version", version("ovlpt")),
             ("config", own.name),
             ("openvino", ".".join(map(str, RELEASE))),
+            *([("cpu", _made_for(trace.events[before:]))] if plugin_config.kind(physical) == "CPU" else []),
         ):
             work.set_rt_info(value, [MARKER, key])
+    elif _is_slow_here(work, physical):
+        warnings.warn(
+            f"{label} was transformed for a CPU of the kind {SLOW_MAT_MUL}, with MatMuls as convolutions, and is slower on "
+            "this one than it need be; transform the quantized model again here",
+            stacklevel=2,
+        )
     if work.has_rt_info([MARKER, "lowered"]):
         made = work.get_rt_info([MARKER, "lowered"]).astype(str)
         if made != plugin_config.kind(physical):
@@ -159,6 +169,18 @@ def transform(
             precision=precision,
         ).run_on_model(work)
     return work
+
+
+def _made_for(events: Iterable[Event]) -> str:
+    """The kind of CPU that a model is for after the ``events`` of its transformation."""
+    transformed = {event.transformation for event in events if event.outcome == Outcome.TRANSFORMED}
+    return SLOW_MAT_MUL if MatMulToConvolution.__name__ in transformed else "any"
+
+
+def _is_slow_here(model: Model, device: str) -> bool:
+    key = [MARKER, "cpu"]
+    slow = model.has_rt_info(key) and model.get_rt_info(key).astype(str) == SLOW_MAT_MUL
+    return slow and plugin_config.kind(device) == "CPU" and not plugin_config.cpu.multiplies_slowly()
 
 
 def _quantization(model: Model) -> str:

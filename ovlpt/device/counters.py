@@ -10,7 +10,7 @@ import csv
 from collections import defaultdict
 from pathlib import Path
 
-from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
+from ovlpt.device.execution_types import CONSTANT, ExecutionTypes, LayerExecution
 from ovlpt.trace import InputError
 
 COLUMNS = ("layerName", "execStatus", "layerType", "execType", "realTime (ms)", "cpuTime (ms)")
@@ -45,7 +45,7 @@ def read_counters(path: str | Path) -> ExecutionTypes:
 
 def write_counters(path: str | Path, layers: ExecutionTypes) -> None:
     """Write the layers that have counters. Raises `InputError` for a file that cannot be written."""
-    counted = [layer for layer in layers if layer.status]
+    counted = [layer for layer in layers if layer.status not in ("", CONSTANT)]
     lines = [";".join(COLUMNS)]
     for layer in counted:
         # a semicolon in a name would be read as the end of the field

@@ -13,6 +13,7 @@ from ovlpt.display import html_table, to_frame
 from ovlpt.openvino_api import CompiledModel
 from ovlpt.trace import InputError
 
+CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
 _BOUNDARY = frozenset(("Const", "Input", "Output"))  # no computation, whatever kernel they name
 
 
@@ -22,7 +23,7 @@ class LayerExecution:
 
     name: str
     layer_type: str
-    status: str  # EXECUTED, NOT_RUN (fused or removed), OPTIMIZED_OUT; "" without counters
+    status: str  # EXECUTED, NOT_RUN (fused or removed), OPTIMIZED_OUT, CONSTANT; "" of others without counters
     exec_type: str  # the kernel: brgconv_avx512_I8; "undef" where the layer is part of another
     precision: str  # of the data that the layer reads: u8
     output_precision: str
@@ -103,16 +104,19 @@ def execution_types(
     Raises `InputError` for inputs that do not fit the model.
     """
     counters = _counters(compiled, inputs) if inputs is not None else {}
-    layers = []
+    layers, constants = [], set()
     for node in compiled.get_runtime_model().get_ordered_ops():
         runtime = node.get_rt_info()
         info = {key: _text(runtime[key]) for key in _KEYS if key in runtime}
+        sources = {value.get_node().get_friendly_name() for value in node.input_values()}
+        if info.get("layerType") == "Const" or (sources and sources <= constants):
+            constants.add(node.get_friendly_name())
         counter = counters.pop(node.get_friendly_name(), None)
         layers.append(
             LayerExecution(
                 name=node.get_friendly_name(),
                 layer_type=info.get("layerType", node.get_type_name()),
-                status=_status(counter),
+                status=CONSTANT if node.get_friendly_name() in constants else _status(counter),
                 exec_type=info.get("primitiveType", "") if counter is None else counter.exec_type,
                 precision=info.get("runtimePrecision", "").lower(),
                 output_precision=info.get("outputPrecisions", "").lower(),

@@ -94,14 +94,15 @@ class MatMulTransformation(LayerTransformation):
             reject_unless(length >= _LONG, code, f"{long}, not {length}")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
-        if values is None or values.ndim != rank or rank < 2:
+        if values is None or values.size == 1:
             return
-        if values.size == 1 or (is_scalar_like(values) and not (self.params.native_only and name == "input 1")):
+        if is_scalar_like(values) and not (self.params.native_only and name == "input 1"):
             return
+        place = axis - rank if rank > 1 else -1  # from behind: an interval may have fewer axes than the data
         reject_unless(
-            values.shape[axis] == 1,
+            -place > values.ndim or values.shape[place] == 1,
             "contracted_scale",
-            f"{name} has a scale along axis {axis} ({values.shape[axis]} values), and that axis is summed",
+            f"{name} has a scale along axis {axis} ({values.shape[max(place, -values.ndim)]} values), and that axis is summed",
         )
 
     def _right(self, node: Node) -> Dequantization:
@@ -129,7 +130,7 @@ class MatMulTransformation(LayerTransformation):
         if not self.params.native_only:
             left_scale = to_scalar_if_possible(left_scale)
         scale = _product(
-            _transposed(left_scale, attributes["transpose_a"]),
+            _transposed(np.atleast_2d(left_scale) if left_scale.size > 1 else left_scale, attributes["transpose_a"]),
             _transposed(right_scale, attributes["transpose_b"]),
             rank,
         )

@@ -176,7 +176,7 @@ def _scaled_dot_product_attention(node: Node) -> Node | None:
         key = opset1.multiply(key, scale).output(0)
     scores = opset1.matmul(query, key, False, False)
     if mask is not None and not _is(mask, 0.0):
-        scores = opset1.add(scores, mask)
+        scores = opset1.add(scores, _with_leading_axes(mask, len(shape)))
     return opset1.matmul(opset8.softmax(scores, axis=-1), value, False, False)
 
 
@@ -217,6 +217,16 @@ def _mvn(node: Node) -> Node | None:
     else:
         root = opset1.add(opset1.sqrt(variance), eps)
     return opset1.divide(deviation, root)
+
+
+def _with_leading_axes(mask: Output, rank: int) -> Output:
+    """The mask before its leading axes of size 1 were dropped: a plugin then joins the Add with what makes the mask."""
+    source = mask.get_node().input_value(0) if mask.get_node().get_type_name() in ("Reshape", "Squeeze") else mask
+    shapes = shape_of(source), shape_of(mask)
+    if None in shapes or any(None in shape for shape in shapes) or len(shapes[0]) > rank:
+        return mask
+    dropped = len(shapes[0]) - len(shapes[1])
+    return source if shapes[0] == (*[1] * dropped, *shapes[1]) else mask
 
 
 def _last_axes_swapped(value: Output, rank: int) -> Output:

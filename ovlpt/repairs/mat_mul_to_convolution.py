@@ -90,6 +90,7 @@ class MatMulToConvolution(LayerTransformation):
             new.set_friendly_name(follower.get_friendly_name())
             end, value = follower.output(0), new.output(0)
         if self._rank(node) > 2:
+            _reshape_channels_last(end, rank)
             _skip_transposes(end, value, rank)
         ended = end.get_node().get_friendly_name()
         result = _named(opset1.transpose(value, constant(np.array(_last(rank)), "i64")), f"{ended}/ChannelsLast")
@@ -212,6 +213,30 @@ def _skip_transposes(old: Output, value: Output, rank: int) -> None:
         node = target.get_node()
         if _is_transpose(node, _first(rank)) and not is_output(node.output(0)):
             replace_output(node.output(0), value)
+
+
+def _reshape_channels_last(old: Output, rank: int) -> None:
+    """Let an axis that is split behind a Transpose to channels first be split in front of it: with the channels last the
+    data lies as the Reshape reads it, and need not be copied.
+    """
+    shape = shape_of(old)
+    if None in shape[1:]:
+        return
+    for target in old.get_target_inputs():
+        if not _is_transpose(target.get_node(), _first(rank)):
+            continue
+        for reader in target.get_node().output(0).get_target_inputs():
+            node, split = reader.get_node(), shape_of(reader.get_node().output(0)) or ()
+            kept = len(split) > rank and split[:2] == (shape[0], shape[-1]) and None not in split[2:]
+            if node.get_type_name() != "Reshape" or not kept or np.prod(split[2:]) != np.prod(shape[1:-1]):
+                continue
+            sizes = [-1 if size is None else size for size in (split[0], *split[2:], split[1])]
+            apart = _named(
+                opset1.reshape(old, constant(np.array(sizes), "i64"), False), f"{node.get_friendly_name()}/Split"
+            )
+            moved = opset1.transpose(apart, constant(np.array(_first(len(split))), "i64"))
+            moved.set_friendly_name(node.get_friendly_name())
+            replace_output(node.output(0), moved.output(0))
 
 
 def _is_transpose(node: Node, order: Sequence[int]) -> bool:

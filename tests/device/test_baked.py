@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import openvino
 import pytest
+from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt import cli, data
@@ -16,7 +17,7 @@ from ovlpt.device.compile import lpt_properties
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT
-from tests.networks import const, model, one_convolution, parameter
+from tests.networks import const, encoder, model, one_convolution, parameter
 
 LOAD = """
 import json, sys
@@ -81,6 +82,28 @@ def test_it_says_what_made_it(core, baked):
     assert made["config"] == ovlpt.plugin_config.for_device(core, "CPU").name
     assert made["lowered"] == "CPU"
     assert made["version"].count(".") == 2
+
+
+def test_one_for_another_kind_of_cpu_gets_a_sentence(core, monkeypatch, recwarn, tmp_path, capsys):
+    for slow in (True, False):
+        own = cpu.config(slow_mat_mul=slow)
+        openvino.save_model(
+            ovlpt.transform(encoder(), config=own, core=core), tmp_path / f"{slow}.xml", compress_to_fp16=False
+        )
+    made = [
+        core.read_model(tmp_path / f"{slow}.xml").get_rt_info(["ovlpt", "cpu"]).astype(str) for slow in (True, False)
+    ]
+    assert made == ["AVX2 without VNNI", "any"]
+    for here in (True, False):
+        monkeypatch.setattr(cpu, "multiplies_slowly", lambda here=here: here)
+        ovlpt.compile_model(tmp_path / f"{here}.xml", core=core)
+    assert not recwarn.list
+    with pytest.warns(
+        UserWarning, match=r'True.xml" was transformed for .* AVX2 without VNNI, .* transform the quantized'
+    ):
+        ovlpt.compile_model(tmp_path / "True.xml", core=core)
+    assert cli.main(["check", str(tmp_path / "True.xml"), "--expect", "int8:Convolution"]) == 0
+    assert "AVX2 without VNNI" in capsys.readouterr().err
 
 
 def test_another_line_of_openvino_is_named_before_reading(core, baked):

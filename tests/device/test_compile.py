@@ -107,6 +107,18 @@ def test_execution_types_join_counters_and_graph(core):
     assert 0 < layers.int8_time_share <= 1
 
 
+def test_what_reads_constants_only_is_no_executed_layer(core):
+    """The plugin brings a bias into another shape, once."""
+    x = parameter([1, 16, 8, 8])
+    net = model(convolution(quantized(x, 0, 2.55), 16, bias=True, name="conv"), x)
+    for properties, inputs in ((EXACT, None), ({**EXACT, "PERF_COUNT": True}, [np.zeros((1, 16, 8, 8), np.float32)])):
+        layers = ovlpt.execution_types(ovlpt.compile_model(net, core=core, properties=properties), inputs)
+        assert {layer.status for layer in layers if layer.layer_type == "Const"} == {"CONSTANT"}
+        executed = {layer.layer_type for layer in layers.executed}
+        assert "Convolution" in executed
+        assert not executed & {"Const", "Reshape"}
+
+
 def test_quantize_and_dequantize_pairs_as_the_onnx_front_end_leaves_them(core, infer):
     """Zero points of activations as u8 scalars, those of weights as an i8 vector of zeros behind a Reshape."""
     x = parameter([1, 16, 8, 8])

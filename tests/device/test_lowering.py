@@ -346,17 +346,39 @@ def test_the_greatest_as_integers(core, infer):
     check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True)
 
 
-def check_reduction(kind, axes, interval, core, infer, keep=False):
+def test_a_scale_by_channel_further_behind_a_reduction(core, infer):
+    """The kernel takes what stands between, too."""
+    scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1))
+
+    def behind(reduced):
+        return opset1.multiply(opset1.relu(reduced), scales)
+
+    check_reduction("reduce_max", [1], (-0.5, 3), core, infer, behind=behind)
+
+
+def check_reduction(kind, axes, interval, core, infer, keep=False, behind=lambda reduced: reduced):
     x = parameter([2, 4, 4, 6])
     reduced = getattr(opset1, kind)(x, const(axes, "i64"), keep)
     space = 1 + keep
-    ones, zeros = [1] * space, [0] * space
-    layer = opset1.convolution(quantized(reduced, *interval), int8_weights((5, 4, *ones)), ones, zeros, zeros, ones)
+    ones = [1] * space
+    pads = (ones, [0] * space, [0] * space, ones)
+    layer = opset1.convolution(quantized(behind(reduced), *interval), int8_weights((5, 4, *ones)), *pads)
     net = model(layer, x)
     inputs = inputs_of(net)
     simulated = model([layer, reduced], x)  # what is an output takes none
     expected = infer(simulated, inputs, "NO")[:1]
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+def test_a_reduction_before_scalars_stays_as_it_is(core):
+    """The plugin then finds the normalization that the reductions are part of."""
+    x = parameter([1, 16, 8, 8])
+    rows = opset1.transpose(convolution(quantized(x, 0, 2.55), 16, name="conv"), const([0, 2, 3, 1], "i64"))
+    deviation = opset1.subtract(rows, opset1.reduce_mean(rows, const([3], "i64"), True))
+    variance = opset1.reduce_mean(opset1.multiply(deviation, deviation), const([3], "i64"), True)
+    normal = opset1.divide(deviation, opset1.sqrt(opset1.add(variance, const(np.float32(1e-6)))))
+    net = model(opset1.matmul(quantized(normal, -3, 3), int8_weights([16, 8], axis=1), False, False), x)
+    assert not [node for node in drop_in(net, core).get_ops() if node.get_friendly_name().endswith("/Alone")]
 
 
 def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):

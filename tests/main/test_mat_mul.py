@@ -1,6 +1,9 @@
+import numpy as np
 import pytest
 
-from tests.graphs import quantized
+from ovlpt.openvino_api import opset1
+from tests.conftest import Transformed
+from tests.graphs import fake_quantize, model, parameter, quantized, weights
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -69,3 +72,20 @@ def test_of_data_with_a_zero_point(assert_transformed):
 def test_of_data_that_stays(assert_rejected, name, code):
     granularity = "tensor" if "short" in name else "space"
     assert_rejected(quantized(name, granularity, 3), "MatMul", code)
+
+
+@pytest.mark.parametrize("rank", [2, 3, 4])
+@pytest.mark.parametrize("axes", [1, 2])
+def test_an_interval_of_fewer_axes_along_the_sum(assert_rejected, rank, axes):
+    interval = np.linspace(1, 2, 4).reshape((1,) * (axes - 1) + (4,))
+    data = fake_quantize(parameter((1, 2, 3, 4)[-rank:]), -interval, interval)
+    for second in (weights((4, 5), 0.01), fake_quantize(parameter((4, 5), "y"), -1.28, 1.27, name="fq y")):
+        assert_rejected(model(opset1.matmul(data, second, False, False)), "MatMul", "contracted_scale")
+
+
+def test_an_interval_of_fewer_axes_along_the_rows():
+    interval = np.linspace(1, 2, 3)
+    data = fake_quantize(parameter((2, 4, 3)), -interval, interval * 127 / 128)
+    result = Transformed(model(opset1.matmul(data, weights((4, 5), 0.01), True, False)))
+    assert result.transformed("MatMul")
+    result.assert_numbers()

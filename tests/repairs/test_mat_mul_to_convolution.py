@@ -82,6 +82,17 @@ def test_weights(weights):
     assert_convolved(model(product(quantized((2, 5, 8)), WEIGHTS[weights], "first" not in weights)))
 
 
+@pytest.mark.parametrize("batch", [2, -1])
+def test_an_axis_that_is_split_behind_it(core, batch):
+    """In front of the Transpose it is split for nothing; behind, the data would be copied twice."""
+    moved = opset1.transpose(product(quantized((batch, 6, 8))), i64(0, 2, 1))
+    image = opset1.reshape(moved, i64(-1, 6, 2, 3), False)
+    graph = model(opset1.relu(image))
+    result = assert_convolved(graph)
+    reshape = next(node for node in result.after.get_ops() if node.get_type_name() == "Reshape")
+    assert reshape.get_output_partial_shape(0)[3].get_length() == 6
+
+
 def test_data_with_its_channels_first():
     layer = opset1.matmul(quantized((2, 8, 5)), stored(8, 6), True, True)
     result = assert_convolved(model(layer))

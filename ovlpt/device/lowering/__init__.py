@@ -47,10 +47,11 @@ are the rules, all found by running; each says at its function what happens with
     fold_recurrent_weights          without the plugin's own LPT
 
 `gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `absorb_transposes`, `pass_relu_by`,
-`join_dequantization`, `clamp_in_f32`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
+`join_dequantization`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
 layer the Clamp; `run_at_rank_3` is not needed. And:
     add_negative                    for subtract_in_f32
     scale_in_f32_before_weights     for scale_in_f32
+    needless_clamp_in_f32           for clamp_in_f32
     lay_weights_in_rows             of a MatMul
     report_precision                f16 where the model runs in it
     _keep_scale_behind_mean         of integers, which gives f32 there
@@ -68,6 +69,7 @@ from ovlpt.device.lowering.element_types import (
     add_in_f32,
     clamp_in_f32,
     mvn_in_f32,
+    needless_clamp_in_f32,
     normalize_in_f32,
     reduce_in_f32,
     report_f32,
@@ -189,6 +191,7 @@ class PluginLowering(ModelPass):
         }
         if self.device == "GPU":
             return rules | {
+                "Clamp": (needless_clamp_in_f32,),
                 "MatMul": (absorb_transposes, lay_weights_in_rows, *layer),
                 "Multiply": (scale_in_f32_before_weights,),
                 "Subtract": (add_negative,),

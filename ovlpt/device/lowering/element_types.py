@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ovlpt.device.hazards import WEIGHTED
 from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
@@ -35,6 +36,19 @@ def clamp_in_f32(node: Node) -> Node:
     then report its new input's type.
     """
     return _read_f32(node)
+
+
+def needless_clamp_in_f32(node: Node) -> Node:
+    """`clamp_in_f32` where a Convert is a layer of its own: only if the Clamp is needless indeed."""
+    return _read_f32(node) if _is_needless(node) else node
+
+
+def _is_needless(clamp: Node) -> bool:
+    """Whether a FakeQuantize behind the Clamp cuts off as much."""
+    low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
+    readers = [target.get_node() for target in clamp.output(0).get_target_inputs()]
+    found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
+    return any(each is None or ((each.input_low >= low).all() and (each.input_high <= high).all()) for each in found)
 
 
 def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node:
