@@ -418,6 +418,31 @@ def test_a_sum_of_half_precision(core):
     assert np.allclose(found[0], data - np.float16(0.7) + np.arange(6), atol=2e-2)
 
 
+def test_a_product_quantized_by_rows(core, infer):
+    """A hidden bias would be taken for that of rows."""
+    x = parameter([1, 12, 16])
+    product = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([12, 16]), False, True)
+    biased = opset1.add(product, const(np.linspace(-1, 1, 12)))
+    ends = [const(sign * np.linspace(0.2, 1, 12).reshape(1, 12, 1)) for sign in (-1, 1)]
+    net = model(opset1.fake_quantize(biased, *ends, *ends, 256), x)
+    inputs = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=False)
+    assert_close(infer(lowered, inputs), infer(net, inputs, "NO"), level=2 / 255, share=1e-2)
+
+
+def test_strides_behind_a_split_with_a_zero_point(core, infer):
+    """Moved up to the Split, a stride would be that of another output."""
+    x = parameter([1, 16, 6, 6])
+    halves = opset1.split(quantized(x, -1, 1.55), const(1, "i64"), 2)
+    layers = [
+        opset1.convolution(half, int8_weights([8, 8, 1, 1], seed=seed), [2, 2], [0, 0], [0, 0], [1, 1])
+        for seed, half in enumerate(halves.outputs())
+    ]
+    net = model(layers, x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match='no lowering for device "TPU"'):
         PluginLowering("TPU")
