@@ -390,6 +390,18 @@ def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=21 / 254, share=0.01)
 
 
+def test_an_int8_product_of_two_tensors_that_is_quantized_by_rows(core, infer):
+    """As above; the plugin's own LPT leaves it a model that throws."""
+    x, y = parameter([1, 5, 8]), parameter([1, 8, 6], name="y")
+    product = opset1.matmul(quantized(x, -2.56, 2.54), quantized(y, -10.24, 10.16), False, False)
+    highest = np.linspace(1, 5, 5).reshape(1, 5, 1)
+    quantize = opset1.fake_quantize(product, *(const(end) for end in (-highest, highest) * 2), 256)
+    net = openvino.Model([opset1.result(quantize)], [x, y], "rows")
+    simulated = openvino.Model([opset1.result(node) for node in (quantize, product)], [x, y], "apart")
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(simulated, inputs, "NO")[:1], level=10 / 255, share=0.1)
+
+
 @pytest.mark.parametrize("by_channel", [False, True])
 def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     """The plugin pads what has a zero point wrongly, with its own LPT too."""

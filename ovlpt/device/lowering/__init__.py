@@ -10,7 +10,7 @@ are the rules, all found by running; each says at its function what happens with
         _varies_by_rows             a Floor instead: constants by rows would be taken for constants by columns
         _is_quantized_by_rows       a Clamp instead: hidden constants would be taken for constants of rows
     keep_negative_scale_behind_relu
-    keep_from_quantization_by_rows  of a product of real numbers
+    quantize_rows_alone             behind a product of open sizes, or of two tensors
 
 `element_types`: data that a relaxed operation would be rewritten in the type of
     report_f32                      f16 that an operation reports: f32, and a Convert follows
@@ -95,8 +95,8 @@ from ovlpt.device.lowering.guards import (
     guard_layer,
     guard_output,
     hide_scale,
-    keep_from_quantization_by_rows,
     keep_negative_scale_behind_relu,
+    quantize_rows_alone,
 )
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
 from ovlpt.device.lowering.recurrent import fold_recurrent_weights, has_quantized_recurrence
@@ -159,7 +159,7 @@ class PluginLowering(ModelPass):
         for node in lowered:
             _apply(rules, node)
         if self.precision != "f32":
-            for node in model.get_ops():  # what the rules have made, too
+            for node in list(all_nodes(model)):  # what the rules have made, too
                 if quantizes_input(node):
                     read_input_in_f32(node, self.precision)
                 elif is_relaxed(node) and precision_of(node.output(0)) == "f32":
@@ -214,8 +214,7 @@ class PluginLowering(ModelPass):
         joining = (take_affine_in,) if self.serializable else ()
         return {
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
-            "MatMul": (keep_from_quantization_by_rows,),
-            "FakeQuantize": (*joining, keep_transpose, differ_by_channel, *hiding),
+            "FakeQuantize": (quantize_rows_alone, *joining, keep_transpose, differ_by_channel, *hiding),
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.device.lowering.guards import BEFORE_INTERVAL
 from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -14,8 +15,6 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 
-# What the plugin takes into the interval of a FakeQuantize, or leaves out before one
-_BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
 # Reductions, before which a Transpose moves through a FakeQuantize
 _MOVES_TRANSPOSE = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
@@ -128,7 +127,7 @@ def differ_by_channel(node: Node) -> Node:
         return node
     low, high = details.input_low, details.input_high
     constants, data = [low, high], node.input_value(0)
-    while (link := data.get_node()).get_type_name() in _BEFORE_INTERVAL:
+    while (link := data.get_node()).get_type_name() in BEFORE_INTERVAL:
         values = constant_above(link.input_value(1)) if link.get_input_size() > 1 else None
         constants += [values] if values is not None else []
         data = link.input_value(0)

@@ -13,6 +13,8 @@ from ovlpt.openvino_api import Constant, Node, opset1
 
 # The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
 _NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
+# What the plugin takes into the interval of a FakeQuantize, or leaves out before one
+BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -86,11 +88,17 @@ def stand_alone(node: Node) -> Node:
     return node
 
 
-def keep_from_quantization_by_rows(product: Node) -> Node:
-    """A product of real numbers would take an interval by rows as one by columns, too (see `_varies_by_rows`)."""
-    if not is_int8_layer(product) and _takes_rows_for_columns(product) and _is_quantized_by_rows(product, []):
-        return stand_alone(product)
-    return product
+def quantize_rows_alone(quantize: Node) -> Node:
+    """A product of open sizes, or of two tensors, takes an interval by rows for one by columns, too (`_varies_by_rows`)."""
+    details, node = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
+    if details is None or not any(_has_rows(end) for end in details.intervals):
+        return quantize
+    source = node
+    while node.get_type_name() in BEFORE_INTERVAL:
+        node = node.input_value(0).get_node()
+    if _takes_rows_for_columns(node):
+        stand_alone(source)
+    return quantize
 
 
 def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
@@ -102,7 +110,7 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
     readers = [target.get_node() for target in (links or [node])[-1].output(0).get_target_inputs()]
     found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
     ends = [end for details in found if details is not None for end in details.intervals]
-    return node.get_type_name() == "MatMul" and any(max(end.shape[:-1], default=1) > 1 for end in ends)
+    return node.get_type_name() == "MatMul" and any(map(_has_rows, ends))
 
 
 def _varies_by_rows(node: Node) -> bool:
@@ -111,13 +119,19 @@ def _varies_by_rows(node: Node) -> bool:
     The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor stands in front.
     """
     constants = (constant_above(link.input_value(1)) for link in _affine_links(node))
-    return _takes_rows_for_columns(node) and any(max(values.shape[:-1], default=1) > 1 for values in constants)
+    return _takes_rows_for_columns(node) and any(map(_has_rows, constants))
+
+
+def _has_rows(values: np.ndarray) -> bool:
+    """Whether values differ between rows or heads."""
+    return max(values.shape[:-1], default=1) > 1
 
 
 def _takes_rows_for_columns(node: Node) -> bool:
     """A product of open sizes, or of two tensors."""
-    static = None not in (shape_of(node.output(0)) or (None,)) and isinstance(node.input_value(1).get_node(), Constant)
-    return node.get_type_name() == "MatMul" and not static
+    if node.get_type_name() != "MatMul":
+        return False
+    return None in (shape_of(node.output(0)) or (None,)) or not isinstance(node.input_value(1).get_node(), Constant)
 
 
 def _has_odd_groups(node: Node) -> bool:
