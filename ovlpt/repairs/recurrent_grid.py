@@ -107,7 +107,9 @@ class RecurrentGrid(LayerTransformation):
 
     @read_once
     def _interval(self, node: Node, port: int) -> tuple[float, float] | None:
-        """The output interval of the FakeQuantize above the input, where it has one and 256 levels."""
+        """The output interval of the FakeQuantize above the input, where it has one and 256 levels; None for constants."""
+        if folded_constant(node.input_value(port)) is not None:
+            return None
         source = node.input_value(port).get_node()
         while source.get_type_name() in _MOVES:
             source = source.input_value(0).get_node()

@@ -143,9 +143,10 @@ def test_an_initial_state_is_read_as_it_is(core):
         assert decibels(expected, stock[port]) < 10
 
 
-def test_a_quantized_constant_state_becomes_a_plain_one(core):
+@pytest.mark.parametrize("levels", [255, 256])
+def test_a_quantized_constant_state_becomes_a_plain_one(core, levels):
     """Which the plugin's int8 kernel takes."""
-    graph = network(interval=(-1.28, 1.27), state=fake_quantize(f32(np.full((1, 1, SIZE), 0.5)), -1, 1, 255))
+    graph = network(interval=(-1.28, 1.27), state=fake_quantize(f32(np.full((1, 1, SIZE), 0.5)), -1, 1, levels))
     result = Transformed(graph, ON)
     assert said(result) == DONE
     compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
