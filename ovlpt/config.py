@@ -25,6 +25,7 @@ class Params:
     default_precisions: types that count as low precision where nothing more specific is known, in order of preference.
     reshape_ignore_per_tensor_quantization_check: keep the dequantization before a Reshape that feeds a MatMul.
     mat_mul_as_convolution: write a MatMul by quantized weights as a 1x1 convolution, for plugins where that is faster.
+    recurrent_on_one_grid: give data, state and weights of a recurrent layer the grids that are all its kernels have.
     native_only: do exactly what the native library does and nothing more.
     """
 
@@ -33,6 +34,7 @@ class Params:
     default_precisions: tuple[str, ...] = ("u8", "i8")
     reshape_ignore_per_tensor_quantization_check: bool = False
     mat_mul_as_convolution: bool = False
+    recurrent_on_one_grid: bool = False
     native_only: bool = False
 
     def __post_init__(self) -> None:

@@ -86,6 +86,8 @@ from ovlpt.repairs.channel_shuffles import ChannelShuffles
 from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.repairs.plain_pooling import PlainPooling
+from ovlpt.repairs.pool_into_convolution import PoolIntoConvolution
+from ovlpt.repairs.recurrent_grid import LinearBeforeReset, RecurrentGrid
 from ovlpt.repairs.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.repairs.unshared_constants import UnsharedConstants
@@ -94,9 +96,12 @@ from ovlpt.trace import Outcome, Reason, Trace
 REPAIRS: tuple[type[LayerTransformation], ...] = (
     IdleFakeQuantize,
     ChannelShuffles,
+    LinearBeforeReset,
     MatMulToConvolution,
     PlainPooling,
     ReluBeforeFakeQuantize,
+    PoolIntoConvolution,
+    RecurrentGrid,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
     UnsharedConstants,

@@ -66,7 +66,7 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
             QuantizationGranularityRestriction.create("ConvolutionBackpropData", [0]),
             QuantizationGranularityRestriction.create("GroupConvolutionBackpropData", [0]),
         ),
-        params=Params(mat_mul_as_convolution=slow_mat_mul),
+        params=Params(mat_mul_as_convolution=slow_mat_mul, recurrent_on_one_grid=True),
         disabled=("MultiplyToGroupConvolutionTransformation",),
         callbacks={
             "AddTransformation": marked_as_bias,  # a bias behind the scale is fused by the plugin

@@ -6,7 +6,8 @@
     LSTM, GRU on u8 data        the hidden state, in [-1, 1], is stored as the data is: clipped where its interval ends
 
 Source: `ovlpt.fake_quantize.hazards`; of recurrent layers oneDNN's documentation ("RNN", int8), where state and data
-share one scale and shift. Releases 2024.6 to 2026.4 compute so.
+share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.repairs.recurrent_grid` leaves what it
+refuses.
 """
 
 from __future__ import annotations

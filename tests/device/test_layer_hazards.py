@@ -98,14 +98,16 @@ def in_steps(node, low: float, high: float, levels: int):
     return const(np.round((node.data - low) / step) * step + low)
 
 
+@pytest.mark.parametrize("native_only", [False, True])
 @pytest.mark.parametrize("low, high, clipped", [(-1.28, 1.27, False), (-1.0, 1.0, False), (0.0, 2.55, True)])
-def test_a_hidden_state_is_stored_as_the_data_is(core, low, high, clipped):
+def test_a_hidden_state_is_stored_as_the_data_is(core, low, high, clipped, native_only):
     net, plain = recurrent(low, high), recurrent(low, high, in_steps)
-    found = hazards(ovlpt.transform(net, core=core, lowered=False))
+    clipped = clipped and native_only
+    found = hazards(ovlpt.transform(net, core=core, lowered=False, native_only=native_only))
     assert [(hazard.reason.code, hazard.avoided) for hazard in found] == [("clipped_state", False)] * clipped
     inputs = [np.random.default_rng(4).uniform(low, high, (1, 8, 32)).astype(np.float32)]
     expected = core.compile_model(plain, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})(inputs)[0]
-    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT, native_only=native_only)
     assert [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"] == [True]
     lost = np.square(compiled(inputs)[0] - expected).sum() / np.square(expected).sum()
     assert (lost > 0.1) == clipped

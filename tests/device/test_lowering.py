@@ -468,7 +468,7 @@ def recurrent():
     x, h = parameter([1, 6, 16], name="x"), parameter([1, 1, 32], name="h")
     w, r = (generator.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((1, 128, 16), (1, 128, 32)))
     b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
-    intervals = {"x": (-2.0, 1.984375), "h": (-1.0, 0.9921875)}
+    intervals = dict.fromkeys("xh", (-2.0, 1.984375))  # the one grid that its kernel has
     data, state = quantized(x, *intervals["x"]), quantized(h, *intervals["h"])
     weights, recurrence = (quantized(const(values), -0.3, 0.3, 255) for values in (w, r))
     inputs = [data, state, const(np.zeros((1, 1, 32))), const([6], "i64"), weights, recurrence, const(b)]
