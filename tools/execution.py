@@ -13,12 +13,16 @@ import warnings
 from rich.console import Console
 from rich.table import Table
 
+from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.inspect.check import OVLPT, STOCK, execute
 
 
-def compare(path: str, device: str = "CPU") -> dict[str, object]:
-    """Counts for one network, and the names of stock's int8 layers that are float in ovlpt's."""
-    executed = execute(path, device, (OVLPT, STOCK), count=True)
+def compare(path: str, device: str = "CPU", virtual: str | None = None) -> dict[str, object]:
+    """Counts for one network, and the names of stock's int8 layers that are float in ovlpt's.
+
+    ``virtual``: a GPU that this machine need not have; one a process.
+    """
+    executed = execute(path, device, (OVLPT, STOCK), virtual=virtual, count=virtual is None)
     low = {variant: sum(layer.is_low for layer in executed.weighted(variant)) for variant in (OVLPT, STOCK)}
     return {
         "weighted": len(executed.weighted(STOCK)),
@@ -34,12 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.execution", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", metavar="MODEL.xml")
     parser.add_argument("-d", "--device", default="CPU")
+    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     table = Table("network", "weighted", "int8 stock", "int8 ovlpt", "layers stock", "layers ovlpt", "lost")
     failed = False
     for path in options.models:
-        found = compare(path, options.device)
+        found = compare(path, options.device, options.virtual)
         failed |= bool(found["lost"]) or found["layers_ovlpt"] > found["layers_stock"]
         *counts, lost = found.values()
         table.add_row(path.rsplit("/", 1)[-1].removesuffix(".xml"), *map(str, counts), ", ".join(lost[:3]))

@@ -10,7 +10,7 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, same
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
-from ovlpt.graph.weights import has_quantized_weights, read_weights
+from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
 from ovlpt.layer_transformation import ORIGINAL_SUFFIX, LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.trace import Reason, reject_unless
@@ -63,6 +63,9 @@ class MatMulToConvolution(LayerTransformation):
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
         quantized = last.get_type_name() == "FakeQuantize" or "FakeQuantize" not in kinds
         reject_unless(quantized, "per_position", "the FakeQuantize behind it has an interval per position")
+        # the dequantization would end up behind the Transpose, and no longer be part of the layer
+        ends = last.get_type_name() == "FakeQuantize" and kinds == {"Result"}
+        reject_unless(not ends, "quantized_output", "the FakeQuantize behind it gives an output of the model")
         reject_unless(
             not {"GRUSequence", "LSTMSequence"} & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize"
         )
@@ -260,11 +263,12 @@ def _follower(value: Output, rank: int) -> Node | None:
 
 def _is_by_channel(value: Output, rank: int) -> bool:
     shape = shape_of(value)
-    return isinstance(value.get_node(), Constant) and len(shape) <= rank and all(size == 1 for size in shape[:-1])
+    placed = shape is not None and len(shape) <= rank and all(size == 1 for size in shape[:-1])
+    return placed and folded_constant(value) is not None
 
 
 def _by_channel(value: Output, rank: int) -> Output:
     """A constant along the last axis, on axis 1 of ``rank``."""
-    values = values_of(value.get_node())
+    values = folded_constant(value)
     shape = () if values.size == 1 else (1, -1, *[1] * (rank - 2))
     return constant(values.reshape(shape), precision_of(value)).output(0)

@@ -69,6 +69,19 @@ def test_ranks_and_intervals(shape, low, high):
     assert all(weights == "i8" for _, weights in types)
 
 
+def test_a_stored_bias():
+    bias = dequantization(opset1.constant(np.arange(-3, 3, dtype=np.int32)), 0.1, name="bias")
+    last = fake_quantize(opset1.add(product(quantized((2, 5, 8))), bias), -3, 3, name="last")
+    result = assert_convolved(model(opset1.sigmoid(last)))
+    kinds_behind = kinds(result)[kinds(result).index("Convolution") :]
+    assert kinds_behind.index("Add") < kinds_behind.index("Transpose")
+
+
+def test_one_that_ends_in_a_quantized_output_stays():
+    _, said = repaired(model(fake_quantize(product(quantized((2, 5, 8))), -3, 3, name="last")))
+    assert said == [(Outcome.REJECTED, "quantized_output")]
+
+
 WEIGHTS = {
     "stored": stored(8, 6),
     "stored, inputs first": stored(8, 6, transposed=False),
