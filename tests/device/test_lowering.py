@@ -322,6 +322,18 @@ def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):
     assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
 
 
+def test_a_scale_by_channel_before_a_transposed_quantization_of_open_sizes(core, infer):
+    """The FakeQuantize would move up through the Transpose, and take the first channel's scale for all the others."""
+    x = parameter([1, 6, -1])
+    data = quantized(x, -1.28, 1.27)
+    scaled = opset1.multiply(data, const(np.linspace(0.5, 2, 6).reshape(1, 6, 1)))
+    net = model([quantized(opset1.transpose(scaled, const([0, 2, 1], "i64")), -3.75, 2.625), data], x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 6, 12)).astype(np.float32)]
+    closed = net.clone()
+    closed.reshape([1, 6, 12])
+    assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=6.4 / 255, share=0.1)
+
+
 def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer):
     """The Transpose would move behind the reduction, and the channels to an axis that has no kernel."""
     x = parameter([-1, 3, 4, 8])

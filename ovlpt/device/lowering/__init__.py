@@ -34,6 +34,7 @@ are the rules, all found by running; each says at its function what happens with
     take_affine_in                  a scale and a shift in front, in a model that may be saved
     keep_transpose                  in front, before a reduction of open sizes
     differ_by_channel               the interval, for what will be taken into one of open sizes
+    keep_scale_in_front             of what it is moved up through with open sizes
     hide_from_lpt                   from the plugin's own LPT, in a model that may be saved
 
 `mat_mul`
@@ -79,6 +80,7 @@ from ovlpt.device.lowering.fake_quantize import (
     differ_by_channel,
     hide_from_lpt,
     join_dequantization,
+    keep_scale_in_front,
     keep_transpose,
     pass_relu_by,
     take_affine_in,
@@ -214,7 +216,14 @@ class PluginLowering(ModelPass):
         joining = (take_affine_in,) if self.serializable else ()
         return {
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
-            "FakeQuantize": (quantize_rows_alone, *joining, keep_transpose, differ_by_channel, *hiding),
+            "FakeQuantize": (
+                quantize_rows_alone,
+                *joining,
+                keep_scale_in_front,
+                keep_transpose,
+                differ_by_channel,
+                *hiding,
+            ),
         }
 
 

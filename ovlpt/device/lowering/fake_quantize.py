@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.device.lowering.guards import BEFORE_INTERVAL
+from ovlpt.device.lowering.guards import BEFORE_INTERVAL, stand_alone
 from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -15,6 +15,11 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 
+# What an operation by tensor is moved up through
+_MOVES_UP = frozenset((
+    "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "Reshape", "ReverseSequence", "Roll", "ShuffleChannels",
+    "Squeeze", "Transpose", "Unsqueeze",
+))  # fmt: skip
 # Reductions, before which a Transpose moves through a FakeQuantize
 _MOVES_TRANSPOSE = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
@@ -143,6 +148,23 @@ def differ_by_channel(node: Node) -> Node:
             end = np.full((1, channels, *[1] * (rank.get_length() - 2)), end.flat[0], np.float32)
             end[0, 0] += inwards
             node.input(port).replace_source_output(constant(end).output(0))
+    return node
+
+
+def keep_scale_in_front(node: Node) -> Node:
+    """With open sizes a FakeQuantize by tensor is moved up through a Transpose and the like, where it takes scales and
+    shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
+    """
+    details, link, is_moved = QuantizationDetails.of(node), node.input_value(0).get_node(), False
+    if not _has_open_sizes(node) or details is None or not all(map(is_scalar_like, details.intervals)):
+        return node
+    while (kind := link.get_type_name()) in BEFORE_INTERVAL | _MOVES_UP:
+        values = constant_above(link.input_value(1)) if kind in BEFORE_INTERVAL and link.get_input_size() > 1 else None
+        if is_moved and values is not None and not is_scalar_like(values):
+            stand_alone(link)
+            break
+        is_moved |= kind in _MOVES_UP
+        link = link.input_value(0).get_node()
     return node
 
 
