@@ -9,7 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 import openvino as ov
 
-MODEL_RT_INFO = re.compile(r"^\t<rt_info>.*?^\t</rt_info>\n", re.DOTALL | re.MULTILINE)
+MODEL_RT_INFO = re.compile(r"^\t<rt_info( />|>.*?^\t</rt_info>)\n", re.DOTALL | re.MULTILINE)
 
 
 def save_ir(
