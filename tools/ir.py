@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import openvino as ov
 
-MODEL_RT_INFO = re.compile(r"^\t<rt_info>.*?^\t</rt_info>\n", re.DOTALL | re.MULTILINE)
+MODEL_RT_INFO = re.compile(r"^\t<rt_info( />|>.*?^\t</rt_info>)\n", re.DOTALL | re.MULTILINE)
 
 
-def save_ir(model: ov.Model, path: Path, *, compress_to_fp16: bool = False) -> None:
-    """Write ``path`` (``.xml``) and its ``.bin``, without the model's runtime information.
+def save_ir(
+    model: ov.Model, path: Path, *, compress_to_fp16: bool = False, rt_info: Mapping[str, str] | None = None
+) -> None:
+    """Write ``path`` (``.xml``) and its ``.bin``, with ``rt_info`` instead of the model's runtime information.
 
     Converters keep their own options there, paths of input files among them. The runtime information of nodes
     stays: it tells decompression from ordinary Converts.
     """
     ov.save_model(model, path, compress_to_fp16=compress_to_fp16)
-    path.write_text(MODEL_RT_INFO.sub("", path.read_text("utf-8")), "utf-8")
+    kept = "".join(f"\t\t<{key} value={quoteattr(value)} />\n" for key, value in (rt_info or {}).items())
+    section = f"\t<rt_info>\n{kept}\t</rt_info>\n" if kept else ""
+    path.write_text(MODEL_RT_INFO.sub(lambda _: section, path.read_text("utf-8")), "utf-8")
 
 
 def networks(paths: Iterable[Path]) -> Iterator[Path]:

@@ -24,6 +24,7 @@ from tools.benchmark.measure import (
 )
 from tools.benchmark.sqnr import Estimate, Movement, estimate, paired, sqnr
 from tools.zoo.alive import movement
+from tools.zoo.overflow_fix import HALF, WHOLE
 from tools.zoo.signals import VOCABULARY, draw
 from tools.zoo.sketch import build
 from tools.zoo.sketches import SKETCHES
@@ -140,8 +141,18 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     assert asked == [(f"measure_{part}", name) for part in ("numbers", "latency") for name in ("leaky", "unet")]
     [row] = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| unet | transposed"))
     assert row.endswith(
-        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 32.0 | -1.00 ± 0.00 / -0.50 ± 0.00 / +0.00 ± 0.00 |"
+        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 32.0 | -1.00 ± 0.00 | -0.50 ± 0.00 | +0.00 ± 0.00 |"
     )
+
+
+def test_the_table_says_how_the_networks_were_quantized():
+    half = replace(NUMBERS, weights=HALF)
+    rows = [Row("a", "none", LATENCY, half), Row("b", "none", LATENCY, half), Row("c", "none", LATENCY, NUMBERS)]
+    assert command.quantization(rows) == [
+        f"numbers of a, b: weights {HALF}",
+        f"numbers of c: weights {WHOLE}",
+        f"latency of all networks: weights {WHOLE}",
+    ]
 
 
 def test_figures_of_another_machine_are_not_mixed_in(tmp_path):
@@ -162,7 +173,7 @@ def test_what_cannot_be_measured_is_said_in_one_sentence(tmp_path, capsys, name,
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
     folder = tmp_path_factory.mktemp("zoo")
-    build("depthwise", SKETCHES["depthwise"], folder)
+    build("depthwise", SKETCHES["depthwise"], folder, overflow_fix=True)
     return folder / "depthwise.xml"
 
 
@@ -174,6 +185,8 @@ def test_numbers_of_a_network(network):
     assert min(map(min, found.sqnr.values())) > 10
     assert found.sqnr[EXACT] == pytest.approx(found.sqnr[SIMULATION], abs=0.5)
     assert found.movement > 0.1
+    assert found.weights == HALF
+    assert found.at_risk == {STOCK: 0, OVLPT: 0}
     assert sum(found.borders[STOCK].values()) > 0
 
 

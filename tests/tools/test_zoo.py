@@ -11,6 +11,7 @@ import pytest
 
 import ovlpt
 from ovlpt.config import PrecisionsRestriction
+from ovlpt.device.overflow import overflow_risks
 from ovlpt.openvino_api import RELEASE
 from ovlpt.operations import OPERATIONS
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
@@ -23,6 +24,7 @@ from tools.zoo.alive import ALIVE, distance, movement, run
 from tools.zoo.benchmark import BENCHMARK
 from tools.zoo.catalogue import CATALOGUE
 from tools.zoo.coverage import ROWS, transformed, versions
+from tools.zoo.overflow_fix import HALF, WHOLE, range_of_weights
 from tools.zoo.sketch import both
 from tools.zoo.sketches import SKETCHES
 
@@ -102,6 +104,22 @@ def test_the_obstacle_of_shared_biases_is_there():
     layers = _stock_layers("shared_head")
     assert all(layer.is_int8 for layer in layers)
     assert sum(layer.output_precision == "f32" for layer in layers) == 12
+
+
+def _risks(folder):
+    model = CORE.read_model(folder / "shared_head.xml")
+    return range_of_weights(model), len(overflow_risks(ovlpt.transform(model, lowered=False, core=CORE)))
+
+
+def test_a_network_for_cpus_without_vnni(tmp_path):
+    """Its weights cannot overflow 16 bits, those of the float network are the same, and the file says which it is."""
+    whole, half = tmp_path / "whole", tmp_path / "half"
+    assert main(["shared_head", "-o", str(whole)]) == 0
+    assert main(["shared_head", "-o", str(half), "--overflow-fix"]) == 0
+    assert _risks(whole) == (WHOLE, 19)
+    assert _risks(half) == (HALF, 0)
+    floats = [(folder / "shared_head_float.bin").read_bytes() for folder in (whole, half)]
+    assert floats[0] == floats[1]
 
 
 def test_a_network_from_the_command_line(tmp_path, capsys):

@@ -3,9 +3,12 @@
 Over the networks of `tools.zoo.benchmark`, built by ``python -m tools.zoo benchmark -o DIR``, this shows for stock and
 ovlpt: the layers with weights in int8, the borders between int8 and float, and the SQNR against the float model, as
 its difference to that of the FakeQuantize simulation (`tools.benchmark.measure.Numbers` says what each is, and what
-"ovlpt in f32" is); and the paired ratio of
-latencies, ovlpt / stock, with its interval. A line for each goal follows; exit status 1 when one is missed, 2 when a
-network is not there.
+"ovlpt in f32" is); and the paired ratio of latencies, ovlpt / stock, with its interval. A line for each goal follows;
+exit status 1 when one is missed, 2 when a network is not there.
+
+On a CPU without VNNI int8 kernels saturate. Numbers that show what the software does are those of networks quantized
+for such a CPU (``python -m tools.zoo benchmark --overflow-fix -o DIR``); what was measured on which is said below the
+table, and both can lie in one FILE, ``--only latency`` of one folder and ``--only numbers`` of the other.
 
 Each measurement runs in a process of its own, and its result goes to FILE at once: a run that was stopped goes on where
 it was. Measure latencies on a machine that does nothing else.
@@ -32,7 +35,7 @@ from tools.benchmark.sqnr import Estimate, estimate
 from tools.zoo.benchmark import BENCHMARK
 
 PARTS = {"numbers": Numbers, "latency": Latency}
-HEAD = ("network", "obstacle", "int8 layers", "borders", "latency ratio", "SQNR dB, simulation", "SQNR − simulation")
+HEAD = ("network", "obstacle", "int8 layers", "borders", "latency ratio", "SQNR, dB", STOCK, OVLPT, EXACT)
 
 
 class Figures:
@@ -67,15 +70,17 @@ class Figures:
 
 
 def cells(row: Row) -> list[str]:
-    """A row of the table, under `HEAD`: stock's figure before ovlpt's, and ovlpt's in f32 arithmetic."""
-    line = [row.name, row.obstacle, *[""] * 5]
+    """A row of the table, under `HEAD`: stock's figure before ovlpt's. SQNR is the simulation's, and what each side has
+    more.
+    """
+    line = [row.name, row.obstacle, *[""] * 7]
     if numbers := row.numbers:
         line[2] = (
             f"{numbers.int8[STOCK]} of {numbers.weighted[STOCK]} / {numbers.int8[OVLPT]} of {numbers.weighted[OVLPT]}"
         )
         line[3] = f"{sum(numbers.borders[STOCK].values())} / {sum(numbers.borders[OVLPT].values())}"
         line[5] = f"{estimate(numbers.sqnr[SIMULATION]).mean:.1f}"
-        line[6] = " / ".join(_signed(difference(numbers, side)) for side in (STOCK, OVLPT, EXACT))
+        line[6:] = [_signed(difference(numbers, side)) for side in (STOCK, OVLPT, EXACT)]
     if latency := row.latency:
         line[4] = f"{latency.ratio:.3f} ({latency.low:.3f}–{latency.high:.3f})"
     return line
@@ -83,6 +88,18 @@ def cells(row: Row) -> list[str]:
 
 def _signed(found: Estimate) -> str:
     return f"{found.mean:+.2f} ± {found.error:.2f}"
+
+
+def quantization(rows: list[Row]) -> list[str]:
+    """For each part, how the networks that it measured were quantized."""
+    lines = []
+    for part in PARTS:
+        measured = [(row.name, figures.weights) for row in rows if (figures := getattr(row, part))]
+        for weights in dict.fromkeys(weights for _, weights in measured):
+            names = [name for name, each in measured if each == weights]
+            of = "all networks" if len(names) == len(rows) else ", ".join(names)
+            lines.append(f"{part} of {of}: weights {weights}")
+    return lines
 
 
 def markdown(rows: list[Row]) -> str:
@@ -127,8 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(markdown(rows))
     else:
         _show(rows)
-    for goal in judged:
-        print(goal)
+    print("", *quantization(rows), *judged, sep="\n")
     return int(not all(goal.met for goal in judged))
 
 

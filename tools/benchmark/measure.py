@@ -25,6 +25,7 @@ from ovlpt.openvino_api import CompiledModel, Constant, Core, Model
 from ovlpt.precisions import INT8, REAL
 from tools.benchmark.sqnr import Movement, sqnr
 from tools.zoo.alive import Sample
+from tools.zoo.overflow_fix import WHOLE, range_of_weights
 from tools.zoo.signals import draw
 
 STOCK, OVLPT, EXACT, SIMULATION = "stock", "ovlpt", "ovlpt in f32", "simulation"
@@ -44,6 +45,7 @@ class Latency:
     blocks: tuple[float, ...]  # the median of each
     pairs: int
     milliseconds: dict[str, float]  # by side: median
+    weights: str = WHOLE  # how they are quantized (`tools.zoo.overflow_fix`)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class Numbers:
     ``borders``: by type, the other executed layers that read float and write 8 bits, or the other way round, on the way
     of the data: Reorder, Convert, FakeQuantize, and those that change the type besides (Subgraphs, Interpolate).
     ``at_risk``: int8 layers whose weights can overflow 16 bits on this CPU, none on a CPU with VNNI.
-    ``sqnr``: dB of each input. ``movement``: of the float model's outputs (`Movement`).
+    ``sqnr``: dB of each input. ``movement``: of the float model's outputs (`Movement`). ``weights``: how they are
+    quantized (`tools.zoo.overflow_fix`).
     """
 
     weighted: dict[str, int]
@@ -65,6 +68,7 @@ class Numbers:
     at_risk: dict[str, int]
     sqnr: dict[str, tuple[float, ...]]
     movement: float
+    weights: str = WHOLE
 
 
 def measure_latency(path: Path, seconds: float) -> Latency:
@@ -76,7 +80,7 @@ def measure_latency(path: Path, seconds: float) -> Latency:
     found = bench(path, inputs=arrays, seconds=seconds, infer_precision="f32", core=core, memory=False)
     mine, other = found.sides
     milliseconds = {OVLPT: mine.latency, STOCK: other.latency}
-    return Latency(found.ratio, *found.interval, found.blocks, mine.iterations, milliseconds)
+    return Latency(found.ratio, *found.interval, found.blocks, mine.iterations, milliseconds, range_of_weights(model))
 
 
 def measure_numbers(path: Path, count: int = INPUTS) -> Numbers:
@@ -118,6 +122,7 @@ def measure_numbers(path: Path, count: int = INPUTS) -> Numbers:
         at_risk=risks,
         sqnr={side: tuple(values) for side, values in sqnrs.items()},
         movement=movement.stillest,
+        weights=range_of_weights(model),
     )
 
 

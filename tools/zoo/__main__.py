@@ -21,6 +21,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.zoo", description=sys.modules[__name__].__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="networks to build, all, or benchmark")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to")
+    parser.add_argument(
+        "--overflow-fix",
+        action="store_true",
+        help="keep weights within half of their range, for CPUs without VNNI, whose kernels saturate 16 bits",
+    )
     parser.add_argument("--list", action="store_true", help="say which networks there are")
     parser.add_argument(
         "--coverage", type=Path, metavar="DIR", help="say which of the networks in DIR covers which operation"
@@ -46,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in dict.fromkeys(each for given in options.names for each in groups.get(given, [given])):
         entry = CATALOGUE[name]
         try:
-            print(entry.build(options.output), flush=True)
+            print(entry.build(options.output, options.overflow_fix), flush=True)
         except ImportError as error:
             status = refuse(f"{name} needs {entry.needs} ({error}): pip install 'ovlpt[zoo]'")
         except Exception as error:  # whatever torch, transformers, nncf or onnx throw at a version they do not know

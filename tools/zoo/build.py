@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tools.ir import save_ir
 from tools.zoo.alive import CALIBRATION, Sample, Unusable, distance, report, run
 from tools.zoo.networks import Network
+from tools.zoo.overflow_fix import save_quantized
 from tools.zoo.signals import draw
 
 FAITHFUL = 1e-3  # float against float: rounding that a deep random network has amplified
@@ -68,17 +69,20 @@ def convert(module: nn.Module, sample: Sample, dynamic_axes: tuple[int, ...] = (
     return model
 
 
-def quantize(network: Network, model: ov.Model, samples: list[Sample]) -> ov.Model:
+def quantize(network: Network, model: ov.Model, samples: list[Sample], overflow_fix: bool) -> ov.Model:
     return nncf.quantize(
         model,
         nncf.Dataset(samples),
         preset=nncf.QuantizationPreset.MIXED if network.mixed or network.transformer else None,
         model_type=nncf.ModelType.TRANSFORMER if network.transformer else None,
         subset_size=len(samples),
+        advanced_parameters=nncf.AdvancedQuantizationParameters(
+            overflow_fix=nncf.OverflowFix.ENABLE if overflow_fix else None
+        ),
     )
 
 
-def build(name: str, make: Callable[[], Network], folder: Path) -> str:
+def build(name: str, make: Callable[[], Network], folder: Path, overflow_fix: bool = False) -> str:
     """Write ``folder/name.xml`` (quantized) and ``folder/name_float.xml``; return a line about them.
 
     Raises `Unusable` if the converted model does not compute what the module computes, or if an output of
@@ -91,7 +95,7 @@ def build(name: str, make: Callable[[], Network], folder: Path) -> str:
     module = TensorsOnly(network.module).requires_grad_(False)
     estimate_batch_norm(module, samples)
     model = convert(module, samples[0], network.dynamic_axes)
-    quantized = quantize(network, model, samples)
+    quantized = quantize(network, model, samples, overflow_fix)
 
     expected = module(*tensors(samples[1]))
     expected = [expected] if isinstance(expected, Tensor) else list(expected)
@@ -100,5 +104,5 @@ def build(name: str, make: Callable[[], Network], folder: Path) -> str:
         raise Unusable(f"the converted model is off by {error:.1e} of the output's length")
     line = report(name, model, quantized, samples[:4])
     save_ir(model, folder / f"{name}_float.xml", compress_to_fp16=network.stored_in_f16)
-    save_ir(quantized, folder / f"{name}.xml", compress_to_fp16=network.stored_in_f16)
+    save_quantized(quantized, folder / f"{name}.xml", overflow_fix, compress_to_fp16=network.stored_in_f16)
     return line

@@ -18,18 +18,20 @@ _ONNX = {
 
 @dataclass(frozen=True)
 class Entry:
-    """``build`` takes a folder, writes NAME.xml and NAME_float.xml there and returns a line about them."""
+    """``build`` takes a folder, and whether to quantize with the overflow fix (`tools.zoo.overflow_fix`); it writes
+    NAME.xml and NAME_float.xml there and returns a line about them.
+    """
 
     summary: str
     needs: str  # the packages that build it
-    build: Callable[[Path], str]
+    build: Callable[[Path, bool], str]
 
 
 def _torch(name: str) -> Entry:
     make = NETWORKS[name]
     return Entry(
         make.__doc__, "torch, transformers and nncf",
-        lambda folder: import_module("tools.zoo.build").build(name, make, folder),
+        lambda folder, fix: import_module("tools.zoo.build").build(name, make, folder, fix),
     )  # fmt: skip
 
 
@@ -38,14 +40,14 @@ def _sketch(name: str) -> Entry:
     precision = PRECISIONS.get(name, "f32")
     return Entry(
         draw.__doc__, "openvino",
-        lambda folder: import_module("tools.zoo.sketch").build(name, draw, folder, precision),
+        lambda folder, fix: import_module("tools.zoo.sketch").build(name, draw, folder, fix, precision),
     )  # fmt: skip
 
 
 def _onnx(name: str) -> Entry:
-    def build(folder: Path) -> str:
+    def build(folder: Path, overflow_fix: bool) -> str:
         networks = import_module("tools.zoo.onnx_networks")
-        return networks.build(name, networks.SETTINGS[name], folder)
+        return networks.build(name, networks.SETTINGS[name], folder, overflow_fix)
 
     return Entry(_ONNX[name], "onnx and onnxruntime", build)
 

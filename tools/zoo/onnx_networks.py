@@ -18,6 +18,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from tools.ir import save_ir
 from tools.zoo.alive import CALIBRATION, Sample, report
+from tools.zoo.overflow_fix import save_quantized
 from tools.zoo.signals import smooth
 
 OPSET = 17
@@ -93,7 +94,7 @@ SETTINGS: dict[str, dict[str, object]] = {
 }
 
 
-def build(name: str, settings: Mapping[str, object], folder: Path) -> str:
+def build(name: str, settings: Mapping[str, object], folder: Path, overflow_fix: bool = False) -> str:
     """Write ``folder/name.xml`` (quantized) and ``folder/name_float.xml``; return a line about them."""
     network, shape = resnet18()
     rng = np.random.default_rng(0)
@@ -103,10 +104,16 @@ def build(name: str, settings: Mapping[str, object], folder: Path) -> str:
         before, after = Path(scratch) / "before.onnx", Path(scratch) / "after.onnx"
         onnx.save(network, before)
         quantize_static(
-            str(before), str(after), Reader(samples), QuantFormat.QDQ, activation_type=QuantType.QUInt8, **settings
+            str(before),
+            str(after),
+            Reader(samples),
+            QuantFormat.QDQ,
+            activation_type=QuantType.QUInt8,
+            reduce_range=overflow_fix,
+            **settings,
         )
         model, quantized = ov.convert_model(before), ov.convert_model(after)
         line = report(name, model, quantized, samples[:4])
         save_ir(model, folder / f"{name}_float.xml")
-        save_ir(quantized, folder / f"{name}.xml")
+        save_quantized(quantized, folder / f"{name}.xml", overflow_fix)
     return line

@@ -10,6 +10,7 @@ import numpy as np
 from ovlpt.openvino_api import Core, Model, Node, NodeFactory, Output, PartialShape, opset1, opset6
 from tools.ir import save_ir
 from tools.zoo.alive import CALIBRATION, Sample, report
+from tools.zoo.overflow_fix import save_quantized
 from tools.zoo.signals import smooth
 
 Value = Output | Node
@@ -23,8 +24,9 @@ class Sketch:
     there are ``intervals``, one for each note in order, and it puts a FakeQuantize there.
     """
 
-    def __init__(self, intervals: Iterable[Interval] | None = None, precision: str = "f32"):
+    def __init__(self, intervals: Iterable[Interval] | None = None, precision: str = "f32", overflow_fix: bool = False):
         self.precision = precision
+        self.overflow_fix = overflow_fix
         self.parameters: list[Node] = []
         self.shapes: dict[str, tuple[int, ...]] = {}  # of the inputs' samples
         self.sinks: list[Node] = []
@@ -92,13 +94,15 @@ class Sketch:
         return self.op("opset1.FakeQuantize", value, low, high, low, high, levels=levels).output(0)
 
     def weights(self, shape: Sequence[int], axes: Sequence[int] = (0,), fan_in: int | None = None) -> Output:
-        """Random weights, quantized symmetrically with an interval for each index along ``axes``."""
+        """Random weights, quantized symmetrically with an interval for each index along ``axes``; with the overflow fix
+        they fill half of it.
+        """
         fan_in = fan_in or int(np.prod(shape)) // int(np.prod([shape[axis] for axis in axes]))
         values = (self._random.standard_normal(shape) * np.sqrt(2 / fan_in)).astype(np.float32)
         if not self.quantized:
             return self.as_output(values)
         reduced = tuple(axis for axis in range(len(shape)) if axis not in axes)
-        high = np.abs(values).max(reduced, keepdims=True)
+        high = np.abs(values).max(reduced, keepdims=True) * (2 if self.overflow_fix else 1)
         return self._fake_quantize(self.as_output(values), -high, high, 255)
 
     def constant(self, shape: Sequence[int], low: float, high: float) -> np.ndarray:
@@ -158,7 +162,7 @@ def _samples(sketch: Sketch) -> list[Sample]:
     return [{name: signal(shape) for name, shape in sketch.shapes.items()} for _ in range(CALIBRATION)]
 
 
-def both(network: Draw, precision: str = "f32") -> tuple[Model, Model, list[Sample]]:
+def both(network: Draw, precision: str = "f32", overflow_fix: bool = False) -> tuple[Model, Model, list[Sample]]:
     """The network in float, the quantized one, and the samples that gave the intervals."""
     sketch = Sketch(precision=precision)
     draw(network, sketch)
@@ -172,13 +176,14 @@ def both(network: Draw, precision: str = "f32") -> tuple[Model, Model, list[Samp
         axes = tuple(axis for axis in range(batch.ndim) if not per_channel or axis != 1)
         intervals.append(tuple(f(batch, axis=axes, keepdims=per_channel).astype(np.float32) for f in (np.min, np.max)))
     # the watched model's results are gone, so the float network can be had as it was
-    return draw(network, Sketch(precision=precision)), draw(network, Sketch(intervals, precision)), samples
+    quantized = Sketch(intervals, precision, overflow_fix)
+    return draw(network, Sketch(precision=precision)), draw(network, quantized), samples
 
 
-def build(name: str, network: Draw, folder: Path, precision: str = "f32") -> str:
+def build(name: str, network: Draw, folder: Path, overflow_fix: bool = False, precision: str = "f32") -> str:
     """Write ``folder/name.xml`` (quantized) and ``folder/name_float.xml``; return a line about them."""
-    model, quantized, samples = both(network, precision)
+    model, quantized, samples = both(network, precision, overflow_fix)
     line = report(name, model, quantized, samples[:4])
     save_ir(model, folder / f"{name}_float.xml")
-    save_ir(quantized, folder / f"{name}.xml")
+    save_quantized(quantized, folder / f"{name}.xml", overflow_fix)
     return line
