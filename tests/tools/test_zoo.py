@@ -59,16 +59,19 @@ def test_every_version_with_a_rule_is_in_a_network():
 
 @pytest.mark.parametrize("name", SKETCHES)
 def test_the_network_lives_and_its_numbers_stay(name):
-    """A tie in a quantization may move by one level, and the layers behind spread it."""
-    allowed = 0.7 if name == "recurrent" else 0.3  # both simulated by the plugin; why it is far there was not measured
+    """A tie in a quantization may move by one level, and the layers behind spread it.
+
+    Recurrent layers of the plugin's own LPT have other numbers than the model, ovlpt's those of the float model.
+    """
+    is_recurrent = name == "recurrent"
     model, quantized, samples = sketch(name)
     outputs = [run(each, samples[:3]) for each in (model, quantized)]
     assert min(map(movement, outputs)) > ALIVE
-    assert max(distance(*outputs)) < allowed
+    assert max(distance(*outputs)) < (0.7 if is_recurrent else 0.3)
     compiled = ovlpt.compile_model(quantized, "CPU", EXACT)
     results = [[np.array(value) for value in compiled(sample).values()] for sample in samples[:3]]
     result = [np.stack(values) for values in zip(*results, strict=True)]
-    assert max(distance(outputs[1], result)) < 0.06
+    assert max(distance(outputs[0 if is_recurrent else 1], result)) < 0.06
 
 
 @pytest.mark.skipif(
