@@ -10,7 +10,7 @@ from ovlpt.plugin_config import cpu
 import ovlpt
 from ovlpt.device import PluginLowering
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.openvino_api import Manager, opset1
+from ovlpt.openvino_api import Manager, opset1, opset6
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, assert_close, inputs_of
 from tests.networks import (
@@ -277,9 +277,9 @@ def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
 @pytest.mark.parametrize("low", [-1.28, -1.0], ids=["symmetric", "zero point"])
 def test_integers_that_only_a_dequantization_reads(core, infer, low):
     """FakeQuantizeMulFusion would write real values as integers."""
-    x = parameter([1, 4, 2, 3])
-    high = low + np.array([2.55, 1.5, 0.8], np.float32).reshape(1, 1, 1, 3)
-    ends = [const(np.full((1, 1, 1, 3), low)), const(high)]
+    x = parameter([1, 3, 2, 4])
+    high = low + np.array([2.55, 1.5, 0.8], np.float32).reshape(1, 3, 1, 1)
+    ends = [const(np.full((1, 3, 1, 1), low)), const(high)]
     net = model(opset1.sigmoid(opset1.fake_quantize(x, *ends, *ends, 256)), x)
     inputs = inputs_of(net)
     lowered = drop_in(net.clone(), core)
@@ -332,6 +332,22 @@ def test_a_scale_by_channel_before_a_transposed_quantization_of_open_sizes(core,
     closed = net.clone()
     closed.reshape([1, 6, 12])
     assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=6.4 / 255, share=0.1)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_an_interval_along_another_axis_than_the_channels(core, infer, is_open, transposed):
+    """The plugin reads what lies behind the interval, or throws, and with its own LPT, too."""
+    x = parameter([1, 6, -1 if is_open else 5])
+    normal = opset6.mvn(x, const([2], "i64"), True, 1e-6, "inside_sqrt")
+    data = opset1.transpose(normal, const([0, 2, 1], "i64")) if transposed else normal
+    high = np.linspace(1, 2, 5, dtype=np.float32).reshape((1, 5, 1) if transposed else (1, 1, 5))
+    net = model(opset1.fake_quantize(data, *(const(end) for end in (-high, high) * 2), 256), x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 6, 5)).astype(np.float32)]
+    (values,) = infer(model(data, x), inputs, "NO")
+    step = 2 * high / 255
+    expected = np.clip(np.rint((values + high) / step), 0, 255) * step - high
+    assert_close(infer(drop_in(net, core), inputs), [expected], level=4 / 255, share=0.05)
 
 
 def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer):

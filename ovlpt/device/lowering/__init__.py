@@ -35,6 +35,7 @@ are the rules, all found by running; each says at its function what happens with
     keep_transpose                  in front, before a reduction of open sizes
     differ_by_channel               the interval, for what will be taken into one of open sizes
     keep_scale_in_front             of what it is moved up through with open sizes
+    compute_in_steps                along another axis than the channels
     hide_from_lpt                   from the plugin's own LPT, in a model that may be saved
 
 `mat_mul`
@@ -77,6 +78,7 @@ from ovlpt.device.lowering.element_types import (
     scale_in_f32,
 )
 from ovlpt.device.lowering.fake_quantize import (
+    compute_in_steps,
     differ_by_channel,
     hide_from_lpt,
     join_dequantization,
@@ -217,6 +219,7 @@ class PluginLowering(ModelPass):
         return {
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (
+                compute_in_steps,
                 quantize_rows_alone,
                 *joining,
                 keep_scale_in_front,
@@ -229,8 +232,10 @@ class PluginLowering(ModelPass):
 
 def _apply(rules: Rules, node: Node, condition: Callable[[Node], bool] = lambda _: True) -> Node:
     """The node that stands in place of ``node`` once the rules of its kind are followed."""
-    found = rules.get(node.get_type_name(), ())
+    kind = node.get_type_name()
+    found = rules.get(kind, ())
     if found and condition(node):
         for rule in found:
-            node = rule(node)
+            if node.get_type_name() == kind:
+                node = rule(node)
     return node

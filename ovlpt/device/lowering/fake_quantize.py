@@ -11,9 +11,9 @@ from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
-from ovlpt.graph.weights import varies_along
+from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
 
 # What an operation by tensor is moved up through
 _MOVES_UP = frozenset((
@@ -166,6 +166,42 @@ def keep_scale_in_front(node: Node) -> Node:
         is_moved |= kind in _MOVES_UP
         link = link.input_value(0).get_node()
     return node
+
+
+def compute_in_steps(node: Node) -> Node:
+    """An interval along another axis than the channels, as elementwise operations with the same numbers.
+
+    The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies behind the
+    interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a product the columns are its channels.
+    A Transpose through which the plugin would move an interval by channel, to another axis, is kept apart.
+    """
+    details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
+    if details is None or shape.rank.is_dynamic or folded_constant(node.input_value(0)) is not None:
+        return node
+    rank, source = shape.rank.get_length(), node.input_value(0).get_node()
+    if all(varies_along(end, rank, (1,)) for end in details.intervals):
+        if source.get_type_name() == "Transpose" and not all(end.size == 1 for end in details.intervals):
+            stand_alone(source)
+        return node
+    while source.get_type_name() in BEFORE_INTERVAL:
+        source = source.input_value(0).get_node()
+    by_columns = all(varies_along(end, rank, (rank - 1,)) for end in details.intervals)
+    if (by_columns and source.get_type_name() == "MatMul") or (details.input_low >= details.input_high).any():
+        return node
+    low, high, output_low, output_high = details.intervals
+    steps = np.float32(details.levels - 1)
+    data, precision = node.input_value(0), precision_of(node.output(0))
+    if precision_of(data) != "f32":
+        data = opset1.convert(data, "f32").output(0)
+    clipped = opset1.minimum(opset1.maximum(data, constant(low)), constant(high))
+    scaled = opset1.multiply(opset1.subtract(clipped, constant(low)), constant(steps / (high - low)))
+    level = NodeFactory("opset5").create("Round", [scaled.output(0)], {"mode": "half_to_even"})
+    value = opset1.add(opset1.multiply(level, constant((output_high - output_low) / steps)), constant(output_low))
+    if precision != "f32":
+        value = opset1.convert(value, precision)
+    value.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), value.output(0))
+    return value
 
 
 def hide_from_lpt(node: Node) -> Node:
