@@ -445,6 +445,22 @@ def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
 
 
+def test_a_shift_by_channel_before_a_quantization_to_integers_of_half_precision(core):
+    """A branch of a Concat keeps the type of its integers where its interval comes to differ by channel."""
+    x = opset1.parameter(openvino.PartialShape([-1, 2, -1, 4]), np.float16, name="x")
+    product = opset1.matmul(x, opset1.constant(np.eye(4, dtype=np.float16)), False, False)
+    shift = np.float16([-0.5, 1]).reshape(1, 2, 1, 1)
+    ends = [opset1.constant(np.float16(end)) for end in (-4, 4)]
+    joined = opset1.concat([opset1.add(product, opset1.constant(shift)), product], 1)
+    quantize = opset1.fake_quantize(joined, *ends, *ends, 256)
+    net = openvino.Model([opset1.result(quantize)], [x], "half")
+    data = np.random.default_rng(0).standard_normal((1, 2, 6, 4)).astype(np.float16)
+    compiled = core.compile_model(drop_in(net, core), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    (found,) = compiled([data]).values()
+    expected = np.concatenate([data + shift, data], axis=1)
+    assert np.abs(found - np.clip(expected, -4, 4)).max() < 8 / 255
+
+
 def test_a_sum_of_half_precision(core):
     """A relaxed Add of f16 data and f32 constants before another Add would be merged with it and throw."""
     x = opset1.parameter([1, 8, 6, 6], np.float16, name="x")

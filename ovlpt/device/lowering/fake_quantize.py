@@ -14,6 +14,7 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
+from ovlpt.precisions import INT8
 
 # What an operation by tensor is moved up through
 _MOVES_UP = frozenset((
@@ -223,16 +224,13 @@ def _has_open_sizes(node: Node) -> bool:
 
 
 def _in_f32(node: Node) -> Node:
-    """A FakeQuantize of f16 between two Converts."""
-    wide = opset1.fake_quantize(
-        *(
-            opset1.convert(node.input_value(0), "f32"),
-            *(constant(constant_above(end)) for end in node.input_values()[1:]),
-        ),
-        node.get_attributes()["levels"],
-    )
-    narrow = opset1.convert(wide, "f16")
-    narrow.set_friendly_name(node.get_friendly_name())
+    """A FakeQuantize of f16 data with an interval in f32; one that reports f16 between two Converts."""
+    precision = precision_of(node.output(0))
+    data, reported = opset1.convert(node.input_value(0), "f32"), precision if precision in INT8 else "f32"
+    ends = [constant(constant_above(end)).output(0) for end in node.input_values()[1:]]
+    wide = fake_quantize_node(data.output(0), ends, node.get_attributes()["levels"], reported)
+    found = wide if reported == precision else opset1.convert(wide, precision)
     wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
-    replace_output(node.output(0), narrow.output(0))
+    found.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), found.output(0))
     return wide
