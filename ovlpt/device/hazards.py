@@ -26,6 +26,7 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.weights import RECURRENT
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
 from ovlpt.precisions import is_low
 from ovlpt.trace import OvlptError, Reason
@@ -34,7 +35,6 @@ WEIGHTED = frozenset(
     ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
 )
 
-RECURRENT = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # ports of their weights: for the input, and recurrent
 
 _FUNCTIONS = {
     "Sigmoid": "sigmoid",

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
-from ovlpt.device.hazards import RECURRENT, Hazard, hazards
+from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
+from ovlpt.graph.weights import RECURRENT
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, INT16, REAL

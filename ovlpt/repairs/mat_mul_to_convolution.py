@@ -9,7 +9,7 @@ import numpy as np
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
 from ovlpt.layer_transformation import ORIGINAL_SUFFIX, LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
@@ -233,10 +233,7 @@ def _reshape_channels_last(old: Output, rank: int) -> None:
             kept = len(split) > rank and split[:2] == (shape[0], shape[-1]) and None not in split[2:]
             if node.get_type_name() != "Reshape" or not kept or np.prod(split[2:]) != np.prod(shape[1:-1]):
                 continue
-            sizes = [-1 if size is None else size for size in (split[0], *split[2:], split[1])]
-            apart = _named(
-                opset1.reshape(old, constant(np.array(sizes), "i64"), False), f"{node.get_friendly_name()}/Split"
-            )
+            apart = _named(reshaped(old, (split[0], *split[2:], split[1])), f"{node.get_friendly_name()}/Split")
             moved = opset1.transpose(apart, constant(np.array(_first(len(split))), "i64"))
             moved.set_friendly_name(node.get_friendly_name())
             replace_output(node.output(0), moved.output(0))

@@ -7,7 +7,7 @@ import numpy as np
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.weights import RECURRENT, folded_constant
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
@@ -15,7 +15,6 @@ from ovlpt.precisions import INT8
 from ovlpt.trace import Reason, reject_unless
 
 _DATA, _STATE = 0, 1  # inputs
-_WEIGHTS = {"GRUSequence": (3, 4), "LSTMSequence": (4, 5)}  # of the data, and of the state; the bias comes next
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 _MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
 _LEVELS, _CENTRE = 256, 128
@@ -36,7 +35,7 @@ class RecurrentGrid(LayerTransformation):
 
     @classmethod
     def type_names(cls) -> list[str]:
-        return [name for kind in _WEIGHTS for name in OPERATIONS[kind].type_names]
+        return [name for kind in RECURRENT for name in OPERATIONS[kind].type_names]
 
     def concerns(self, node: Node) -> bool:
         return (
@@ -153,8 +152,8 @@ def _resets_late(node: Node) -> bool:
 
 
 def _ports(node: Node) -> tuple[int, int]:
-    """Of the weights."""
-    return _WEIGHTS[node.get_type_name()]
+    """Of the weights; the bias comes next."""
+    return RECURRENT[node.get_type_name()]
 
 
 def _bias(node: Node) -> int:
