@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import DisableCleanup, Precisions
+from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointBehind
 from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -36,7 +36,8 @@ from ovlpt.trace import reject, reject_unless
 class WeightableLayerTransformation(LayerTransformation):
     """``conv((x - zx) * sx, (w - zw) * sw) == conv(x - zx, w - zw) * (sx * sw)``.
 
-    The subtractions stay before the convolution: plugins execute them as zero points.
+    The subtractions stay before the convolution: plugins execute them as zero points. Only that of the data of what was
+    a MatMul becomes a constant behind it, as behind a MatMul.
     """
 
     reads_multiply: ClassVar[bool] = True  # what is shown to the pass stands behind a Multiply
@@ -98,9 +99,9 @@ class WeightableLayerTransformation(LayerTransformation):
         insert_after(layer.output(0), output, targets, nodes)
 
     def _activations(self, node: Node, found: Dequantization) -> Output:
-        """The raw data, minus its zero point as an array of one value per input channel."""
+        """The raw data, minus its zero point as an array of one value per input channel, if that is subtracted here."""
         name = f"{node.get_friendly_name()}/ZeroPoint"
-        if found.zero_point is None:
+        if found.zero_point is None or self._zero_point_is_behind(node, found):
             return found.data
         if not found.is_low_precision:  # precisions are not updated
             zero_point, stored, data = found.zero_point, found.precision, found.data
@@ -168,12 +169,17 @@ class WeightableLayerTransformation(LayerTransformation):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
 
+    def _zero_point_is_behind(self, node: Node, found: Dequantization) -> bool:
+        return found.is_low_precision and self.attributes.get(node, ZeroPointBehind) is not None
+
     def _remainder(self, node: Node, found: Dequantization) -> np.ndarray | None:
-        """What rounding takes off the data's zero point, up to half a step.
+        """What is not subtracted in front: what rounding takes off the data's zero point, up to half a step, or all.
 
         The native library lets go of it. Under padding it is let go of here too: at the border only a part of its sum is
         due, and the rest may be more than what is let go of.
         """
+        if self._zero_point_is_behind(node, found):
+            return found.zero_point
         if self.params.native_only or found.convert is None or not self._is_unpadded(node):
             return None
         return remainder(found.zero_point, found.data_precision)

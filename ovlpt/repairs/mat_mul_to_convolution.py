@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovlpt.attributes import ZeroPointBehind
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -81,6 +82,7 @@ class MatMulToConvolution(LayerTransformation):
             data = _channels_first(data, rank)
         layer = opset1.convolution(data, weights, ones, zeros, zeros, ones)
         layer.set_friendly_name(name)
+        self.attributes.set(layer, ZeroPointBehind(True))
         end, value = node.output(0), layer.output(0)
         for follower in self._followers(node):
             inputs = [

@@ -4,6 +4,7 @@ A plugin runs its common optimizations before it would run LPT, and they do not 
 are the rules, all found by running; each says at its function what happens without it.
 
 `guards`: behind a layer with weights
+    shift_behind_scale              a bias in front of its scale
     hide_scale                      its scale and bias, from fusions into its integer weights
     guard_layer                     a Clamp instead, in a model that may be saved and where no scale follows
         _has_odd_groups             a Floor instead: the kernel for groups of odd sizes takes a scale wrongly
@@ -101,6 +102,7 @@ from ovlpt.device.lowering.guards import (
     hide_scale,
     keep_negative_scale_behind_relu,
     quantize_rows_alone,
+    shift_behind_scale,
 )
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
 from ovlpt.device.lowering.recurrent import fold_recurrent_weights, has_quantized_recurrence
@@ -200,7 +202,9 @@ class PluginLowering(ModelPass):
                 "Multiply": (scale_in_f32_before_weights,),
                 "Subtract": (add_negative,),
             }
+        layer = (shift_behind_scale, *layer)
         return rules | {
+            **dict.fromkeys(WEIGHTED, layer),
             "Convolution": (stride_before_zero_point, *layer),
             "GroupConvolution": (pad_before_zero_point, *layer),
             "MatMul": (absorb_transposes, run_at_rank_3, *layer),

@@ -25,7 +25,7 @@ def hide_scale(node: Node) -> Node:
     and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both patterns ask
     for a Constant: the constants stand behind a Convert from f64 that constant folding is told to leave, and that the
     plugin's change of f64 to f32 removes, after the fusions. The plugin then has the same scales, biases and
-    post-operations as with its own LPT. Adds in front of the Multiply move behind it: (x + b) * s = x * s + b * s.
+    post-operations as with its own LPT.
     The mark is no part of an IR: a model that may be saved needs `guard_layer`.
     """
     if _varies_by_rows(node):
@@ -33,18 +33,42 @@ def hide_scale(node: Node) -> Node:
     links = _affine_links(node)
     if _is_quantized_by_rows(node, links):
         return guard_layer(node)
-    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), None)
     targets = list(node.output(0).get_target_inputs())
     if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
         return node  # no fusion reaches through
-    if at is None:
+    if not links or links[0].get_type_name() != "Multiply":
         return guard_layer(node)
-    if at and not _is_hidden(links[at]):
-        links = [*_shift_behind_scale(node, links[:at], links[at]), *links[at + 1 :]]
     _hide_constant(links[0])
     if links[1:] and links[1].get_type_name() == "Add":
         _hide_constant(links[1])
     return node
+
+
+def shift_behind_scale(node: Node) -> Node:
+    """``(x + b) * s + c`` behind a layer as ``x * s + (b * s + c)``: its scale, and its bias.
+
+    The plugin would do so at each load, but for constants that `hide_scale` hides.
+    """
+    links = _affine_links(node)
+    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
+    if not at or _is_hidden(links[at]) or _varies_by_rows(node) or _is_quantized_by_rows(node, links):
+        return node
+    multiply, bias = links[at], links[at + 1 : at + 2]
+    scale = constant_above(multiply.input_value(1))
+    shift, last = sum(map(_shift, links[:at])) * scale, multiply
+    if bias and np.broadcast_shapes(shift.shape, _shift(bias[0]).shape) == shift.shape:
+        shift, last = shift + _shift(bias[0]), bias[0]
+    scaled = opset1.multiply(node.output(0), constant(scale))
+    shifted = opset1.add(scaled, constant(shift))
+    scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
+    shifted.set_friendly_name(last.get_friendly_name())
+    replace_output(last.output(0), shifted.output(0))
+    return node
+
+
+def _shift(link: Node) -> np.ndarray:
+    """What an Add or a Subtract of `_affine_links` adds."""
+    return constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1)
 
 
 def guard_layer(node: Node) -> Node:
@@ -157,18 +181,6 @@ def _affine_links(node: Node) -> list[Node]:
         if precision_of(node.input_value(1)) != "f32" or constant_above(node.input_value(1)) is None:
             return links
         links.append(node)
-
-
-def _shift_behind_scale(node: Node, shifts: list[Node], multiply: Node) -> list[Node]:
-    """``(x + b) * s`` as ``x * s + b * s``: the new Multiply and the new Add."""
-    shift = sum(constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1) for link in shifts)
-    scale = constant_above(multiply.input_value(1))
-    scaled = opset1.multiply(node.output(0), constant(scale))
-    shifted = opset1.add(scaled, constant(shift * scale))
-    scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
-    shifted.set_friendly_name(multiply.get_friendly_name())
-    replace_output(multiply.output(0), shifted.output(0))
-    return [scaled, shifted]
 
 
 def _is_hidden(link: Node) -> bool:
