@@ -116,7 +116,7 @@ from ovlpt.device.lowering.zero_points import (
     subtract_signed_in_f32,
 )
 from ovlpt.device.release import check_release
-from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.low_precision import MARKER
@@ -164,6 +164,9 @@ class PluginLowering(ModelPass):
         numbers = sibling_numbers(subtracts)
         for node in lowered:
             _apply(rules, node)
+        if self.serializable and not self.lpt_on:
+            for body in with_bodies(model):
+                hide_from_lpt(body, shares=self.device == "CPU")
         if self.precision != "f32":
             for node in list(all_nodes(model)):  # what the rules have made, too
                 if quantizes_input(node):
@@ -216,9 +219,8 @@ class PluginLowering(ModelPass):
 
     def _rules_of_all(self) -> Rules:
         """Once the guards stand: rules of operations that are relaxed or not."""
-        hiding = (hide_from_lpt,) if self.serializable and not self.lpt_on else ()
         if self.device == "GPU":
-            return {"FakeQuantize": hiding}
+            return {}
         joining = (take_affine_in,) if self.serializable else ()
         return {
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
@@ -229,7 +231,6 @@ class PluginLowering(ModelPass):
                 keep_scale_in_front,
                 keep_transpose,
                 differ_by_channel,
-                *hiding,
             ),
         }
 

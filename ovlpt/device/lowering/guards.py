@@ -63,6 +63,9 @@ def shift_behind_scale(node: Node) -> Node:
     scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
     shifted.set_friendly_name(last.get_friendly_name())
     replace_output(last.output(0), shifted.output(0))
+    links[0].input(0).replace_source_output(
+        links[0].input_value(1)
+    )  # who holds it would let it count among the readers
     return node
 
 
