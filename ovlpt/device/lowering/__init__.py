@@ -46,6 +46,9 @@ are the rules, all found by running; each says at its function what happens with
 `reductions`
     reduce_alone                    without the post-operations that it takes wrongly
 
+`sharing`
+    share_constants                 of a model that may be saved
+
 `recurrent`
     fold_recurrent_weights          without the plugin's own LPT
 
@@ -107,6 +110,7 @@ from ovlpt.device.lowering.guards import (
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
 from ovlpt.device.lowering.recurrent import fold_recurrent_weights, has_quantized_recurrence
 from ovlpt.device.lowering.reductions import reduce_alone
+from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
     keep_apart,
     pad_before_zero_point,
@@ -164,9 +168,6 @@ class PluginLowering(ModelPass):
         numbers = sibling_numbers(subtracts)
         for node in lowered:
             _apply(rules, node)
-        if self.serializable and not self.lpt_on:
-            for body in with_bodies(model):
-                hide_from_lpt(body, shares=self.device == "CPU")
         if self.precision != "f32":
             for node in list(all_nodes(model)):  # what the rules have made, too
                 if quantizes_input(node):
@@ -177,6 +178,9 @@ class PluginLowering(ModelPass):
             for node in subtracts:
                 if number := numbers[node.get_instance_id()]:
                     keep_apart(node, number)
+        if self.serializable and self.device == "CPU":
+            for body in with_bodies(model):
+                share_constants(body)
         model.validate_nodes_and_infer_types()
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
@@ -219,8 +223,9 @@ class PluginLowering(ModelPass):
 
     def _rules_of_all(self) -> Rules:
         """Once the guards stand: rules of operations that are relaxed or not."""
+        hiding = (hide_from_lpt,) if self.serializable and not self.lpt_on else ()
         if self.device == "GPU":
-            return {}
+            return {"FakeQuantize": hiding}
         joining = (take_affine_in,) if self.serializable else ()
         return {
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
@@ -231,6 +236,7 @@ class PluginLowering(ModelPass):
                 keep_scale_in_front,
                 keep_transpose,
                 differ_by_channel,
+                *hiding,
             ),
         }
 

@@ -13,7 +13,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
 from ovlpt.precisions import INT8
 
 # What an operation by tensor is moved up through
@@ -205,28 +205,18 @@ def compute_in_steps(node: Node) -> Node:
     return value
 
 
-def hide_from_lpt(model: Model, shares: bool) -> None:
-    """Put the highest output values behind Reshapes, which the plugin folds after it has looked for quantization.
+def hide_from_lpt(node: Node) -> Node:
+    """Put the highest output value behind a Reshape, which the plugin folds after it has looked for quantization.
 
     Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
     numbers. The plugin turns its LPT on where a FakeQuantize has four Constants; here one of them is a Reshape.
-    ``shares``: most intervals end at the same integers, which become one node for all, since each costs time at each
-    load. A GPU finds no kernel then.
     """
-    shared: dict[tuple[int, str, float], Output] = {}
-    for node in model.get_ordered_ops():
-        if node.get_type_name() != "FakeQuantize" or not isinstance(node.input_value(4).get_node(), Constant):
-            continue
-        for port in (3, 4):
-            value, values = node.input_value(port), constant_above(node.input_value(port))
-            # an array that several read, unlike a scalar, keeps the FakeQuantize from being a post-operation
-            scalar = shares and values is not None and values.ndim == 0
-            kind = (port, precision_of(value), values.item()) if scalar else None
-            if port == 4 and kind not in shared:
-                value = opset1.reshape(value, constant(np.array(values.shape, np.int64), "i64"), False).output(0)
-            if kind is not None:
-                value = shared.setdefault(kind, value)
-            node.input(port).replace_source_output(value)
+    value = node.input_value(4)
+    if isinstance(value.get_node(), Constant):
+        shape = np.array(shape_of(value), np.int64)
+        hidden = opset1.reshape(value, constant(shape, "i64"), False)
+        node.input(4).replace_source_output(hidden.output(0))
+    return node
 
 
 def _has_open_sizes(node: Node) -> bool:

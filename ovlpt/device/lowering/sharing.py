@@ -1,0 +1,48 @@
+"""Equal constants of a saved model as one node: each node takes time whenever the model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ovlpt.graph.constants import precision_of
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Constant, Model, Node
+
+_INDICES = frozenset(("i32", "i64"))
+_SMALL = 16  # elements
+
+
+def share_constants(model: Model) -> None:
+    """Orders, shapes and axes, and the integers at which most intervals end."""
+    found: dict[Hashable, Node] = {}
+    for node in model.get_ordered_ops():
+        kind = _kind(node)
+        if kind is not None and (first := found.setdefault(kind, node)) is not node:
+            replace_output(node.output(0), first.output(0))
+
+
+def _kind(node: Node) -> Hashable:
+    """The same for nodes that one can stand for; None for a node that stays."""
+    if isinstance(node, Constant):
+        precision, shape = precision_of(node.output(0)), tuple(node.get_output_shape(0))
+        if (precision in _INDICES and node.data.size <= _SMALL) or (shape == () and _is_end(node)):
+            return precision, shape, node.data.tobytes()
+    elif node.get_type_name() == "Reshape" and not node.get_output_partial_shape(0).rank.is_dynamic and _is_end(node):
+        sources = [value.get_node() for value in node.input_values()]
+        if all(isinstance(source, Constant) for source in sources) and tuple(node.get_output_shape(0)) == ():
+            return tuple(source.get_instance_id() for source in sources)
+    return None
+
+
+def _is_end(node: Node) -> bool:
+    """Whether only output intervals read it, hidden or not.
+
+    The plugin takes no FakeQuantize into a layer that shares an array with another, or an end of its input interval; a
+    scalar of its output interval it does not mind.
+    """
+    readers = node.output(0).get_target_inputs()
+    return all(
+        (reader.get_node().get_type_name() == "FakeQuantize" and reader.get_index() > 2)
+        or (reader.get_node().get_type_name() == "Reshape" and reader.get_index() == 0 and _is_end(reader.get_node()))
+        for reader in readers
+    )
