@@ -88,6 +88,18 @@ def test_a_scale_that_reaches_the_layer_through_an_add(core, infer):
     assert_close(infer(ovlpt.transform(net, core=core), inputs), infer(net, inputs, "YES"))
 
 
+@pytest.mark.parametrize("serializable", [False, True])
+def test_a_zero_point_behind_a_layer_is_part_of_its_bias(core, infer, serializable):
+    net = encoder(False)
+    inputs = inputs_of(net)
+    plain, lowered = (ovlpt.transform(net, core=core, lowered=low, serializable=serializable) for low in (False, True))
+    kinds, before = ([node.get_type_name() for node in each.get_ops()] for each in (lowered, plain))
+    assert "Subtract" in before
+    assert "Subtract" not in kinds
+    assert kinds.count("Add") <= before.count("Add")
+    assert_close(infer(lowered, inputs), infer(net, inputs, "YES"), level=np.inf, share=1e-3)
+
+
 def test_a_lowered_model_that_is_saved(core, infer, tmp_path):
     net = one_convolution()
     inputs, expected = inputs_of(net), infer(one_convolution(), inputs_of(net), "YES")

@@ -119,6 +119,15 @@ def test_what_follows_goes_along():
     assert kinds(result).count("Transpose") == 2  # none between the layers
 
 
+def test_a_zero_point_is_subtracted_behind_it():
+    result = assert_convolved(model(product(quantized((1, 5, 8), -1, 1.55))))
+    (layer,) = (node for node in result.after.get_ops() if node.get_type_name() == "Convolution")
+    (reader,) = layer.output(0).get_target_inputs()
+    assert layer.input_value(0).get_node().get_type_name() == "Transpose"
+    assert reader.get_node().get_type_name() == "Subtract"
+    assert list(reader.get_node().input_value(1).get_shape()) == [1, 6, 1]
+
+
 def test_a_reader_with_channels_first():
     layer = product(quantized((1, 5, 8)))
     turned = opset1.relu(opset1.transpose(fake_quantize(opset1.relu(layer), 0, 2.55), i64(0, 2, 1)))

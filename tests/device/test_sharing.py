@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+
+import ovlpt
+from ovlpt.device.lowering.sharing import share_constants
+from ovlpt.openvino_api import opset1
+from tests.conftest import EXACT, assert_close, inputs_of
+from tests.networks import convolution, model, parameter, quantized
+
+
+def of_kind(net, kind):
+    return [node for node in net.get_ordered_ops() if node.get_type_name() == kind]
+
+
+def sources(nodes, port):
+    return {node.input_value(port).get_node().get_instance_id() for node in nodes}
+
+
+def test_intervals_that_end_at_the_same_integers(core, infer):
+    x = parameter([1, 16, 8, 8])
+    net = model(convolution(quantized(convolution(quantized(x, 0, 2.55), 16), 0, 2.55), 16, seed=1), x)
+    saved = ovlpt.transform(net, core=core)
+    found = of_kind(saved, "FakeQuantize")
+    assert [len(sources(found, port)) for port in range(5)] == [2, 2, 2, 1, 1]
+    inputs = inputs_of(net)
+    compiled = core.compile_model(saved, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    kinds = [layer.layer_type for layer in ovlpt.execution_types(compiled).executed]
+    assert kinds.count("FakeQuantize") <= 1  # that of the input
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
+def test_orders_and_shapes():
+    def there_and_back(value):
+        moved = opset1.transpose(value, opset1.constant(np.array([0, 2, 1])))
+        return opset1.reshape(moved, opset1.constant(np.array([2, 4, 3])), False)
+
+    x = parameter([2, 4, 3])
+    net = model(opset1.relu(there_and_back(opset1.relu(there_and_back(x)))), x)
+    share_constants(net)
+    assert len(sources(of_kind(net, "Transpose"), 1)) == len(sources(of_kind(net, "Reshape"), 1)) == 1
+    assert len(of_kind(net, "Constant")) == 2
+
+
+def test_arrays_and_real_constants_stay():
+    x = parameter([2, 4, 3])
+    ends = [[np.full((1, 1, 1), end, np.float32) for end in (0, 1, 0, 1)] for _ in range(2)]
+    value = x
+    for low, high, output_low, output_high in ends:
+        constants = (opset1.constant(each) for each in (low, high, output_low, output_high))
+        value = opset1.multiply(opset1.fake_quantize(value, *constants, 256), opset1.constant(np.float32(2)))
+    net = model(value, x)
+    share_constants(net)
+    assert len(of_kind(net, "Constant")) == 10
