@@ -4,7 +4,7 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device.lowering.sharing import share_constants
-from ovlpt.openvino_api import opset1
+from ovlpt.openvino_api import Model, opset1
 from tests.conftest import EXACT, assert_close, inputs_of
 from tests.networks import convolution, model, parameter, quantized
 
@@ -39,6 +39,16 @@ def test_orders_and_shapes():
     net = model(opset1.relu(there_and_back(opset1.relu(there_and_back(x)))), x)
     share_constants(net)
     assert len(sources(of_kind(net, "Transpose"), 1)) == len(sources(of_kind(net, "Reshape"), 1)) == 1
+    assert len(of_kind(net, "Constant")) == 2
+
+
+def test_a_constant_that_is_an_output_stays():
+    x = parameter([2, 4, 3])
+    orders = [opset1.constant(np.array([0, 2, 1])) for _ in range(2)]
+    orders[1].set_friendly_name("order")
+    net = Model([opset1.transpose(x, orders[0]), orders[1]], [x], "net")
+    share_constants(net)
+    assert [result.input_value(0).get_node().get_friendly_name() for result in net.get_results()][1] == "order"
     assert len(of_kind(net, "Constant")) == 2
 
 

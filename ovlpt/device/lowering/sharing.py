@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.consumers import is_output
+from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node
 
@@ -16,20 +18,23 @@ def share_constants(model: Model) -> None:
     """Orders, shapes and axes, and the integers at which most intervals end."""
     found: dict[Hashable, Node] = {}
     for node in model.get_ordered_ops():
-        kind = _kind(node)
+        kind = _kind(node) if node.get_type_name() in ("Constant", "Reshape") else None
         if kind is not None and (first := found.setdefault(kind, node)) is not node:
             replace_output(node.output(0), first.output(0))
 
 
 def _kind(node: Node) -> Hashable:
     """The same for nodes that one can stand for; None for a node that stays."""
+    if is_output(node.output(0)):
+        return None
+    is_end = shape_of(node.output(0)) == () and _is_end(node)
     if isinstance(node, Constant):
-        precision, shape = precision_of(node.output(0)), tuple(node.get_output_shape(0))
-        if (precision in _INDICES and node.data.size <= _SMALL) or (shape == () and _is_end(node)):
+        precision, shape = precision_of(node.output(0)), shape_of(node.output(0))
+        if (precision in _INDICES and node.data.size <= _SMALL) or (precision == "f32" and is_end):
             return precision, shape, node.data.tobytes()
-    elif node.get_type_name() == "Reshape" and not node.get_output_partial_shape(0).rank.is_dynamic and _is_end(node):
+    elif node.get_type_name() == "Reshape" and is_end:
         sources = [value.get_node() for value in node.input_values()]
-        if all(isinstance(source, Constant) for source in sources) and tuple(node.get_output_shape(0)) == ():
+        if all(isinstance(source, Constant) for source in sources):
             return tuple(source.get_instance_id() for source in sources)
     return None
 
