@@ -71,12 +71,13 @@ def take_affine_in(node: Node) -> Node:
 
     A scale and a shift between the Clamp of `guard_layer` and a FakeQuantize would be fused into its input interval
     whenever a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval
-    already.
+    already, unless it would have an end for each element: those by channel in one by rows.
     """
     details, data = QuantizationDetails.of(node), node.input_value(0)
     if details is None:
         return node
     low, high = details.input_low, details.input_high
+    sizes = [low.size]
     while (link := data.get_node()).get_type_name() in ("Multiply", "Add"):
         values = constant_above(link.input_value(1))
         shapes = {shape_of(value) for value in (link.input_value(0), link.output(0))}
@@ -88,7 +89,8 @@ def take_affine_in(node: Node) -> Node:
         with np.errstate(over="ignore"):
             low, high = (end / values if scales else end - values for end in (low, high))
         data = link.input_value(0)
-    is_moved = data != node.input_value(0)
+        sizes.append(values.size)
+    is_moved = data != node.input_value(0) and low.size <= max(sizes)
     if not is_moved or link.get_type_name() != "Clamp" or not (np.isfinite(low).all() and np.isfinite(high).all()):
         return node
     ends = [constant(low).output(0), constant(high).output(0), *node.input_values()[3:]]
