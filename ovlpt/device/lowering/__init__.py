@@ -44,6 +44,7 @@ are the rules, all found by running; each says at its function what happens with
     run_at_rank_3                   of rank 4
 
 `reductions`
+    pool_alone                      of a few integers, without an interval by channel
     reduce_alone                    without the post-operations that it takes wrongly
 
 `sharing`
@@ -109,7 +110,7 @@ from ovlpt.device.lowering.guards import (
 )
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
 from ovlpt.device.lowering.recurrent import fold_recurrent_weights, has_quantized_recurrence
-from ovlpt.device.lowering.reductions import reduce_alone
+from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
     keep_apart,
@@ -212,6 +213,7 @@ class PluginLowering(ModelPass):
         layer = (shift_behind_scale, *layer)
         return rules | {
             **dict.fromkeys(WEIGHTED, layer),
+            "AvgPool": (pool_alone,),
             "Convolution": (stride_before_zero_point, *layer),
             "GroupConvolution": (pad_before_zero_point, *layer),
             "MatMul": (absorb_transposes, run_at_rank_3, *layer),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of
-from ovlpt.graph.weights import RECURRENT, folded_constant
+from ovlpt.graph.recurrent import RECURRENT
+from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Model, Node
 
 
