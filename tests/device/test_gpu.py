@@ -98,16 +98,9 @@ def scaled_by_channel() -> Model:
     return model([depthwise(low), layer], x)
 
 
-def scaled_by_column() -> Model:
-    """A scale along the last axis that alone reads a quantization, which would take it in."""
-    x = parameter([1, 3, 2, 4])
-    scale = const(np.linspace(0.5, 2, 4).reshape(1, 1, 1, 4))
-    return model(opset1.sigmoid(opset1.multiply(quantized(x, -1.28, 1.27), scale)), x)
-
-
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, scaled_by_channel, scaled_by_column,
+    shared_zero_point, scaled_by_channel,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]
@@ -171,6 +164,21 @@ def test_a_normalization_without_a_kernel_is_decomposed_in_floats():
     found = own_process.call(decomposed_on, "xelp")[0]
     assert found
     assert not any(found)
+
+
+def precisions_of_scaled_columns_on(gpu_name: str) -> set[str]:
+    """What layers read behind a scale along the last axis that alone reads a quantization."""
+    virtual_gpu.load(gpu_name)
+    core, x = Core(), parameter([1, 3, 2, 4])
+    scaled = opset1.multiply(quantized(x, -1.28, 1.27), const(np.linspace(0.5, 2, 4).reshape(1, 1, 1, 4)))
+    properties = {**virtual_gpu.properties(gpu_name), **EXACT}
+    compiled = ovlpt.compile_model(model(opset1.sigmoid(scaled), x), "GPU", properties, core=core)
+    return {layer.precision for layer in ovlpt.execution_types(compiled).executed}
+
+
+def test_a_scale_that_alone_reads_a_quantization():
+    """It would become the interval of integers, on which the sigmoid then throws."""
+    assert own_process.call(precisions_of_scaled_columns_on, "xelp")[0] == {"f32"}
 
 
 def grouped_deconvolution() -> Model:
