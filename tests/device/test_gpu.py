@@ -15,7 +15,7 @@ from ovlpt.device import PluginLowering, own_process, virtual_gpu
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Manager, Model, opset1, opset6
 from tests.conftest import EXACT
 from tests.graphs import NodeFactory
-from tests.networks import const, convolution, depthwise, int8_weights, model, parameter, quantized
+from tests.networks import const, convolution, int8_weights, model, parameter, quantized
 from tools.parity.compare import compare
 from tools.parity.stock import before_and_after
 
@@ -89,18 +89,18 @@ def shared_zero_point() -> Model:
     return model([convolution(low, 16, name="conv"), opset1.sigmoid(low)], x)
 
 
-def scaled_by_channel() -> Model:
-    """Scales by channel before a transposed convolution, which would take them into its weights."""
-    x = parameter([1, 8, 6, 6])
-    highest = np.linspace(1, 2, 8).reshape(1, 8, 1, 1)
-    low = opset1.fake_quantize(x, *(const(end) for end in (0 * highest, highest) * 2), 256)
-    layer = opset1.convolution_backprop_data(low, int8_weights([8, 4, 2, 2], axis=1), [2, 2])
-    return model([depthwise(low), layer], x)
+def float_layer() -> Model:
+    """Integers of an open batch before a layer of float weights, which would take their scale in."""
+    x = parameter([-1, 8, 6, 6])
+    low, attributes = quantized(x, -1.28, 1.27), ([1, 1], [0, 0], [0, 0], [1, 1])
+    weights = const(np.random.default_rng(0).standard_normal((4, 8, 1, 1)))
+    int8 = opset1.convolution(low, int8_weights([8, 8, 1, 1]), *attributes)
+    return model([opset1.relu(int8), opset1.convolution(low, weights, *attributes)], x)
 
 
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, scaled_by_channel,
+    shared_zero_point, float_layer,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]
