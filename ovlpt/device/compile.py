@@ -14,7 +14,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.weights import RECURRENT
+from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
 from ovlpt.precisions import INT4, INT8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -14,6 +14,7 @@ from ovlpt.openvino_api import CompiledModel
 from ovlpt.trace import InputError
 
 CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
+_EXECUTED = "EXECUTED"
 _BOUNDARY = frozenset(("Const", "Input", "Output"))  # no computation, whatever kernel they name
 
 
@@ -42,7 +43,7 @@ class LayerExecution:
     @property
     def is_executed(self) -> bool:
         """Whether it ran as a layer of its own; without counters, whether it computes anything."""
-        return self.status == "EXECUTED" if self.status else self.layer_type not in _BOUNDARY
+        return self.status == _EXECUTED if self.status else self.layer_type not in _BOUNDARY
 
 
 class ExecutionTypes(Sequence[LayerExecution]):
@@ -103,7 +104,7 @@ def execution_types(
     model compiled with ``PERF_COUNT``.
     Raises `InputError` for inputs that do not fit the model.
     """
-    counters = _counters(compiled, inputs) if inputs is not None else {}
+    counters, ran = _counters(compiled, inputs) if inputs is not None else ({}, set())
     layers, constants = [], set()
     for node in compiled.get_runtime_model().get_ordered_ops():
         runtime = node.get_rt_info()
@@ -116,7 +117,7 @@ def execution_types(
             LayerExecution(
                 name=node.get_friendly_name(),
                 layer_type=info.get("layerType", node.get_type_name()),
-                status=CONSTANT if node.get_friendly_name() in constants else _status(counter),
+                status=CONSTANT if node.get_friendly_name() in constants else _status(counter, ran),
                 exec_type=info.get("primitiveType", "") if counter is None else counter.exec_type,
                 precision=info.get("runtimePrecision", "").lower(),
                 output_precision=info.get("outputPrecisions", "").lower(),
@@ -128,7 +129,7 @@ def execution_types(
     for name, counter in counters.items():  # layers that are part of another
         times = _milliseconds(counter, "real_time"), _milliseconds(counter, "cpu_time")
         layers.append(
-            LayerExecution(name, counter.node_type, _status(counter), counter.exec_type, "", "", *times, (name,))
+            LayerExecution(name, counter.node_type, _status(counter, ran), counter.exec_type, "", "", *times, (name,))
         )
     return ExecutionTypes(layers)
 
@@ -136,11 +137,18 @@ def execution_types(
 _KEYS = ("layerType", "primitiveType", "runtimePrecision", "outputPrecisions", "originalLayersNames")
 
 
-def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> dict[str, object]:
+def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, object], set[str]]:
+    """The counters of all layers by their names, and the names of those that ran.
+
+    A plugin says so of layers with a mean time of a microsecond or more. In the first inference all take that.
+    """
     request = compiled.create_infer_request()
+    counted = str(compiled.get_property("PERF_COUNT")) in ("True", "YES")  # else every layer is said to be NOT_RUN
     try:
+        request.infer(inputs)
+        first = request.profiling_info if counted else []
         end = time.perf_counter() + 0.2
-        for _ in range(10):
+        for _ in range(9):
             request.infer(inputs)
             if time.perf_counter() > end:
                 break
@@ -149,8 +157,8 @@ def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> dict[str, 
             f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs
         )
         raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
-    counted = str(compiled.get_property("PERF_COUNT")) in ("True", "YES")  # else every layer is said to be NOT_RUN
-    return {info.node_name: info for info in request.profiling_info} if counted else {}
+    infos = [*first, *request.profiling_info] if counted else []
+    return {info.node_name: info for info in infos}, {info.node_name for info in infos if _status(info) == _EXECUTED}
 
 
 def last_line(error: Exception) -> str:
@@ -162,8 +170,10 @@ def _text(value: object) -> str:
     return str(value.astype(str)) if hasattr(value, "astype") else str(value)
 
 
-def _status(counter: object | None) -> str:
-    return "" if counter is None else str(counter.status).rsplit(".", 1)[-1]
+def _status(counter: object | None, ran: Container[str] = ()) -> str:
+    if counter is None:
+        return ""
+    return _EXECUTED if counter.node_name in ran else str(counter.status).rsplit(".", 1)[-1]
 
 
 def _milliseconds(counter: object | None, field: str) -> float:

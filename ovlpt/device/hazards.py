@@ -3,7 +3,7 @@
     relu(x) * s, s < 0          the plugin moves s in front of the relu, into an int8 layer's scale
     clip, then FakeQuantize     with ranges apart: the one clip that the plugin makes of them turns around
     FakeQuantize to odd integers    behind a round the plugin moves the shift in front: ties come out one level off
-    LSTM, GRU on u8 data        the hidden state, in [-1, 1], is stored as the data is: clipped where its interval ends
+    LSTM, GRU on u8 data        the hidden state is stored as the data is: clipped where its interval ends
 
 Source: `ovlpt.fake_quantize.hazards`; of recurrent layers oneDNN's documentation ("RNN", int8), where state and data
 share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.repairs.recurrent_grid` leaves what it
@@ -25,8 +25,8 @@ from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.graph.recurrent import RECURRENT, state_interval
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.graph.weights import RECURRENT
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
 from ovlpt.precisions import is_low
 from ovlpt.trace import OvlptError, Reason
@@ -179,14 +179,14 @@ def hazards(model: Model) -> list[Hazard]:
 
 
 def _clipped_state(node: Node) -> Reason | None:
-    """Where the interval of a recurrent layer's u8 data does not hold the whole range of its hidden state."""
+    """Where the interval of a recurrent layer's u8 data does not hold its hidden state."""
     data = dequantization_above(node)
     if data.data_precision != "u8" or data.scale is None:
         return None
     shift = 0 if data.zero_point is None else data.zero_point
     low, high = (float(edge((level - shift) * data.scale)) for edge, level in ((np.max, 0), (np.min, 255)))
-    step = float(np.max(data.scale))
-    if low <= step - 1 and high >= 1 - step:
+    step, state = float(np.max(data.scale)), state_interval(node)
+    if low <= state[0] + step and high >= state[1] - step:
         return None
     return Reason(
         "clipped_state",

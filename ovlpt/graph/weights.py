@@ -17,8 +17,6 @@ from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import INT8, NUMPY, DataPrecision, fits, is_low, round_half_away
 from ovlpt.trace import reject_unless
 
-RECURRENT = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # ports of their weights: for the input, and recurrent
-
 
 @dataclass(frozen=True)
 class Weights:

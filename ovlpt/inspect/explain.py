@@ -16,7 +16,7 @@ from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
-from ovlpt.graph.weights import RECURRENT
+from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, INT16, REAL

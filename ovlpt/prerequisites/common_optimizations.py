@@ -45,8 +45,9 @@ class CommonOptimizations(ModelTransformation):
                 each.remove_parameter(parameter)
         for node in list(all_nodes(model)):
             kind = node.get_type_name()
-            if kind == "Broadcast" and (shape := settled.get(node.get_friendly_name())):
-                node.input(1).replace_source_output(constant(np.array(shape), "i64").output(0))
+            shape = settled.get(node.get_friendly_name()) if kind == "Broadcast" else None
+            if shape is not None and shape != shape_of(node.output(0)):
+                node.input(1).replace_source_output(_with_sizes(node.input_value(1), shape))
             convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
             new = convert(node) if convert and not (kind in self.kernels and self.kernels[kind](node)) else None
             if new is not None:
@@ -56,18 +57,32 @@ class CommonOptimizations(ModelTransformation):
         return True
 
 
-def _settled_by_broadcast(model: Model) -> dict[str, tuple[int, ...]]:
-    """The shapes of what reads a Broadcast that settles open sizes, by name.
+def _settled_by_broadcast(model: Model) -> dict[str, tuple[int | None, ...]]:
+    """The shapes of what reads a Broadcast that settles open sizes, by name; None where a size stays open.
 
-    A Broadcast that moves behind such an operation takes its name, and a shape that is known only when it runs.
+    A Broadcast that moves behind such an operation takes its name, and sizes that are known only when it runs.
     """
-    return {
-        target.get_node().get_friendly_name(): tuple(target.get_node().get_output_shape(0))
+    readers = (
+        target.get_node()
         for node in all_nodes(model)
         if node.get_type_name() == "Broadcast" and node.get_input_partial_shape(0).is_dynamic
         for target in node.output(0).get_target_inputs()
-        if target.get_node().get_output_size() and target.get_node().get_output_partial_shape(0).is_static
-    }
+        if target.get_node().get_type_name() not in ("Broadcast", "Result")
+    )
+    return {each.get_friendly_name(): shape for each in readers if (shape := shape_of(each.output(0))) is not None}
+
+
+def _with_sizes(target: Output, shape: tuple[int | None, ...]) -> Output:
+    """The target of a Broadcast to a shape of which some sizes are known."""
+    if None not in shape:
+        return constant(np.array(shape), "i64").output(0)
+    sizes = [
+        opset8.gather(target, constant(np.array([axis]), "i64"), constant(np.array(0), "i64"))
+        if size is None
+        else constant(np.array([size]), precision_of(target))
+        for axis, size in enumerate(shape)
+    ]
+    return opset1.concat(sizes, 0).output(0)
 
 
 def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.weights import RECURRENT, folded_constant
+from ovlpt.graph.recurrent import MOVES, RECURRENT, state_interval, state_readers
+from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
@@ -16,7 +18,6 @@ from ovlpt.trace import Reason, reject_unless
 
 _DATA, _STATE = 0, 1  # inputs
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
-_MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
 _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
 
@@ -26,9 +27,10 @@ class RecurrentGrid(LayerTransformation):
 
     Kernels store the hidden state on the grid of the data, read an initial state as if it were on that grid, and have one
     scale for both weights: that of ``w``, and in an LSTM that of gate f for gate i and the reverse. So the data, whose
-    integers stay as they are, gets the grid from -1 to 1, where each state lies; weights and bias make up for it. Where
-    scales differ, the finer weights are rounded to the coarser, and an initial state to the grid: the kernels have no
-    other numbers. The rest is exact.
+    integers stay as they are, gets the grid of the states; weights and bias make up for it. The states lie between -1
+    and 1, or where calibration has seen them: what is quantized to another grid before or behind would be rounded twice,
+    and takes this one. Where scales differ, the finer weights are rounded to the coarser, and an initial state to the
+    grid: the kernels have no other numbers. The rest is exact.
     """
 
     why = Reason("recurrent_grid", "its kernels have one grid for data and state, and one scale for both weights")
@@ -68,11 +70,16 @@ class RecurrentGrid(LayerTransformation):
         shift = data[0] * grid / step + _CENTRE * grid
         bias = folded_constant(node.input_value(_bias(node))) + (integers[0] * scale).sum(axis=2) * shift
 
-        _quantize_again(node, _DATA, data, grid)
-        if state is not None:
-            _quantize_again(node, _STATE, state, grid)
-        else:
+        _quantize_again(node, _DATA, (*data, *_ends(grid)), "DataGrid")
+        for reader in state_readers(node):
+            if (finer := _grid(reader)) is not None and finer < grid:
+                _take_grid(reader, grid)
+        if state is None:
             _read(node, _STATE, constant(folded_constant(node.input_value(_STATE)), _precision(node, _STATE)))
+        elif _is_own(node.input_value(_STATE)) and _keeps_values(_above(node.input_value(_STATE))):
+            _take_grid(_above(node.input_value(_STATE)), grid)
+        else:
+            _quantize_again(node, _STATE, _ends(grid) * 2, "StateGrid")
         for port, each in zip(_ports(node), integers, strict=True):
             stored = opset1.convert(constant(each, "i8"), _precision(node, port))
             dequantized = opset1.multiply(stored, constant(scale, _precision(node, port)))
@@ -85,6 +92,7 @@ class RecurrentGrid(LayerTransformation):
         data, state = self._interval(node, _DATA), self._interval(node, _STATE)
         step, bound = (data[1] - data[0]) / (_LEVELS - 1), self._bound(node)
         holds_state = data[0] <= step - bound and data[1] >= bound - step
+        is_fine = step < 2 * bound / (_LEVELS - 1 - _CENTRE)  # else a bit of the state is lost
         if state is None:
             reads_state = isinstance(node.input_value(_STATE).get_node(), Constant)
         else:
@@ -92,26 +100,27 @@ class RecurrentGrid(LayerTransformation):
         first, second = _rows(node, 0), _rows(node, 1)
         return (
             holds_state
+            and is_fine
             and reads_state
             and np.allclose(first, second, rtol=_NEAR, atol=0)
             and np.allclose(first, _by_gates(node, first), rtol=_NEAR, atol=0)
         )
 
+    @read_once
     def _bound(self, node: Node) -> float:
-        """The largest magnitude of a hidden state: 1, unless the initial one is larger."""
+        """The largest magnitude of a hidden state, the initial one included, as the end of an interval around level 128."""
         state = self._interval(node, _STATE)
         if state is None:
-            return max(1.0, float(np.abs(folded_constant(node.input_value(_STATE))).max()))
-        return max(1.0, state[1], -state[0] * (_LEVELS - 1 - _CENTRE) / _CENTRE)
+            largest = float(np.abs(folded_constant(node.input_value(_STATE))).max())
+            state = -largest, largest
+        return max(_end(state), _end(state_interval(node)))
 
     @read_once
     def _interval(self, node: Node, port: int) -> tuple[float, float] | None:
         """The output interval of the FakeQuantize above the input, where it has one and 256 levels; None for constants."""
         if folded_constant(node.input_value(port)) is not None:
             return None
-        source = node.input_value(port).get_node()
-        while source.get_type_name() in _MOVES:
-            source = source.input_value(0).get_node()
+        source = _above(node.input_value(port))
         details = QuantizationDetails.of(source) if source.get_type_name() == "FakeQuantize" else None
         if details is None or details.levels != _LEVELS or any(end.size > 1 for end in details.intervals):
             return None
@@ -197,18 +206,57 @@ def _by_gates(node: Node, scale: np.ndarray) -> np.ndarray:
     return gates.reshape(scale.shape)
 
 
-def _quantize_again(node: Node, port: int, interval: tuple[float, float], grid: float) -> None:
-    """A FakeQuantize in front of the input, to steps of ``grid`` around level 128.
+def _above(value: Output) -> Node:
+    """What gives the values, above all that only moves them."""
+    while (node := value.get_node()).get_type_name() in MOVES:
+        value = node.input_value(0)
+    return node
 
-    Of the data it changes no integer, and cleanup leaves it out.
-    """
-    ends = (*interval, -_CENTRE * grid, (_LEVELS - 1 - _CENTRE) * grid)
-    if port == _STATE:
-        ends = (*ends[2:], *ends[2:])
+
+def _end(interval: tuple[float, float]) -> float:
+    """The upper end of the interval around level 128 that holds the given one."""
+    low, high = interval
+    return max(high, -low * (_LEVELS - 1 - _CENTRE) / _CENTRE)
+
+
+def _ends(grid: float) -> tuple[float, float]:
+    return -_CENTRE * grid, (_LEVELS - 1 - _CENTRE) * grid
+
+
+def _take_grid(fake_quantize: Node, grid: float) -> None:
+    for port, end in enumerate(_ends(grid) * 2, 1):
+        _read(fake_quantize, port, constant(np.float32(end), _precision(fake_quantize, port)))
+
+
+def _quantize_again(node: Node, port: int, ends: tuple[float, ...], name: str) -> None:
+    """A FakeQuantize in front of the input. Of the data it changes no integer, and cleanup leaves it out."""
     constants = [constant(np.float32(end), _precision(node, port)) for end in ends]
     new = opset1.fake_quantize(node.input_value(port), *constants, _LEVELS)
-    new.set_friendly_name(f"{node.get_friendly_name()}/{'State' if port == _STATE else 'Data'}Grid")
+    new.set_friendly_name(f"{node.get_friendly_name()}/{name}")
     _read(node, port, new)
+
+
+def _is_own(value: Output) -> bool:
+    """Whether nothing else reads the FakeQuantize above, or what moves its values."""
+    node = value.get_node()
+    if sum(len(consumers_of(output)) for output in node.outputs()) > 1:
+        return False
+    return node.get_type_name() not in MOVES or _is_own(node.input_value(0))
+
+
+def _keeps_values(fake_quantize: Node) -> bool:
+    """Whether it only rounds and clips."""
+    input_low, input_high, *output = QuantizationDetails.of(fake_quantize).intervals
+    return np.array_equal([input_low, input_high], output)
+
+
+def _grid(node: Node) -> float | None:
+    """The steps of a FakeQuantize that only rounds and clips, around level 128 as one interval; None for another node."""
+    details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+    if details is None or details.levels != _LEVELS or details.output_low.size > 1 or not _keeps_values(node):
+        return None
+    step = float(details.output_high.max() - details.output_low.min()) / (_LEVELS - 1)
+    return step if np.allclose(details.output_low, -_CENTRE * step, rtol=_NEAR, atol=0) else None
 
 
 def _read(node: Node, port: int, source: Node) -> None:

@@ -425,6 +425,18 @@ def check_reduction(kind, axes, interval, core, infer, keep=False, behind=lambda
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
 
 
+def test_a_mean_of_few_integers_that_is_quantized(core, infer):
+    """Intervals by channel come to stand behind the pool, and its reference kernel takes them wrongly; stock's, too."""
+    x = parameter([1, 3, 3, 3])
+    low, high = (const(np.float32(ends).reshape(1, 3, 1, 1)) for ends in ((-2, -1, -3), (1, 3, 2)))
+    mean = opset1.avg_pool(opset1.fake_quantize(x, low, high, low, high, 256), [1, 1], [0, 0], [0, 0], [2, 2], True)
+    net = model(opset1.matmul(quantized(mean, 0, 1.3), int8_weights([5, 2]), False, True), x)
+    inputs = inputs_of(net)
+    (expected,) = infer(net, inputs)
+    off = [np.abs(found - expected).max() for found in (*infer(drop_in(net, core), inputs), *infer(net, inputs, "YES"))]
+    assert off[0] < 0.02 * np.abs(expected).max() < 0.1 * np.abs(expected).max() < off[1]
+
+
 def test_a_reduction_before_scalars_stays_as_it_is(core):
     """The plugin then finds the normalization that the reductions are part of."""
     x = parameter([1, 16, 8, 8])

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
-from tests.graphs import NodeFactory, i64, model, parameter, run
+from tests.graphs import NodeFactory, i64, model, opset3, parameter, run
 
 
 def attention(mask) -> Model:
@@ -37,3 +38,14 @@ def test_a_mask_of_another_shape_stays():
     CommonOptimizations().run_on_model(graph)
     (add,) = (node for node in graph.get_ops() if node.get_type_name() == "Add")
     assert add.input_value(1).get_node().get_type_name() in ("Reshape", "Squeeze")
+
+
+@pytest.mark.parametrize("batch, expected", [(1, (1, 16, 3, 3)), (-1, (None, 16, 3, 3))])
+def test_sizes_that_a_broadcast_settles_stay_known(batch, expected):
+    """It moves behind the Add, where its target is the maximum of the data's shape and its own."""
+    x = parameter((batch, 16, 1, -1))
+    graph = model(opset1.add(opset3.broadcast(x, i64(1, 16, 3, 3)), x))
+    CommonOptimizations().run_on_model(graph)
+    assert shape_of(graph.output(0)) == expected
+    data = np.arange(48, dtype=np.float32).reshape(1, 16, 1, 3)
+    np.testing.assert_array_equal(run(graph, [data])[0], np.broadcast_to(2 * data, (1, 16, 3, 3)))

@@ -143,6 +143,55 @@ def test_an_initial_state_is_read_as_it_is(core):
         assert decibels(expected, stock[port]) < 10
 
 
+SMALL, LARGE, WHOLE = (-0.32, 0.3175), (-0.64, 0.635), (-128 / 127, 1.0)
+
+
+def calibrated(kind, initial, behind, data=WIDE, others=False):
+    """A layer whose states are quantized, before it and behind."""
+    state = fake_quantize(parameter((1, 1, SIZE), "h"), *initial, name="initial")
+    layer = sequence(kind, fake_quantize(parameter((1, STEPS, SIZE)), *data), state=state)
+    results = [fake_quantize(opset1.transpose(layer.output(0), i64(0, 2, 1, 3)), *behind, name="behind")]
+    return model(*results, *[opset1.relu(state)] * others)
+
+
+@pytest.mark.parametrize(
+    "initial, behind, expected",
+    [
+        (SMALL, LARGE, {"initial": LARGE, "behind": LARGE}),
+        (LARGE, SMALL, {"initial": LARGE, "behind": LARGE}),
+        (SMALL, (-0.5, 0.635), {"initial": LARGE, "behind": (-0.5, 0.635)}),
+        (SMALL, (-2.56, 2.54), {"initial": WHOLE, "behind": (-2.56, 2.54)}),
+        (SMALL, (0.0, 0.5), {"initial": WHOLE, "behind": (0.0, 0.5)}),
+    ],
+)
+@pytest.mark.parametrize("kind", GATES)
+def test_states_have_the_grid_of_their_calibration(kind, initial, behind, expected):
+    """Before and behind the layer; what is coarser behind it, or not around zero, stays."""
+    result = Transformed(calibrated(kind, initial, behind), ON)
+    assert said(result) == DONE
+    for node in result.after.get_ops():
+        if node.get_friendly_name() in expected:
+            ends = [node.input_value(port).get_node().data.item() for port in (1, 2)]
+            np.testing.assert_allclose(ends, expected[node.get_friendly_name()], rtol=1e-6)
+
+
+def test_a_state_that_others_read_has_a_grid_of_its_own(core):
+    text = to_text(ovlpt.transform(calibrated("gru", SMALL, LARGE, others=True), core=core, lowered=False))
+    assert text.count(" = FakeQuantize") == 4
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_calibrated_states_are_rounded_once(core, kind):
+    """So they are as near to the model as its own steps allow."""
+    ends = {"lstm": SMALL, "gru": LARGE}[kind]
+    graph = calibrated(kind, SMALL, ends, data=(0.0, 0.255))
+    rng = np.random.default_rng(5)
+    inputs = [rng.uniform(-0.3, 0.3, (1, 1, SIZE)).astype(np.float32), inputs_of(network(), 0.0, 0.255)[0]]
+    expected, values = run(graph, inputs)[0], ovlpt.compile_model(graph, core=core, properties=EXACT)(inputs)[0]
+    assert np.abs(values - expected).mean() < ends[1] / 127
+    assert hazards(ovlpt.transform(graph, core=core, lowered=False)) == []
+
+
 @pytest.mark.parametrize("levels", [255, 256])
 def test_a_quantized_constant_state_becomes_a_plain_one(core, levels):
     """Which the plugin's int8 kernel takes."""
@@ -182,7 +231,7 @@ def test_data_that_is_moved(core):
 
 
 def test_what_kernels_read_as_it_is_stays():
-    for params, interval in ((ON, (-1.28, 1.27)), (ON, (-1.0, 4.0)), (Params(), WIDE), (ON_NATIVE, WIDE)):
+    for params, interval in ((ON, (-1.28, 1.27)), (ON, (-1.0, 2.0)), (Params(), WIDE), (ON_NATIVE, WIDE)):
         assert said(Transformed(network(interval=interval), params)) == []
 
 

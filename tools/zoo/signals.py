@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 VOCABULARY = 2000
+STATES = {"hidden": 0.125, "cell": 0.27}  # deviations of the states that an untrained LSTM ends such signals with
 
 
 def draw(rng: np.random.Generator, shapes: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
     """An array for every input, by its name and shape.
 
     ``input_ids`` are tokens, of which ``attention_mask`` hides up to a half at the end; ``hidden`` and ``cell`` are
-    states of a recurrent layer. All others are signals, images [1, channels, height, width] or a single channel.
+    states that an LSTM is left in. All others are signals, images [1, channels, height, width] or a single channel.
     """
     return {name: _array(rng, name, tuple(shape)) for name, shape in shapes.items()}
 
@@ -23,8 +24,8 @@ def _array(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.nd
         return rng.integers(VOCABULARY, size=shape)
     if name == "attention_mask":
         return (np.arange(shape[-1])[None] < rng.integers(shape[-1] // 2, shape[-1] + 1)).astype(np.int64)
-    if name in ("hidden", "cell"):
-        return np.tanh(rng.standard_normal(shape, np.float32))
+    if name in STATES:
+        return STATES[name] * rng.standard_normal(shape, np.float32)
     if len(shape) == 4:
         return smooth(rng, shape[1:])
     return smooth(rng, shape, waves=40 if name == "sound" else 12)[0]

@@ -44,6 +44,7 @@ are the rules, all found by running; each says at its function what happens with
     run_at_rank_3                   of rank 4
 
 `reductions`
+    pool_alone                      of a few integers, without an interval by channel
     reduce_alone                    without the post-operations that it takes wrongly
 
 `gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `absorb_transposes`, `pass_relu_by`,
@@ -102,7 +103,7 @@ from ovlpt.device.lowering.guards import (
     quantize_rows_alone,
 )
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
-from ovlpt.device.lowering.reductions import reduce_alone
+from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.zero_points import (
     keep_apart,
     pad_before_zero_point,
@@ -194,6 +195,7 @@ class PluginLowering(ModelPass):
                 "Subtract": (add_negative,),
             }
         return rules | {
+            "AvgPool": (pool_alone,),
             "Convolution": (stride_before_zero_point, *layer),
             "GroupConvolution": (pad_before_zero_point, *layer),
             "MatMul": (absorb_transposes, run_at_rank_3, *layer),

@@ -1,9 +1,12 @@
-"""Reductions, and the post-operations that they take on a CPU."""
+"""Reductions and pools, and the post-operations that they take on a CPU."""
 
 from __future__ import annotations
 
+from math import prod
+
 from ovlpt.device.lowering.guards import stand_alone
 from ovlpt.graph.constants import constant_above, is_scalar_like, precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node
 from ovlpt.precisions import REAL
@@ -13,6 +16,22 @@ _AFTER_REDUCTION = frozenset((
     "Abs", "Add", "Clamp", "Convert", "Divide", "Elu", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "Mish", "Multiply",
     "Negative", "PRelu", "Power", "Relu", "Sigmoid", "SoftPlus", "Sqrt", "Subtract", "Swish", "Tanh",
 ))  # fmt: skip
+_VECTOR = 16  # results that a pool needs for other kernels than the reference
+
+
+def pool_alone(node: Node) -> Node:
+    """The reference kernel of an AvgPool, which computes few integers, takes the interval by channel of a FakeQuantize
+    wrongly: wrong numbers, no error.
+    """
+    shape = shape_of(node.output(0))
+    if shape is None or prod(size or 1 for size in shape) >= _VECTOR:
+        return node
+    for target in node.output(0).get_target_inputs():
+        reader = target.get_node()
+        details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
+        if details is not None and any(end.size > 1 for end in details.intervals):
+            return stand_alone(node)
+    return node
 
 
 def reduce_alone(node: Node) -> Node:
