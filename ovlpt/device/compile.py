@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.lowering import PluginLowering, has_quantized_recurrence
+from ovlpt.device.lowering import PluginLowering
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.low_precision import MARKER, LowPrecision
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, Manager, Model, Type
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
-from ovlpt.trace import Event, InputError, Outcome, Trace
+from ovlpt.trace import InputError, Trace
 
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
@@ -35,9 +36,18 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     if device.split(":")[0] in plugin_config.VIRTUAL:
         return {}
     kind = plugin_config.kind(device)
-    if kind == "CPU" and has_quantized_recurrence(model):
+    if kind == "CPU" and _has_quantized_recurrence(model):
         return {"LP_TRANSFORMS_MODE": "YES"}
     return LPT_OFF[kind]
+
+
+def _has_quantized_recurrence(model: Model) -> bool:
+    """Whether a recurrent layer reads dequantized integer weights."""
+    return any(
+        not isinstance(node.input_value(port).get_node(), Constant)
+        for node in all_nodes(model)
+        for port in RECURRENT.get(node.get_type_name(), ())
+    )
 
 
 def read_model(model: Model | str | Path, core: Core) -> Model:
@@ -135,7 +145,7 @@ def transform(
             )
             return work
         trace = Trace() if trace is None else trace
-        before, manager = len(trace), Manager()
+        manager = Manager()
         manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))
         manager.run_passes(work)
@@ -143,7 +153,7 @@ def transform(
             ("version", version("ovlpt")),
             ("config", own.name),
             ("openvino", ".".join(map(str, RELEASE))),
-            *([("cpu", _made_for(trace.events[before:]))] if plugin_config.kind(physical) == "CPU" else []),
+            *([("cpu", _made_for(source, own, native_only))] if plugin_config.kind(physical) == "CPU" else []),
         ):
             work.set_rt_info(value, [MARKER, key])
     elif _is_slow_here(work, physical):
@@ -164,17 +174,19 @@ def transform(
             work.set_rt_info(precision, [MARKER, "precision"])
         PluginLowering(
             physical,
-            lpt_on=has_quantized_recurrence(work) and plugin_config.kind(physical) == "CPU",
+            lpt_on=_has_quantized_recurrence(work) and plugin_config.kind(physical) == "CPU",
             serializable=serializable or virtual,
             precision=precision,
         ).run_on_model(work)
     return work
 
 
-def _made_for(events: Iterable[Event]) -> str:
-    """The kind of CPU that a model is for after the ``events`` of its transformation."""
-    transformed = {event.transformation for event in events if event.outcome == Outcome.TRANSFORMED}
-    return SLOW_MAT_MUL if MatMulToConvolution.__name__ in transformed else "any"
+def _made_for(source: Model, config: PluginConfig, native_only: bool) -> str:
+    """The kind of CPU that ``source`` is transformed for."""
+    asked = config.params.mat_mul_as_convolution and not (native_only or config.params.native_only)
+    if not asked or MatMulToConvolution.__name__ in config.disabled:
+        return "any"
+    return SLOW_MAT_MUL if any(node.get_type_name() == "MatMul" for node in all_nodes(source)) else "any"
 
 
 def _is_slow_here(model: Model, device: str) -> bool:

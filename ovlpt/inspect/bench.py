@@ -304,6 +304,12 @@ def _candidates(
         return _Candidate(name, read, file, elapsed, by_ovlpt, config, mine if by_ovlpt else plugin)
 
     first = candidate(OVLPT, model, True)
+    if against in (STOCK, FLOAT) and first.model.has_rt_info([MARKER, "transformed"]):
+        label = f'the model "{model.get_friendly_name()}"' if isinstance(model, Model) else f'"{model}"'
+        raise InputError(
+            f'{label} is transformed already, and its "{against}" side cannot be made of it; give the quantized model it '
+            "was made of"
+        )
     if against == STOCK:
         second = candidate(STOCK, model, False)
     elif against == FLOAT:

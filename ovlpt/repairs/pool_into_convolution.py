@@ -55,15 +55,15 @@ class PoolIntoConvolution(LayerTransformation):
         reject_unless(whole, "pooled_size", "its last windows are not whole")
         dense = set(node.get_attributes()["strides"]) == {1}
         reject_unless(dense, "strides", "it reads some of the means only")
-        reject_unless(_weights(node) is not None, "dynamic_weights", "its weights are computed in another way")
+        reject_unless(_scale_port(node) is not None, "dynamic_weights", "its weights are computed in another way")
 
     def transform(self, node: Node) -> None:
         pool = node.input_value(0).get_node()
         attributes = pool.get_attributes()
         window, source = attributes["kernel"], node.input_value(1).get_node()
         integers = _rebuilt(source.input_value(0), window)
-        scaled = [_divided(value, int(np.prod(window))) for value in source.input_values()[_weights(node) :]]
-        weights = same_operation(source, [integers, *source.input_values()[1 : _weights(node)], *scaled])
+        scaled = [_divided(value, int(np.prod(window))) for value in source.input_values()[_scale_port(node) :]]
+        weights = same_operation(source, [integers, *source.input_values()[1 : _scale_port(node)], *scaled])
         weights.set_friendly_name(source.get_friendly_name())
         nothing, ones = [0] * len(window), [1] * len(window)
         layer = opset1.convolution(pool.input_value(0), weights, attributes["strides"], nothing, nothing, ones)
@@ -77,7 +77,7 @@ def _is_quantized(node: Node) -> bool:
     return details is not None and all(end.size == 1 for end in details.intervals)
 
 
-def _weights(node: Node) -> int | None:
+def _scale_port(node: Node) -> int | None:
     """The first input of what makes real weights, a FakeQuantize or a Multiply, that scales them; None for others."""
     source = node.input_value(1).get_node()
     first = {"FakeQuantize": 3, "Multiply": 1}.get(source.get_type_name())

@@ -16,6 +16,7 @@ from tests.conftest import EXACT, assert_close, inputs_of
 from tests.networks import (
     const,
     convolution,
+    depthwise,
     encoder,
     int8_weights,
     model,
@@ -276,6 +277,18 @@ def test_a_scale_before_a_layer_that_stays_in_float(core, infer, lpt):
 
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_scales_by_channel_before_a_transposed_convolution_that_stays_in_float(core, infer, lpt):
+    """The scales would be taken into the weights, and the layer read integers."""
+    x = parameter([1, 8, 6, 6])
+    highest = np.linspace(1, 2, 8).reshape(1, 8, 1, 1)
+    shared = opset1.fake_quantize(x, *(const(end) for end in (0 * highest, highest) * 2), 256)
+    layer = opset1.convolution_backprop_data(shared, int8_weights([8, 4, 2, 2], axis=1), [2, 2])
+    net = model([depthwise(shared), layer], x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
     """The plugin's own LPT would subtract the constant in the integer type."""
     x = parameter([1, 16, 1, 3])
@@ -284,6 +297,20 @@ def test_a_scale_before_a_constant_that_is_added(core, infer, lpt):
     net = model([shifted, opset1.matmul(shared, int8_weights([4, 3]), False, True)], x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"))
+
+
+def test_integers_that_only_a_shift_along_the_last_axis_reads(core, infer):
+    """They would be stored, and read again, for nothing."""
+    x = parameter([1, 3, 4, 4])
+    low, high = (np.float32(ends).reshape(1, 4, 1, 1) for ends in ((-1.3, -2, -1.2, -1.1), (1.5, 1, 1.4, 1.7)))
+    weights = const(np.random.default_rng(0).standard_normal((4, 3, 1, 1)))
+    layer = opset1.convolution(x, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    quantize = opset1.fake_quantize(layer, *(const(end) for end in (low, high) * 2), 255)
+    net = model(opset1.add(quantize, const(np.linspace(0.5, 2, 4).reshape(1, 1, 1, 4))), x)
+    inputs, lowered = inputs_of(net), drop_in(net, core)
+    assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
+    executed = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})).executed
+    assert {layer.output_precision for layer in executed} == {"f32"}
 
 
 @pytest.mark.parametrize("low", [-1.28, -1.0], ids=["symmetric", "zero point"])
@@ -483,6 +510,25 @@ def test_a_shift_by_channel_before_a_quantization_to_integers_of_half_precision(
     (found,) = compiled([data]).values()
     expected = np.concatenate([data + shift, data], axis=1)
     assert np.abs(found - np.clip(expected, -4, 4)).max() < 8 / 255
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_float_layers_behind_a_quantization_of_half_precision(core, lpt):
+    """It would report f16 where the other inputs of its readers turn to f32."""
+    x = opset1.parameter([1, 8, 6, 6], np.float16, name="x")
+    generator = np.random.default_rng(0)
+    ends = [opset1.constant(np.float16(end)) for end in (-1, 1.55)]
+    quantize = opset1.fake_quantize(x, *ends, *ends, 256)
+    filters = opset1.constant(generator.uniform(-1, 1, (8, 8, 1, 1)).astype(np.float16))
+    layer = opset1.convolution(quantize, filters, [1, 1], [0, 0], [0, 0], [1, 1])
+    product = opset1.matmul(quantize, opset1.constant(np.eye(6, dtype=np.float16)), False, False)
+    net = openvino.Model([opset1.result(layer), opset1.result(product)], [x], "half")
+    data = generator.standard_normal((1, 8, 6, 6)).astype(np.float16)
+    compiled = core.compile_model(drop_in(net, core), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": lpt})
+    found = list(compiled([data]).values())
+    assert np.abs(found[1] - np.clip(data, -1, 1.55)).max() < 2.55 / 255
+    expected = np.einsum("oc,nchw->nohw", filters.data[:, :, 0, 0].astype(np.float32), found[1].astype(np.float32))
+    assert np.abs(found[0] - expected).max() < 2e-2
 
 
 def test_a_sum_of_half_precision(core):

@@ -11,6 +11,7 @@ import numpy as np
 import openvino
 import pytest
 
+import ovlpt
 from ovlpt import bench, cli, data, plugin_config
 from ovlpt.commands import bench as command
 from ovlpt.inspect import peak_memory
@@ -95,6 +96,8 @@ def float_network():
     [
         (lambda: bench(one_convolution(), float_network()), "takes other inputs"),
         (lambda: bench(float_network()), "is not quantized"),
+        (lambda: bench(ovlpt.transform(one_convolution())), '"net" is transformed already, and its "stock" side'),
+        (lambda: bench(ovlpt.transform(one_convolution()), "float"), "give the quantized model it was made of"),
         (lambda: bench(one_convolution(), "nowhere.xml"), "no file"),
         (lambda: bench(one_convolution(), hint="fast"), 'no hint "fast"'),
         (lambda: bench(one_convolution(), iterations=0), "0 iterations leave nothing"),
@@ -108,6 +111,15 @@ def test_unusable_input_is_one_sentence(call, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_a_transformed_file_against_the_quantized_model(tmp_path, capsys):
+    openvino.save_model(one_convolution(), tmp_path / "net.xml")
+    openvino.save_model(ovlpt.transform(one_convolution()), tmp_path / "baked.xml", compress_to_fp16=False)
+    arguments = ["bench", str(tmp_path / "baked.xml"), "-niter", "1"]
+    assert cli.main(arguments) == 2
+    assert f'"{tmp_path / "baked.xml"}" is transformed already' in capsys.readouterr().err
+    assert cli.main([*arguments, "--against", str(tmp_path / "net.xml")]) == 0
 
 
 REPORT = {  # as benchmark_app of OpenVINO 2026.4 writes it with "-report_type no_counters"

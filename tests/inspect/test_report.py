@@ -15,12 +15,14 @@ import pytest
 
 import ovlpt
 from ovlpt import cli, data
+from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
 from ovlpt.graph.text import to_text
-from ovlpt.inspect.report import report
+from ovlpt.inspect.report import facts, report
 from ovlpt.inspect.report.borders import float_islands
 from ovlpt.inspect.report.causes import Cause, Facts, Offender, verdict
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
+from ovlpt.inspect.report.overhead import Latencies
 from ovlpt.inspect.report.page import to_html
 from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
 from ovlpt.openvino_api import _module, opset1
@@ -102,10 +104,40 @@ OBSTACLES = {
 }
 
 
+def recorded(layer: LayerExecution) -> float:
+    """Milliseconds that layers of these networks took on an idle machine, rounded: they settle what costs most."""
+    if not layer.is_executed:
+        return 0.0
+    if layer.layer_type not in ("Convolution", "Deconvolution"):
+        return 0.05
+    return 0.4 if layer.is_int8 else 1.2
+
+
+def record(monkeypatch, part: float = 1.0) -> None:
+    """Report the layers and kernels that run here with the recorded times, or a ``part`` of them."""
+
+    def executed(compiled, arrays):
+        layers = execution_types(compiled, arrays)
+        return ExecutionTypes([dataclasses.replace(layer, real_time=part * recorded(layer)) for layer in layers])
+
+    def measured(compiled, *_):
+        times = {name: part * sum(map(recorded, execution_types(each))) for name, each in compiled.items()}
+        return Latencies(medians=times, fastest=times, call=0.005, layer=0.002)
+
+    monkeypatch.setattr(facts, "execution_types", executed)
+    monkeypatch.setattr(facts, "latencies", measured)
+
+
+@pytest.fixture
+def recorded_times(monkeypatch):
+    record(monkeypatch)
+
+
 def found(graph, core, **settings):
     return report(graph, core=core, seconds=0.2, **settings)
 
 
+@pytest.mark.usefixtures("recorded_times")
 @pytest.mark.parametrize("name", OBSTACLES)
 def test_obstacle(name, core):
     build, settings, cause, operation, code = OBSTACLES[name]
@@ -140,6 +172,7 @@ def test_networks_of_the_zoo(name, settings, cause, first, core):
     assert (result.facts.int8_work_share > 0.98) is (cause is None)
 
 
+@pytest.mark.usefixtures("recorded_times")
 def test_nothing_in_the_way(core):
     result = found(chain(), core)
     assert result.facts.int8_work_share == 1
@@ -147,7 +180,8 @@ def test_nothing_in_the_way(core):
     assert ("VNNI" in result.verdict.text) is result.facts.saturates
 
 
-def test_too_small(core):
+def test_too_small(core, monkeypatch):
+    record(monkeypatch, part=0.01)
     result = found(tiny(), core)
     assert result.facts.int8_work_share == 1
     assert result.verdict.cause is Cause.TOO_SMALL
@@ -175,6 +209,7 @@ def test_which_cause_comes_first(facts, offenders, cause):
     assert verdict(dataclasses.replace(FACTS, **facts), offenders).cause is cause
 
 
+@pytest.mark.usefixtures("recorded_times")
 @pytest.mark.parametrize("settings, cause", [({"config": FORBIDDEN}, Cause.SETTINGS), ({}, Cause.HARDWARE)])
 def test_a_device_s_own_restrictions_are_no_settings(settings, cause, core):
     """The CPU takes no transposed convolution of data with a zero point."""

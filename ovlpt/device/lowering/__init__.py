@@ -37,6 +37,7 @@ are the rules, all found by running; each says at its function what happens with
     differ_by_channel               the interval, for what will be taken into one of open sizes
     keep_scale_in_front             of what it is moved up through with open sizes
     compute_in_steps                along another axis than the channels
+    keep_behind_transpose           an interval by channel, which would come to another axis
     hide_from_lpt                   from the plugin's own LPT, in a model that may be saved
 
 `mat_mul`
@@ -49,9 +50,6 @@ are the rules, all found by running; each says at its function what happens with
 
 `sharing`
     share_constants                 of a model that may be saved
-
-`recurrent`
-    fold_recurrent_weights          without the plugin's own LPT
 
 `gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `absorb_transposes`, `pass_relu_by`,
 `join_dequantization`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
@@ -87,6 +85,7 @@ from ovlpt.device.lowering.fake_quantize import (
     differ_by_channel,
     hide_from_lpt,
     join_dequantization,
+    keep_behind_transpose,
     keep_scale_in_front,
     keep_transpose,
     pass_relu_by,
@@ -109,7 +108,6 @@ from ovlpt.device.lowering.guards import (
     shift_behind_scale,
 )
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
-from ovlpt.device.lowering.recurrent import fold_recurrent_weights, has_quantized_recurrence
 from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
@@ -128,8 +126,6 @@ from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Model, ModelPass, Node
 from ovlpt.trace import InputError
 
-__all__ = ["PluginLowering", "has_quantized_recurrence"]
-
 # By kind of node, in order; each gives the node that then stands there.
 Rules = Mapping[str, tuple[Callable[[Node], Node], ...]]
 
@@ -140,7 +136,7 @@ class PluginLowering(ModelPass):
     The numbers stay the same. Raises `InputError` for a device without lowering rules.
 
     ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
-    recurrent layers; without it their weights are folded, and they run in float.
+    recurrent layers; without it the plugin folds their weights, and they run in float.
     ``serializable``: the result may be saved and compiled from the file, at the cost of a post-operation a layer; False
     is for a model that is compiled as it stands.
     ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32".
@@ -161,9 +157,6 @@ class PluginLowering(ModelPass):
         relaxed_rules, rules = self._rules_of_relaxed(), self._rules_of_all()
         # Held to the end: what a rule has replaced still counts among the readers of its inputs.
         nodes = [report_f32(node) for node in all_nodes(model)]
-        if not self.lpt_on:
-            for node in nodes:
-                fold_recurrent_weights(node)
         lowered = [_apply(relaxed_rules, node, is_relaxed) for node in nodes]
         subtracts = [node for node in lowered if node.get_type_name() == "Subtract" and is_relaxed(node)]
         numbers = sibling_numbers(subtracts)
@@ -233,6 +226,7 @@ class PluginLowering(ModelPass):
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (
                 compute_in_steps,
+                keep_behind_transpose,
                 quantize_rows_alone,
                 *joining,
                 keep_scale_in_front,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.device.lowering.guards import BEFORE_INTERVAL, stand_alone
+from ovlpt.device.lowering.guards import BEFORE_INTERVAL, links_above, other_constant, stand_alone
 from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -42,9 +42,9 @@ def pass_relu_by(node: Node) -> Node:
 def join_dequantization(node: Node) -> Node:
     """``(FQ(x) - z) * s`` is a FakeQuantize with the output interval ``(low - z) * s``.
 
-    A Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values then
-    stored as integers (FakeQuantizeMulFusion): wrong numbers, no error. Where only a dequantization reads the integers,
-    both are one FakeQuantize of floats.
+    On a GPU a Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values
+    then be integers (FakeQuantizeMulFusion), for which the next operation throws. On a CPU the integers would be stored
+    and read again for nothing. Where only a dequantization reads them, both are one FakeQuantize of floats.
     """
     found, details = dequantization_below(node), QuantizationDetails.of(node)
     if found.multiply is None or details is None:
@@ -134,11 +134,8 @@ def differ_by_channel(node: Node) -> Node:
     if details is None or rank.is_dynamic:
         return node
     low, high = details.input_low, details.input_high
-    constants, data = [low, high], node.input_value(0)
-    while (link := data.get_node()).get_type_name() in BEFORE_INTERVAL:
-        values = constant_above(link.input_value(1)) if link.get_input_size() > 1 else None
-        constants += [values] if values is not None else []
-        data = link.input_value(0)
+    links, _ = links_above(node.input_value(0).get_node())
+    constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
     channels = max(values.size for values in constants)
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
     if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
@@ -158,16 +155,31 @@ def keep_scale_in_front(node: Node) -> Node:
     """With open sizes a FakeQuantize by tensor is moved up through a Transpose and the like, where it takes scales and
     shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
     """
-    details, link, is_moved = QuantizationDetails.of(node), node.input_value(0).get_node(), False
+    details, is_moved = QuantizationDetails.of(node), False
     if not _has_open_sizes(node) or details is None or not all(map(is_scalar_like, details.intervals)):
         return node
-    while (kind := link.get_type_name()) in BEFORE_INTERVAL | _MOVES_UP:
-        values = constant_above(link.input_value(1)) if kind in BEFORE_INTERVAL and link.get_input_size() > 1 else None
-        if is_moved and values is not None and not is_scalar_like(values):
+    links, _ = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
+    for link in links:
+        if link.get_type_name() in _MOVES_UP:
+            is_moved = True
+        elif is_moved and (values := other_constant(link)) is not None and not is_scalar_like(values):
             stand_alone(link)
             break
-        is_moved |= kind in _MOVES_UP
-        link = link.input_value(0).get_node()
+    return node
+
+
+def keep_behind_transpose(node: Node) -> Node:
+    """An interval by channel would be moved up through a Transpose, to another axis, for which the plugin has no
+    FakeQuantize (`compute_in_steps`). The maximum of what is transposed and the least number keeps it where it is.
+    """
+    details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
+    source = node.input_value(0).get_node()
+    if details is None or rank.is_dynamic or source.get_type_name() != "Transpose":
+        return node
+    by_channel = all(varies_along(end, rank.get_length(), (1,)) for end in details.intervals)
+    by_tensor = all(end.size == 1 for end in details.intervals)
+    if by_channel and not by_tensor and folded_constant(node.input_value(0)) is None:
+        stand_alone(source)
     return node
 
 
@@ -176,18 +188,14 @@ def compute_in_steps(node: Node) -> Node:
 
     The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies behind the
     interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a product the columns are its channels.
-    A Transpose through which the plugin would move an interval by channel, to another axis, is kept apart.
     """
     details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
     if details is None or shape.rank.is_dynamic or folded_constant(node.input_value(0)) is not None:
         return node
-    rank, source = shape.rank.get_length(), node.input_value(0).get_node()
+    rank = shape.rank.get_length()
     if all(varies_along(end, rank, (1,)) for end in details.intervals):
-        if source.get_type_name() == "Transpose" and not all(end.size == 1 for end in details.intervals):
-            stand_alone(source)
         return node
-    while source.get_type_name() in BEFORE_INTERVAL:
-        source = source.input_value(0).get_node()
+    _, source = links_above(node.input_value(0).get_node())
     by_columns = all(varies_along(end, rank, (rank - 1,)) for end in details.intervals)
     if (by_columns and source.get_type_name() == "MatMul") or (details.input_low >= details.input_high).any():
         return node

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from ovlpt.device.hazards import is_int8_layer, negative_scale_after_relu
@@ -104,6 +106,20 @@ def keep_negative_scale_behind_relu(node: Node) -> Node:
     return node
 
 
+def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:
+    """The operations of ``kinds`` from ``node`` up, and what stands above them."""
+    links: list[Node] = []
+    while node.get_type_name() in kinds:
+        links.append(node)
+        node = node.input_value(0).get_node()
+    return links, node
+
+
+def other_constant(link: Node) -> np.ndarray | None:
+    """What an operation of `BEFORE_INTERVAL` computes with beside its data, where that is constant."""
+    return constant_above(link.input_value(1)) if link.get_input_size() > 1 else None
+
+
 def stand_alone(node: Node) -> Node:
     """The maximum of a result and the least number, which is no post-operation, behind it."""
     targets, dtype = node.output(0).get_target_inputs(), node.get_output_element_type(0).to_dtype()
@@ -117,13 +133,11 @@ def stand_alone(node: Node) -> Node:
 
 def quantize_rows_alone(quantize: Node) -> Node:
     """A product of open sizes, or of two tensors, takes an interval by rows for one by columns, too (`_varies_by_rows`)."""
-    details, node = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
+    details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
     if details is None or not any(_has_rows(end) for end in details.intervals):
         return quantize
-    source = node
-    while node.get_type_name() in BEFORE_INTERVAL:
-        node = node.input_value(0).get_node()
-    if _takes_rows_for_columns(node):
+    _, product = links_above(source)
+    if _takes_rows_for_columns(product):
         stand_alone(source)
     return quantize
 
