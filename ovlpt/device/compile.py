@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Cons
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
-from ovlpt.trace import InputError, Trace
+from ovlpt.trace import Event, InputError, Outcome, Trace
 
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
@@ -145,7 +145,7 @@ def transform(
             )
             return work
         trace = Trace() if trace is None else trace
-        manager = Manager()
+        before, manager = len(trace), Manager()
         manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))
         manager.run_passes(work)
@@ -153,7 +153,7 @@ def transform(
             ("version", version("ovlpt")),
             ("config", own.name),
             ("openvino", ".".join(map(str, RELEASE))),
-            *([("cpu", _made_for(source, own, native_only))] if plugin_config.kind(physical) == "CPU" else []),
+            *([("cpu", _made_for(trace.events[before:]))] if plugin_config.kind(physical) == "CPU" else []),
         ):
             work.set_rt_info(value, [MARKER, key])
     elif _is_slow_here(work, physical):
@@ -181,12 +181,10 @@ def transform(
     return work
 
 
-def _made_for(source: Model, config: PluginConfig, native_only: bool) -> str:
-    """The kind of CPU that ``source`` is transformed for."""
-    asked = config.params.mat_mul_as_convolution and not (native_only or config.params.native_only)
-    if not asked or MatMulToConvolution.__name__ in config.disabled:
-        return "any"
-    return SLOW_MAT_MUL if any(node.get_type_name() == "MatMul" for node in all_nodes(source)) else "any"
+def _made_for(events: Iterable[Event]) -> str:
+    """The kind of CPU that a model is for after the ``events`` of its transformation."""
+    transformed = {event.transformation for event in events if event.outcome == Outcome.TRANSFORMED}
+    return SLOW_MAT_MUL if MatMulToConvolution.__name__ in transformed else "any"
 
 
 def _is_slow_here(model: Model, device: str) -> bool:

@@ -65,9 +65,8 @@ def shift_behind_scale(node: Node) -> Node:
     scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
     shifted.set_friendly_name(last.get_friendly_name())
     replace_output(last.output(0), shifted.output(0))
-    links[0].input(0).replace_source_output(
-        links[0].input_value(1)
-    )  # who holds it would let it count among the readers
+    # who holds it would let it count among the readers of its data
+    links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
 
 
@@ -148,9 +147,13 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
     Behind a MatMul whose result is quantized by rows the constants that `hide_scale` hides would be taken for constants
     of rows: wrong numbers, no error. The Clamp of `guard_layer` stands there.
     """
-    readers = [target.get_node() for target in (links or [node])[-1].output(0).get_target_inputs()]
-    found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
-    ends = [end for details in found if details is not None for end in details.intervals]
+    ends, above = [], [(links or [node])[-1]]
+    while above:
+        for target in above.pop().output(0).get_target_inputs():
+            reader = target.get_node()
+            details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
+            ends += details.intervals if details is not None else ()
+            above += [reader] if reader.get_type_name() in BEFORE_INTERVAL else ()
     return node.get_type_name() == "MatMul" and any(map(_has_rows, ends))
 
 
