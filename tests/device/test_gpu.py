@@ -104,6 +104,8 @@ NETWORKS = {each.__name__: each for each in (
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]
+if RELEASE < (2025, 0):  # there the plugin's own LPT leaves all of it in float, of fewer layers
+    del NETWORKS["float_layer"]
 
 
 def layers_on(gpu_name: str) -> dict[tuple[str, bool], tuple[Counter, Counter]]:
