@@ -104,8 +104,8 @@ OBSTACLES = {
 }
 
 
-def recorded(layer: LayerExecution) -> float:
-    """Milliseconds that layers of these networks took on an idle machine, rounded: they settle what costs most."""
+def fixed_time(layer: LayerExecution) -> float:
+    """Milliseconds of a layer, about those of an idle machine: they settle what costs most."""
     if not layer.is_executed:
         return 0.0
     if layer.layer_type not in ("Convolution", "Deconvolution"):
@@ -113,15 +113,15 @@ def recorded(layer: LayerExecution) -> float:
     return 0.4 if layer.is_int8 else 1.2
 
 
-def record(monkeypatch, part: float = 1.0) -> None:
-    """Report the layers and kernels that run here with the recorded times, or a ``part`` of them."""
+def fix_times(monkeypatch, part: float = 1.0) -> None:
+    """Report the layers and kernels that run here with fixed times, or a ``part`` of them."""
 
     def executed(compiled, arrays):
         layers = execution_types(compiled, arrays)
-        return ExecutionTypes([dataclasses.replace(layer, real_time=part * recorded(layer)) for layer in layers])
+        return ExecutionTypes([dataclasses.replace(layer, real_time=part * fixed_time(layer)) for layer in layers])
 
     def measured(compiled, *_):
-        times = {name: part * sum(map(recorded, execution_types(each))) for name, each in compiled.items()}
+        times = {name: part * sum(map(fixed_time, execution_types(each))) for name, each in compiled.items()}
         return Latencies(medians=times, fastest=times, call=0.005, layer=0.002)
 
     monkeypatch.setattr(facts, "execution_types", executed)
@@ -129,15 +129,15 @@ def record(monkeypatch, part: float = 1.0) -> None:
 
 
 @pytest.fixture
-def recorded_times(monkeypatch):
-    record(monkeypatch)
+def fixed_times(monkeypatch):
+    fix_times(monkeypatch)
 
 
 def found(graph, core, **settings):
     return report(graph, core=core, seconds=0.2, **settings)
 
 
-@pytest.mark.usefixtures("recorded_times")
+@pytest.mark.usefixtures("fixed_times")
 @pytest.mark.parametrize("name", OBSTACLES)
 def test_obstacle(name, core):
     build, settings, cause, operation, code = OBSTACLES[name]
@@ -172,7 +172,7 @@ def test_networks_of_the_zoo(name, settings, cause, first, core):
     assert (result.facts.int8_work_share > 0.98) is (cause is None)
 
 
-@pytest.mark.usefixtures("recorded_times")
+@pytest.mark.usefixtures("fixed_times")
 def test_nothing_in_the_way(core):
     result = found(chain(), core)
     assert result.facts.int8_work_share == 1
@@ -181,7 +181,7 @@ def test_nothing_in_the_way(core):
 
 
 def test_too_small(core, monkeypatch):
-    record(monkeypatch, part=0.01)
+    fix_times(monkeypatch, part=0.01)
     result = found(tiny(), core)
     assert result.facts.int8_work_share == 1
     assert result.verdict.cause is Cause.TOO_SMALL
@@ -209,7 +209,7 @@ def test_which_cause_comes_first(facts, offenders, cause):
     assert verdict(dataclasses.replace(FACTS, **facts), offenders).cause is cause
 
 
-@pytest.mark.usefixtures("recorded_times")
+@pytest.mark.usefixtures("fixed_times")
 @pytest.mark.parametrize("settings, cause", [({"config": FORBIDDEN}, Cause.SETTINGS), ({}, Cause.HARDWARE)])
 def test_a_device_s_own_restrictions_are_no_settings(settings, cause, core):
     """The CPU takes no transposed convolution of data with a zero point."""

@@ -228,6 +228,17 @@ def test_comparison_names_what_differs():
     assert all("values differ by up to 1" in line for line in result.differences)
 
 
+def test_the_order_of_variables_is_no_difference():
+    def graph(order: int):
+        data, names = parameter(SHAPE), ("first", "second")
+        kept = [opset6.read_value(f32(np.zeros(SHAPE)), name, np.float32, list(SHAPE)) for name in names]
+        sums = [opset1.add(kept[0], data), opset1.multiply(kept[1], data)]
+        sinks = [opset6.assign(value, name) for value, name in zip(sums, names, strict=True)]
+        return Model([opset1.result(opset1.add(*sums))], sinks[::order], [data], "stateful")
+
+    assert compare(graph(1), graph(-1)).equal
+
+
 def reshaped(shape, to, scale, zero_point=None):
     """Weights whose Reshape may or may not be folded into them."""
     kernel = opset1.reshape(dequantization(integers(shape), *constants(scale, zero_point)), i64(*to), False)

@@ -43,8 +43,7 @@ def compare(reference: Model, candidate: Model) -> Comparison:
     """Pair the nodes of both models, and of the bodies in them, and count the equal ones.
 
     Nodes are equal in operation, attributes, element types and the outputs that they read; constants also in values
-    (real
-    ones to a relative 1e-4, shapes up to ones). Below a difference the walk goes on where the inputs still correspond.
+    (real ones to a relative 1e-4, shapes up to ones). Below a difference the walk goes on where the inputs still correspond.
     """
     result = Comparison(total=sum(1 for _ in all_nodes(reference)))
     ends = list(zip(_ends(reference), _ends(candidate), strict=False))
@@ -74,7 +73,11 @@ def compare(reference: Model, candidate: Model) -> Comparison:
 
 
 def _ends(model: Model) -> list[Node]:
-    return [*model.get_results(), *model.get_sinks()]
+    """The results in their order, and the sinks by their variables: their own order changes when one is replaced."""
+    return [
+        *model.get_results(),
+        *sorted(model.get_sinks(), key=lambda sink: str(sink.get_attributes()["variable_id"])),
+    ]
 
 
 def _differences(one: Node, other: Node) -> Iterator[str]:
