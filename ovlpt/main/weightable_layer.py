@@ -18,6 +18,7 @@ from ovlpt.graph.weights import (
     read_weights,
     remainder,
     rounded_zero_point,
+    varies_along,
     zero_point_fits,
 )
 from ovlpt.layer_transformation import (
@@ -47,6 +48,7 @@ class WeightableLayerTransformation(LayerTransformation):
     def can_be_transformed(self, node: Node) -> None:
         found = self.require_dequantization(node)
         self.check_row(node, found)
+        self._check_axis(node, found)
         reject_unless(found.multiply is not None, "no_scale", "the activations have a zero point but no scale")
         self.check_activations(node, found)
         if self.params.update_precisions:
@@ -68,6 +70,19 @@ class WeightableLayerTransformation(LayerTransformation):
             return
         if remainder(weights.zero_point, weights.precision) is not None:
             _reject_fraction(weights.zero_point)
+
+    def _check_axis(self, node: Node, found: Dequantization) -> None:
+        """Behind a MatMul constants differ by columns. The native library takes them for channels, or throws."""
+        rank = len(shape_of(found.data))
+        for values in (found.scale, found.zero_point):
+            if values is None or is_scalar_like(values):
+                continue
+            is_taken = self.params.native_only and node.get_input_partial_shape(1).is_static
+            reject_unless(
+                varies_along(values, rank, (1,)) or (is_taken and values.size == self.input_channels(node)),
+                "not_per_channel",
+                f"the dequantization has the shape {list(values.shape)} and varies off the channel axis",
+            )
 
     def check_activations(self, node: Node, found: Dequantization) -> None:
         reject_unless(

@@ -1,4 +1,11 @@
-from tests.graphs import quantized
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovlpt import Params
+from tests.conftest import Transformed
+from tests.graphs import dequantization, fake_quantize, integers, model, opset1, parameter, quantized
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -15,3 +22,20 @@ def test_per_channel_zero_point(assert_transformed):
 
 def test_along_space_zero_point_stays(assert_rejected):
     assert_rejected(quantized("GroupConvolution", "space", 3), "GroupConvolution", "not_per_channel")
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("channels", [4, 7])
+def test_columns_of_a_product_are_no_channels(channels, native_only):
+    """The native pass takes the zero point of 4 columns for one of 4 channels, and throws where there are 7."""
+    product = opset1.matmul(
+        fake_quantize(parameter((1, channels, 7, 8)), -1.0, 1.55), dequantization(integers((8, 4)), 0.02), False, False
+    )
+    weights = dequantization(integers((channels, 1, 1, 1, 1)), np.full((channels, 1, 1, 1, 1), 0.01))
+    graph = model(opset1.group_convolution(product, weights, [1, 1], [0, 0], [0, 0], [1, 1]))
+    result = Transformed(graph, Params(update_precisions=False, native_only=native_only))
+    if native_only and channels == 4:
+        assert result.transformed("GroupConvolution")
+    else:
+        assert result.reasons("GroupConvolution") == ["not_per_channel"]
+        result.assert_numbers()
