@@ -76,7 +76,9 @@ class RecurrentGrid(LayerTransformation):
                 _take_grid(reader, grid)
         if state is None:
             _read(node, _STATE, constant(folded_constant(node.input_value(_STATE)), _precision(node, _STATE)))
-        elif _is_own(node.input_value(_STATE)) and _keeps_values(_above(node.input_value(_STATE))):
+        elif _is_own(node.input_value(_STATE)) and _keeps_values(
+            QuantizationDetails.of(_above(node.input_value(_STATE)))
+        ):
             _take_grid(_above(node.input_value(_STATE)), grid)
         else:
             _quantize_again(node, _STATE, _ends(grid) * 2, "StateGrid")
@@ -244,16 +246,16 @@ def _is_own(value: Output) -> bool:
     return node.get_type_name() not in MOVES or _is_own(node.input_value(0))
 
 
-def _keeps_values(fake_quantize: Node) -> bool:
-    """Whether it only rounds and clips."""
-    input_low, input_high, *output = QuantizationDetails.of(fake_quantize).intervals
+def _keeps_values(details: QuantizationDetails) -> bool:
+    """Whether the FakeQuantize only rounds and clips."""
+    input_low, input_high, *output = details.intervals
     return np.array_equal([input_low, input_high], output)
 
 
 def _grid(node: Node) -> float | None:
     """The steps of a FakeQuantize that only rounds and clips, around level 128 as one interval; None for another node."""
     details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
-    if details is None or details.levels != _LEVELS or details.output_low.size > 1 or not _keeps_values(node):
+    if details is None or details.levels != _LEVELS or details.output_low.size > 1 or not _keeps_values(details):
         return None
     step = float(details.output_high.max() - details.output_low.min()) / (_LEVELS - 1)
     return step if np.allclose(details.output_low, -_CENTRE * step, rtol=_NEAR, atol=0) else None

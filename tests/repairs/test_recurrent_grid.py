@@ -169,10 +169,11 @@ def test_states_have_the_grid_of_their_calibration(kind, initial, behind, expect
     """Before and behind the layer; what is coarser behind it, or not around zero, stays."""
     result = Transformed(calibrated(kind, initial, behind), ON)
     assert said(result) == DONE
-    for node in result.after.get_ops():
-        if node.get_friendly_name() in expected:
-            ends = [node.input_value(port).get_node().data.item() for port in (1, 2)]
-            np.testing.assert_allclose(ends, expected[node.get_friendly_name()], rtol=1e-6)
+    (behind_layer,) = (value.get_node() for value in result.after.get_results()[0].input_values())
+    (initial_state,) = (node for node in result.after.get_ops() if node.get_friendly_name() == "initial")
+    for node, ends in ((initial_state, expected["initial"]), (behind_layer, expected["behind"])):
+        found = [node.input_value(port).get_node().data.item() for port in (1, 2)]
+        np.testing.assert_allclose(found, ends, rtol=1e-6)
 
 
 def test_a_state_that_others_read_has_a_grid_of_its_own(core):
