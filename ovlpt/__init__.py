@@ -9,7 +9,7 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.config_file import load_config
-from ovlpt.device import PluginLowering, compile_model, execution_types, transform
+from ovlpt.device import PluginLowering, compile_model, execution_types, save_model, transform
 from ovlpt.fusions import fuse
 from ovlpt.inspect.bench import bench
 from ovlpt.inspect.check import check
@@ -37,5 +37,6 @@ __all__ = [
     "load_config",
     "plugin_config",
     "predicates",
+    "save_model",
     "transform",
 ]

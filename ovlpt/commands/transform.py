@@ -3,12 +3,11 @@ from __future__ import annotations
 import argparse
 import json
 
-import openvino
-
-from ovlpt.commands.printing import check_writable, console
+from ovlpt.commands.printing import console
 from ovlpt.commands.settings import add_command, add_model, add_settings, settings
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties, read_model
+from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
 from ovlpt.openvino_api import Core, Model
 
@@ -32,11 +31,11 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
-    check_writable(options.output)
+    check_output(options.output, options.model)
     config, core = settings(options), Core()
     model = fuse(read_model(options.model, core)) if options.fuse else options.model
     transformed = transform(model, options.device, config, core=core, precision=options.precision)
-    openvino.save_model(transformed, options.output, compress_to_fp16=False)
+    save_model(transformed, options.output)
     console().print("\n".join(_loading_code(transformed, options.output, options.device)), soft_wrap=True, markup=False)
     return 0
 

@@ -3,6 +3,7 @@
 from ovlpt.device.compile import compile_model, transform
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.saving import save_model
 from ovlpt.device.this_cpu import has_avx512, saturates
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "execution_types",
     "has_avx512",
     "saturates",
+    "save_model",
     "transform",
 ]

@@ -1,0 +1,69 @@
+"""A model to a file that is whole or not there: what stood there before stays until the new one is complete."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import openvino
+
+from ovlpt.device.execution_types import last_line
+from ovlpt.openvino_api import Core, Model
+from ovlpt.trace import InputError
+
+
+def save_model(model: Model, path: str | Path) -> None:
+    """Write ``model`` as IR, ``path`` and the ``.bin`` beside it, with its constants as they are.
+
+    The files are written beside, read back, and renamed. So a full disk leaves what stood there, and a model whose
+    weights are still mapped from ``path`` can be saved over itself. Raises `InputError` where it cannot be written.
+    """
+    path = Path(path).absolute()
+    check_output(path)
+    try:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder:
+            written = Path(folder, path.name)
+            try:
+                openvino.save_model(model, str(written), compress_to_fp16=False)
+                read_back(written)
+            except RuntimeError as error:  # a full disk has no error of its own; 2024.6 does not report it at all
+                raise InputError(f'cannot write "{path}" whole, the disk may be full: {last_line(error)}') from error
+            path.unlink(missing_ok=True)  # no moment has the structure of one model and the weights of another
+            for part in (written.with_suffix(".bin"), written):
+                part.replace(path.with_name(part.name))
+    except OSError as error:
+        raise InputError(f'cannot write "{path}": {error.strerror}') from error
+
+
+def read_back(path: Path) -> Model:
+    """Raises `RuntimeError` for a file that was cut off."""
+    core = Core()
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
+    return core.read_model(str(path))
+
+
+def check_output(path: str | Path, source: object = None) -> None:
+    """Raise `InputError` for an output that is not an ``.xml`` in a folder that is there, or is a file of ``source``."""
+    path = Path(path)
+    if path.suffix != ".xml":
+        raise InputError(f'cannot write "{path}": a model is saved as IR; give the path of an .xml')
+    if not path.absolute().parent.is_dir():
+        raise InputError(f'cannot write "{path}": there is no such folder')
+    if not isinstance(source, (str, Path)):
+        return
+    for written, read in product((path, path.with_suffix(".bin")), _files(Path(source), path.with_suffix(".bin"))):
+        if written.exists() and read.exists() and os.path.samefile(written, read):
+            raise InputError(f'cannot write "{path}": "{written}" is a file of the input; give another output')
+
+
+def _files(source: Path, weights: Path) -> list[Path]:
+    """The files that a model is read from, as far as one of them could be ``weights``."""
+    if source.suffix == ".xml":
+        return [source, source.with_suffix(".bin")]
+    if source.suffix == ".onnx" and source.is_file() and weights.is_file():
+        beside = [each for each in source.parent.iterdir() if each.is_file() and os.path.samefile(each, weights)]
+        content = source.read_bytes()  # it names the files of its external data
+        return [source, *(each for each in beside if each.name.encode() in content)]
+    return [source]
