@@ -65,19 +65,12 @@ def equal_branches() -> Model:
     return model(opset1.convolution(opset1.concat(branches, 1), kernel, [1, 1], [0, 0], [0, 0], [1, 1]))
 
 
-def turned_round() -> Model:
-    """A FakeQuantize of a constant minus the data."""
-    data = dequantization(parameter(_SHAPE, precision=np.uint8), 0.02)
-    return model(fake_quantize(opset1.subtract(f32(1.0), data), -1.0, 1.55))
-
-
 GRAPHS = {
     "an average of padding under a zero point": lambda: behind_zero_point("AvgPool padded"),
     "padding into the batch under a zero point": lambda: behind_zero_point("SpaceToBatch padded"),
     "the eps of NormalizeL2": lambda: small(lambda x: opset1.normalize_l2(x, i64(1), 1e-2, "add")),
     "the eps of NormalizeL2, max": lambda: small(lambda x: opset1.normalize_l2(x, i64(1, 2, 3), 1e-2, "max")),
     "a fractional zero point of weights": rounded_weights,
-    "a constant minus a tensor": turned_round,
     "255 levels": of_255_levels,
     "255 levels of tensors that meet": equal_branches,
 }

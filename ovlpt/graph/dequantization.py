@@ -84,8 +84,11 @@ class Dequantization:
 
 
 def _constant_port(node: Node) -> int | None:
-    """The port of an elementwise node that holds its real-valued constant (maybe behind a Convert)."""
-    for port in (1, 0):
+    """The port of an elementwise node that holds its real-valued constant (maybe behind a Convert).
+
+    A constant less data is no zero point: its sign would turn.
+    """
+    for port in (1,) if node.get_type_name() == "Subtract" else (1, 0):
         source = node.input_value(port).get_node()
         if isinstance(source, Constant):
             if precision_of(source.output(0)) in REAL:

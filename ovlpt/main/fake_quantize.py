@@ -72,7 +72,7 @@ class FakeQuantizeTransformation(LayerTransformation):
             if not (np.isfinite(low).all() and np.isfinite(high).all()):
                 return None
         elif kind == "Subtract":
-            if port == 0 and not self.params.native_only:
+            if port == 0:
                 return None  # c - x turns the order of values round
             low, high = low + values, high + values
         else:

@@ -17,7 +17,7 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, valu
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
-from ovlpt.precisions import INT4, INT8
+from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
 
@@ -234,6 +234,18 @@ def _mvn(node: Node) -> Node | None:
     return opset1.divide(deviation, root)
 
 
+def difference_as_sum(node: Node) -> Node | None:
+    """``a - b == a + b * -1`` of real numbers; None where b is constant, as a zero point is.
+
+    A constant less a tensor would otherwise look like a dequantization of the other sign.
+    """
+    precision = precision_of(node.output(0))
+    if precision not in REAL or is_constant_path(node.input_value(1).get_node()):
+        return None
+    turned = opset1.multiply(node.input_value(1), constant(np.float32(-1), precision))
+    return opset1.add(node.input_value(0), turned)
+
+
 def _with_leading_axes(mask: Output, rank: int) -> Output:
     """The mask before its leading axes of size 1 were dropped: a plugin then joins the Add with what makes the mask."""
     source = mask.get_node().input_value(0) if mask.get_node().get_type_name() in ("Reshape", "Squeeze") else mask
@@ -291,6 +303,7 @@ _CONVERSIONS = {
     ("LSTMSequence", "opset5"): _one_direction_each,
     ("GRUSequence", "opset5"): _one_direction_each,
     ("Reshape", "opset1"): _reshape,
+    ("Subtract", "opset1"): difference_as_sum,
     ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,
 }

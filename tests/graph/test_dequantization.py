@@ -54,6 +54,19 @@ def test_integer_arithmetic_is_no_dequantization():
     assert read_dequantization(node.output(0)).empty
 
 
+@pytest.mark.parametrize("stored", ["f32", "u8"])
+def test_a_constant_less_data_is_no_zero_point(stored):
+    """Its sign would turn; the scale behind it can be read."""
+    quantize = quantized(parameter([1, 4, 2, 2]), 0, 255)
+    left = const(np.full((1, 4, 1, 1), 7), stored)
+    difference = opset1.subtract(left if stored == "f32" else opset1.convert(left, "f32"), quantize)
+    found = read_dequantization(opset1.multiply(difference, const(0.5)).output(0))
+    assert found.subtract is None
+    assert found.data == difference.output(0)
+    assert float(found.scale) == 0.5
+    assert dequantization_below(quantize).empty
+
+
 def test_written_and_read_again():
     data = parameter([1, 4, 2, 2], "u8")
     scale, zero_point = np.full((1, 4, 1, 1), 0.25, np.float32), np.float32(5)

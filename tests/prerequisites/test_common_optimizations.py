@@ -3,10 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import ovlpt
+from ovlpt import Params
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Model, Node, opset1
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
-from tests.graphs import NodeFactory, i64, model, opset3, parameter, run
+from tests.conftest import EXACT, Transformed, assert_close
+from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset8, parameter, run, weights
 
 
 def attention(mask) -> Model:
@@ -49,3 +52,72 @@ def test_sizes_that_a_broadcast_settles_stay_known(batch, expected):
     assert shape_of(graph.output(0)) == expected
     data = np.arange(48, dtype=np.float32).reshape(1, 16, 1, 3)
     np.testing.assert_array_equal(run(graph, [data])[0], np.broadcast_to(2 * data, (1, 16, 3, 3)))
+
+
+MOVES = {
+    "Broadcast": lambda x: opset3.broadcast(x, i64(2, 3, 4, 6)),
+    "Concat": lambda x: opset1.concat([x, x], 0),
+    "Gather": lambda x: opset8.gather(x, i64(2, 0), i64(3)),
+    "Reshape": lambda x: opset1.reshape(x, i64(1, 3, 24), False),
+    "Transpose": lambda x: opset1.transpose(x, i64(0, 3, 1, 2)),
+    "Unsqueeze": lambda x: opset1.unsqueeze(x, i64(0)),
+    "FakeQuantize": lambda x: opset1.fake_quantize(x, f32(-9), f32(9), f32(-9), f32(9), 256),
+    "Result": lambda x: x,
+}
+LEFT = {
+    "scalar": lambda: f32(1),
+    "by channel": lambda: f32(np.linspace(-1, 1, 3).reshape(3, 1, 1)),
+    "u8": lambda: opset1.convert(opset1.constant(np.uint8(7)), "f32"),
+}
+
+
+def mask(left: Node, move, precision: type = np.float32) -> Model:
+    """``move((left - mask) * -10)`` beside a quantized layer."""
+    data = parameter((1, 3, 4, 6), "mask", precision)
+    real = data if precision is np.float32 else opset1.convert(data, "f32")
+    moved = move(opset1.multiply(opset1.subtract(left, real), f32(-10)))
+    layer = opset1.matmul(fake_quantize(parameter((1, 8)), 0.0, 2.55), weights([4, 8], 0.01), False, True)
+    return model(moved, layer)
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("left", LEFT)
+def test_a_constant_less_a_tensor_keeps_its_sign(core, infer, left, move, native_only):
+    """As attention masks have it, in memory and saved; the pass alone as well."""
+    precision = np.int64 if move == "Unsqueeze" else np.float32
+    graph = mask(LEFT[left](), MOVES[move], precision)
+    inputs = [np.tile(np.eye(4, 6), (1, 3, 1, 1)).astype(precision), np.ones((1, 8), np.float32)]
+    expected = infer(graph, inputs)[0]
+    compiled = ovlpt.compile_model(graph, "CPU", EXACT, native_only=native_only, core=core)
+    assert_close([np.array(compiled(inputs)[0])], [expected])
+    assert_close(infer(ovlpt.transform(graph, native_only=native_only, core=core), inputs)[:1], [expected])
+    Transformed(graph, Params(native_only=native_only)).assert_numbers(1e-5)
+
+
+def test_a_convolution_behind_a_constant_less_a_tensor(core, infer):
+    """A sum with the negative has a scale, so that the layer runs in int8, as it does with the plugin's own pass."""
+    small = opset1.multiply(
+        opset1.convert(opset1.constant(np.eye(4, dtype=np.int8).reshape(4, 4, 1, 1)), "f32"), f32(0.1)
+    )
+    data = opset1.subtract(f32(1), fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55))
+    graph = model(opset1.convolution(data, small, [1, 1], [0, 0], [0, 0], [1, 1]))
+    inputs = [np.random.default_rng(0).uniform(-1, 3, (1, 4, 8, 8)).astype(np.float32)]
+    compiled = ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    layers = [each for each in ovlpt.execution_types(compiled).executed if each.layer_type == "Convolution"]
+    assert [each.is_int8 for each in layers] == [True]
+    assert_close([np.array(compiled(inputs)[0])], infer(graph, inputs))
+
+
+def test_real_differences_become_sums():
+    x, y = parameter((2, 3)), parameter((2, 3), "y")
+    integers = [opset1.convert(each, "i32") for each in (x, y)]
+    graph = model(opset1.subtract(x, y), opset1.subtract(f32(1), x), opset1.subtract(*integers))
+    CommonOptimizations().run_on_model(graph)
+    found = [result.input_value(0).get_node() for result in graph.get_results()]
+    assert [node.get_type_name() for node in found] == ["Add", "Add", "Subtract"]
+    assert [node.get_friendly_name() for node in found] == ["y0", "y1", "y2"]
+    values = [np.array([[1, 5, 2], [4, 3, 7]], np.float32), np.array([[3, 1, 2], [1, 9, 8]], np.float32)]
+    difference = values[0] - values[1]
+    for actual, wanted in zip(run(graph, values), [difference, 1 - values[0], difference], strict=True):
+        np.testing.assert_array_equal(actual, wanted)

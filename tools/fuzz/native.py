@@ -18,6 +18,7 @@ from ovlpt import (
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Manager, Model, Node
+from ovlpt.prerequisites.common_optimizations import difference_as_sum
 from tools.fuzz.graphs import Graph, NoFloatRun, build, pruned
 from tools.fuzz.numbers import STOCK, Failure
 from tools.fuzz.operations import chance, pick
@@ -58,9 +59,14 @@ def settings_of(seed: int) -> Settings:
     return Settings(tuple(precisions), tuple(granularities), params, disabled)
 
 
-def decompressed(model: Model) -> Model:
-    """With its f16 constants as f32, where only a Convert reads them."""
+def prepared(model: Model) -> Model:
+    """As every plugin has it before its own pass: f16 constants that only a Convert reads in f32, differences as sums."""
     for node in model.get_ordered_ops():
+        total = difference_as_sum(node) if node.get_type_name() == "Subtract" else None
+        if total is not None:
+            total.set_friendly_name(node.get_friendly_name())
+            replace_output(node.output(0), total.output(0))
+            continue
         source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
         if isinstance(source, Constant) and precision_of(source.output(0)) == "f16":
             replace_output(node.output(0), constant(values_of(source), precision_of(node.output(0))).output(0))
@@ -80,7 +86,7 @@ def ours(model: Model, settings: Settings) -> Model:
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     """The differences from the native result; the settings follow from the graph's seed.
 
-    Constants in f16 are unpacked first, as every plugin does before it runs the native pass. Where the native pass fails
+    The model is `prepared` first. Where the native pass fails
     or changes the shape of an output, which is its own fault, the largest parts of the graph without that are compared.
     """
     try:
@@ -106,7 +112,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
 def _differences(graph: Graph) -> Iterator[Failure]:
     """Raises `NoFloatRun`, and `NativePassFails`; ours may fail then, too, but by OpenVINO's word only."""
     settings = settings_of(graph.seed)
-    model = decompressed(build(graph))
+    model = prepared(build(graph))
     try:
         expected = _native(model, settings)
     except NativePassFails:
