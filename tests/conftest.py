@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from ovlpt import LowPrecision, Params, PassConfig, Trace
+from ovlpt.device.properties import simulation
 from ovlpt.graph.text import diff, to_text
 from ovlpt.openvino_api import Core, Manager, Model
 from ovlpt.trace import Outcome
 from tests.graphs import run
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
+TRUTH = simulation()
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +30,7 @@ def infer(core):
     """Outputs of a model on the CPU plugin with its own LPT off."""
 
     def run(model: Model, inputs, lpt: str = "NO", **properties) -> list[np.ndarray]:
-        compiled = core.compile_model(model, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": lpt, **properties})
+        compiled = core.compile_model(model, "CPU", {**TRUTH, "LP_TRANSFORMS_MODE": lpt, **properties})
         return [np.array(value) for value in compiled(inputs).values()]
 
     return run

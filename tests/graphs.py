@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Core, Model, Node, Output, PartialShape, opset1
@@ -95,8 +96,7 @@ def run(graph: Model, inputs: list[np.ndarray], steps: int = 1) -> list[np.ndarr
                 if is_low(precision_of(value)) and (is_constant or is_relaxed(node)):
                     real = f32(value.get_node().data) if is_constant else opset1.convert(value, "f32")
                     node.input(port).replace_source_output(real.output(0))
-    config = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
-    compiled = CORE.compile_model(graph, "CPU", config)
+    compiled = CORE.compile_model(graph, "CPU", simulation())
     for _ in range(steps - 1):  # variables remember
         compiled([value[::-1] for value in inputs])
     return [np.array(value) for value in compiled(inputs).values()]

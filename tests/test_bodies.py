@@ -14,6 +14,7 @@ import pytest
 import ovlpt
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.openvino_api import RELEASE, Model, opset1, opset8
+from tests.conftest import TRUTH
 from tests.graphs import dequantization, fake_quantize, parameter
 from tests.tools.test_parity import GRANULARITY, PRECISIONS, assert_native
 
@@ -97,11 +98,7 @@ def test_bodies_are_transformed_and_run(name, core):
         random.uniform(-1, 2.5, port.get_shape()).astype(np.float32)
         for port in network.inputs
     ]  # fmt: skip
-    exact = {"INFERENCE_PRECISION_HINT": "f32"}
-    expected, found = (
-        core.compile_model(model, "CPU", {**exact, "LP_TRANSFORMS_MODE": mode})
-        for model, mode in ((network, "NO"), (transformed, "NO"))
-    )
+    expected, found = (core.compile_model(model, "CPU", TRUTH) for model in (network, transformed))
     expected, found = expected(inputs)[0], found(inputs)[0]
     assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()
 

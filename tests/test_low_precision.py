@@ -9,7 +9,7 @@ from ovlpt.low_precision import MAIN
 from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.openvino_api import Manager, opset1
 from ovlpt.trace import Outcome, Trace
-from tests.conftest import assert_close, inputs_of, run_pass
+from tests.conftest import TRUTH, assert_close, inputs_of, run_pass
 from tests.networks import const, encoder, int8_weights, model, one_convolution, parameter, quantized, residual
 
 CONVOLUTION_AFTER = """
@@ -144,7 +144,6 @@ def test_data_that_a_constant_broadcasts_only_when_it_runs(core, operation):
     joined = operation(quantized(x, -2, 2), const(np.full((1, 1, 4), 0.7)))
     net = model(opset1.matmul(joined, int8_weights([5, 4]), False, True), x)
     data = np.random.default_rng(0).uniform(-2, 2, (2, 3, 1)).astype(np.float32)
-    exact = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
-    expected = core.compile_model(net, "CPU", exact)([data])[0]
+    expected = core.compile_model(net, "CPU", TRUTH)([data])[0]
     found = ovlpt.compile_model(net, properties={"INFERENCE_PRECISION_HINT": "f32"}, core=core)([data])[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)

@@ -12,6 +12,7 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.properties import LPT_OFF
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.recurrent import RECURRENT
@@ -23,7 +24,6 @@ from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.trace import Event, InputError, Outcome, Trace
 
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
-LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
 
 
 def lpt_properties(model: Model, device: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import RELEASE, Core, Model, Node, Type, opset1
@@ -38,9 +39,7 @@ def _try_relaxed_convolution(guard: Callable[[Node], None]) -> None:
         scaled = opset1.multiply(layer, constant(0.5))
         guard(layer)
         model = Model([opset1.result(scaled)], [data], "release")
-        answer = Core().compile_model(model, "CPU", {"LP_TRANSFORMS_MODE": "NO"})(
-            [np.full((1, 16, 4, 4), 3, np.uint8)]
-        )[0]
+        answer = Core().compile_model(model, "CPU", simulation())([np.full((1, 16, 4, 4), 3, np.uint8)])[0]
     except Exception as error:
         text = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
         raise OvlptError(

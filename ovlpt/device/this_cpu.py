@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
-from ovlpt.device.compile import LPT_OFF
 from ovlpt.device.execution_types import execution_types
+from ovlpt.device.properties import UNCACHED, simulation
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Core, Model, Type, opset1
@@ -27,7 +27,7 @@ def _saturates(core: Core) -> bool:
     weights = constant(np.full((16, 16), 127), "i8")
     product = relaxed("MatMul", [data.output(0), weights.output(0)], "f32", {"transpose_a": False, "transpose_b": True})
     model = Model([opset1.result(product)], [data], "saturation")
-    answer = core.compile_model(model, "CPU", LPT_OFF["CPU"])([np.full((16, 16), 255, np.uint8)])[0]
+    answer = core.compile_model(model, "CPU", simulation())([np.full((16, 16), 255, np.uint8)])[0]
     return bool((answer < 16 * 255 * 127).any())
 
 
@@ -37,5 +37,5 @@ def has_avx512(core: Core) -> bool:
     data = opset1.parameter([1, 16, 8, 8], Type.f32)
     weights = constant(np.ones((16, 16, 1, 1)))
     node = opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
-    compiled = core.compile_model(Model([opset1.result(node)], [data], "avx512"), "CPU")
+    compiled = core.compile_model(Model([opset1.result(node)], [data], "avx512"), "CPU", UNCACHED)
     return any("avx512" in layer.exec_type.lower() for layer in execution_types(compiled))

@@ -33,6 +33,7 @@ from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
 from ovlpt.device.compile import read_model
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
@@ -174,6 +175,7 @@ def bench(
     properties = {
         key: value
         for key, value in {
+            **UNCACHED,
             "PERFORMANCE_HINT": HINTS[hint],
             "NUM_STREAMS": None if streams is None else str(streams),
             "INFERENCE_PRECISION_HINT": infer_precision,

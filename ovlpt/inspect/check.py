@@ -33,6 +33,7 @@ from ovlpt.device import (
 from ovlpt.device.compile import read_model
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.openvino_api import Core, Model
 from ovlpt.operations import OPERATIONS
@@ -265,7 +266,8 @@ def execute(
     core = core or Core()
     name = _full_name(core, device)
     properties = (
-        HINTS.get(device.split(".")[0], {})
+        UNCACHED
+        | HINTS.get(device.split(".")[0], {})
         | (virtual_gpu.properties(virtual) if virtual else {})
         | ({"PERF_COUNT": True} if count else {})
     )

@@ -50,7 +50,8 @@ import numpy as np
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
-from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device.compile import read_model
+from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant_above, is_constant_path
 from ovlpt.inspect.float_model import with_float_constants
@@ -70,8 +71,7 @@ ERRORS = {  # error: its reference, the run that is examined
     FLOAT_PRECISION: (INT8, DEFAULT),
 }
 
-_F32 = {"INFERENCE_PRECISION_HINT": "f32"}
-_LATENCY = {"PERFORMANCE_HINT": "LATENCY"}
+_LATENCY = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
 
 
 @dataclass
@@ -312,13 +312,12 @@ class _Runs:
 
     def __init__(self, source: Model, original: Model | None, device: str, core: Core, config: PluginConfig | None):
         self.source, self.original = source, original
-        off = LPT_OFF[device.split(".")[0]]
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
-            FLOAT: lambda model: core.compile_model(model, device, {**_LATENCY, **_F32}),
+            FLOAT: lambda model: core.compile_model(model, device, {**_LATENCY, **EXACT}),
             FAKE_QUANTIZED: lambda model: core.compile_model(
-                with_float_constants(model), device, {**_LATENCY, **_F32, **off}
+                with_float_constants(model), device, {**_LATENCY, **simulation(device)}
             ),
-            INT8: lambda model: compile_model(model, device, {**_LATENCY, **_F32}, config, core=core),
+            INT8: lambda model: compile_model(model, device, {**_LATENCY, **F32}, config, core=core),
             DEFAULT: lambda model: compile_model(model, device, _LATENCY, config, core=core),
         }
         models = {FLOAT: original, FAKE_QUANTIZED: source, INT8: source, DEFAULT: source}

@@ -21,9 +21,10 @@ import numpy as np
 import openvino
 
 from ovlpt.device import transform
-from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device.compile import read_model
 from ovlpt.device.execution_types import LayerExecution, execution_types, last_line
 from ovlpt.device.hazards import Behind, behind, is_int8_layer
+from ovlpt.device.properties import F32, LPT_OFF, UNCACHED
 from ovlpt.fake_quantize.composer import Attributes, Step, predict
 from ovlpt.fake_quantize.forms import FakeQuantize, adjust
 from ovlpt.openvino_api import RELEASE, Core, Model, Node
@@ -31,7 +32,8 @@ from ovlpt.trace import InputError, OvlptError
 
 # Without the cache of the plugin a layer is logged even where an equal one came before.
 PROPERTIES = {
-    "INFERENCE_PRECISION_HINT": "f32",
+    **F32,
+    **UNCACHED,
     "PERFORMANCE_HINT": "LATENCY",
     "CPU_RUNTIME_CACHE_CAPACITY": 0,
 }

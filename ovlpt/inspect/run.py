@@ -12,13 +12,14 @@ import numpy as np
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, execution_types, transform
-from ovlpt.device.compile import LPT_OFF, inference_precision, lpt_properties, read_model
+from ovlpt.device.compile import inference_precision, lpt_properties, read_model
+from ovlpt.device.properties import F32, UNCACHED, simulation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies, median_ratio
 from ovlpt.openvino_api import CompiledModel, Core, Model
 
-HINTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
 
 OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"
 
@@ -76,7 +77,6 @@ def run(
     config = config or plugin_config.for_device(core, device)
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
-    off = {**HINTS, **LPT_OFF.get(plugin_config.kind(device), {})}
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], HINTS)
     ready = transform(model, device, config, core=core, serializable=False, precision=precision)
     hints = {**HINTS, **lpt_properties(ready, device)}
@@ -85,7 +85,7 @@ def run(
         OVLPT: core.compile_model(ready, device, hints),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
-        SIMULATION: core.compile_model(source, device, off),
+        SIMULATION: core.compile_model(source, device, {**HINTS, **simulation(device)}),
     }
     requests = {name: each.create_infer_request() for name, each in compiled.items()}
     latencies = interleaved_latencies({name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()})

@@ -21,7 +21,8 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import PluginLowering, saturates, transform
-from ovlpt.device.compile import LPT_OFF, read_model
+from ovlpt.device.compile import read_model
+from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.interpreter import Interpreter, Layer, layers_of
@@ -119,8 +120,7 @@ def _compiled(model: Model, name: str, arrays: dict[int, np.ndarray], device: st
     manager = Manager()
     manager.register_pass(PluginLowering(device, serializable=False))
     manager.run_passes(cut)
-    properties = {"INFERENCE_PRECISION_HINT": "f32", **LPT_OFF[device.split(".")[0]]}
-    return core.compile_model(cut, device, properties)(values)[0]
+    return core.compile_model(cut, device, simulation(device))(values)[0]
 
 
 def _path_to(node: Node, port: int):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovlpt.device.properties import EXACT
 from ovlpt.graph.constants import same_operation
 from ovlpt.openvino_api import Constant, Core, Model, Node, Tensor, opset1
 from ovlpt.trace import InputError
@@ -41,10 +42,7 @@ def _alone(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         inputs.append(source.output(0))
     copy = same_operation(node, inputs)
     model = Model([opset1.result(output) for output in copy.outputs()], parameters)
-    return [
-        np.array(array)
-        for array in _core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(values).values()
-    ]
+    return [np.array(array) for array in _core().compile_model(model, "CPU", EXACT)(values).values()]
 
 
 @functools.cache

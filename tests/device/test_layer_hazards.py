@@ -10,7 +10,7 @@ from ovlpt.device import has_avx512
 from ovlpt.device.hazards import behind, hazards, is_int8_layer
 from ovlpt.fake_quantize.chain import Eltwise, Relu
 from ovlpt.openvino_api import opset1
-from tests.conftest import EXACT
+from tests.conftest import EXACT, TRUTH
 from tests.graphs import opset5
 from tests.networks import const, convolution, model, parameter, quantized
 
@@ -106,7 +106,7 @@ def test_a_hidden_state_is_stored_as_the_data_is(core, low, high, clipped, nativ
     found = hazards(ovlpt.transform(net, core=core, lowered=False, native_only=native_only))
     assert [(hazard.reason.code, hazard.avoided) for hazard in found] == [("clipped_state", False)] * clipped
     inputs = [np.random.default_rng(4).uniform(low, high, (1, 8, 32)).astype(np.float32)]
-    expected = core.compile_model(plain, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})(inputs)[0]
+    expected = core.compile_model(plain, "CPU", TRUTH)(inputs)[0]
     compiled = ovlpt.compile_model(net, core=core, properties=EXACT, native_only=native_only)
     assert [each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"] == [True]
     lost = np.square(compiled(inputs)[0] - expected).sum() / np.square(expected).sum()

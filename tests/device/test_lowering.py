@@ -12,7 +12,7 @@ from ovlpt.device import PluginLowering
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.openvino_api import Manager, opset1, opset6
 from ovlpt.trace import InputError
-from tests.conftest import EXACT, assert_close, inputs_of
+from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.networks import (
     const,
     convolution,
@@ -260,7 +260,7 @@ def test_rows_quantized_apart_before_a_product_of_open_sizes(core, low):
     rows = opset1.fake_quantize(x, *ends, *ends, 256)
     net = model(opset1.matmul(rows, int8_weights([12, 16]), False, True), x)
     data = [np.random.default_rng(0).uniform(-1, 6, (2, 5, 16)).astype(np.float32)]
-    simulated = core.compile_model(net, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})(data)[0]
+    simulated = core.compile_model(net, "CPU", TRUTH)(data)[0]
     compiled = ovlpt.compile_model(net, core=core, properties=EXACT)(data)[0]
     assert np.abs(compiled - simulated).max() < 0.02 * np.abs(simulated).max()
 

@@ -17,6 +17,7 @@ import ovlpt
 from ovlpt import cli
 from ovlpt.device.overflow import overflow_risks, weights_by_channel
 from ovlpt.openvino_api import Core, opset1
+from tests.conftest import TRUTH
 from tests.graphs import dequantization, fake_quantize, model, parameter, run
 
 CHANNELS = 32
@@ -156,7 +157,7 @@ def write_differences(path: str) -> None:
         data = [np.full(list(graph.inputs[0].shape), 10, np.float32)]
         exact = {"INFERENCE_PRECISION_HINT": "f32"}
         low_precision = ovlpt.compile_model(graph, "CPU", exact, core=core)(data)[0]
-        real = core.compile_model(graph, "CPU", {**exact, "LP_TRANSFORMS_MODE": "NO"})(data)[0]
+        real = core.compile_model(graph, "CPU", TRUTH)(data)[0]
         found.append(float(np.abs(low_precision - real).max() / np.abs(real).max()))
     Path(path).write_text(json.dumps(found))
 

@@ -8,6 +8,7 @@ import pytest
 
 from ovlpt.fake_quantize.definition import check_parameters, fake_quantize
 from ovlpt.trace import InputError
+from tests.conftest import TRUTH
 
 opset = getattr(ov, "opset13", None) or importlib.import_module("openvino.runtime.opset13")
 
@@ -114,8 +115,7 @@ def test_the_cpu_plugin_differs_only_next_to_ties(levels):
     parameter = opset.parameter(x.shape, np.float32)
     constants = [opset.constant(v) for v in (low, high, np.float32(0), np.float32(levels - 1))]
     model = ov.Model([opset.result(opset.fake_quantize(parameter, *constants, levels))], [parameter], "fq")
-    configuration = {"LP_TRANSFORMS_MODE": "NO", "INFERENCE_PRECISION_HINT": "f32"}
-    plugin = ov.Core().compile_model(model, "CPU", configuration)({0: x})[0]
+    plugin = ov.Core().compile_model(model, "CPU", TRUTH)({0: x})[0]
     off = np.abs(plugin - fake_quantize(x, low, high, 0, levels - 1, levels))
     ramp = (x.astype(np.float64) - low) / (np.float64(high) - low) * (levels - 1)
     from_tie = np.abs(np.abs(ramp - np.rint(ramp)) - 0.5)

@@ -25,7 +25,7 @@ from ovlpt.inspect.compare import (
 )
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.trace import InputError
-from tests.conftest import EXACT
+from tests.conftest import EXACT, TRUTH
 from tests.networks import const, model, one_convolution, parameter, quantized
 
 RNG = np.random.default_rng(3)
@@ -113,7 +113,6 @@ def digits() -> Comparison:
 def test_every_layer_of_a_residual_network_is_what_numpy_says(digits, core):
     """Each layer's value from a network of its own that ends there, float and fake-quantized ones by their names."""
     quantized_model, original = core.read_model(data.digits()), core.read_model(data.digits_float())
-    off = {**EXACT, "LP_TRANSFORMS_MODE": "NO"}
     images = data.heldout()[0][:3]
 
     def values(net: Model, output, compiled) -> np.ndarray:
@@ -131,7 +130,7 @@ def test_every_layer_of_a_residual_network_is_what_numpy_says(digits, core):
                 clones,
                 ends,
                 (
-                    lambda net: core.compile_model(net, "CPU", off),
+                    lambda net: core.compile_model(net, "CPU", TRUTH),
                     lambda net: compile_model(net, "CPU", EXACT, core=core),
                 ),
                 strict=True,

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 import ovlpt
-from ovlpt.device.compile import LPT_OFF
 from ovlpt.device.overflow import overflow_risks
+from ovlpt.device.properties import EXACT as IN_FLOATS
+from ovlpt.device.properties import simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.inspect.bench import bench
@@ -94,10 +95,10 @@ def measure_numbers(path: Path, count: int = INPUTS) -> Numbers:
     sides = {
         STOCK: core.compile_model(model, "CPU", {**_FLOATS, "PERF_COUNT": True}),
         OVLPT: ovlpt.compile_model(model, "CPU", {**_FLOATS, "PERF_COUNT": True}, core=core),
-        EXACT: core.compile_model(_in_floats(model, core), "CPU", {**_FLOATS, **LPT_OFF["CPU"]}),
-        SIMULATION: core.compile_model(with_float_constants(model), "CPU", {**_FLOATS, **LPT_OFF["CPU"]}),
+        EXACT: core.compile_model(_in_floats(model, core), "CPU", {**_FLOATS, **simulation()}),
+        SIMULATION: core.compile_model(with_float_constants(model), "CPU", {**_FLOATS, **simulation()}),
     }
-    reference = core.compile_model(float_model, "CPU", _FLOATS)
+    reference = core.compile_model(float_model, "CPU", {**_FLOATS, **IN_FLOATS})
     sqnrs: dict[str, list[float]] = {side: [] for side in sides}
     movement = Movement()
     for _, sample in zip(range(count), samples(model), strict=False):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
+from ovlpt.device.properties import EXACT
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
 from tools.fuzz.operations import ADDED, KINDS, QUANTIZES, WEIGHTED, Builder, Random, chance, parameter, pick
 from tools.parity.driver import core
@@ -149,7 +150,7 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
     outputs, parameters = _built(steps, None)
     results = [opset1.result(outputs[index][0]) for index in quantized]
     try:
-        compiled = core().compile_model(Model(results, parameters), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        compiled = core().compile_model(Model(results, parameters), "CPU", EXACT)
         found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
     except RuntimeError as error:
         raise NoFloatRun(str(error)) from error

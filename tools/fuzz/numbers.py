@@ -10,6 +10,7 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device import PluginLowering
+from ovlpt.device.properties import simulation
 from ovlpt.openvino_api import Manager, Model
 from tools.fuzz.graphs import Graph, build, reference
 from tools.fuzz.shifts import activations, quantum, with_shifts
@@ -29,6 +30,12 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.way}: {self.cause} {self.details}".rstrip()
+
+
+def simulate(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """The truth: each FakeQuantize computed as such."""
+    compiled = core().compile_model(model.clone(), "CPU", simulation())
+    return [np.array(value) for value in compiled(inputs).values()]
 
 
 def run(model: Model, inputs: list[np.ndarray], lpt: str) -> list[np.ndarray]:
@@ -71,7 +78,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         return
     try:
         model, inputs, exact = build(graph), graph.inputs(), reference(graph)
-        simulated = run(exact, inputs, "NO")[: len(graph.results)]
+        simulated = simulate(exact, inputs)[: len(graph.results)]
     except RuntimeError as error:  # nothing to compare with
         if only in (None, STOCK):
             yield Failure(STOCK, cause_of(error), str(error)[-300:])
@@ -118,12 +125,12 @@ def _nearby(model: Model, inputs: list[np.ndarray], count: int) -> list[list[np.
     """Outputs for inputs next to these, what a tie can do, and with half a quantum more or less throughout."""
     random = np.random.default_rng(0)
     moved = [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs]
-    near = [run(model, moved, "NO")[:count]]
+    near = [simulate(model, moved)[:count]]
     quantizes = activations(model)
     still = [np.ones(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]
-    simulation = with_shifts(model, quantizes, [quantum(node) for node in quantizes])
+    shifted = with_shifts(model, quantizes, [quantum(node) for node in quantizes])
     for half in (0.5, -0.5):
-        near.append(run(simulation, [*inputs, *(half * ones for ones in still)], "NO")[:count])
+        near.append(simulate(shifted, [*inputs, *(half * ones for ones in still)])[:count])
     return near
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ovlpt.device.properties import simulation
 from ovlpt.openvino_api import Model, Node
 from tools.fuzz.graphs import Graph, Step, build, pruned, reference
 from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, run, transformed
@@ -108,9 +109,8 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
     if any(step.kind == "Concat" for step in graph.steps):  # tensors that meet may take one scale, the coarsest
         quanta = [np.maximum(each, max(map(np.max, quanta))) for each in quanta]
     count, every = len(graph.results), len(model.get_results())
-    simulation = with_shifts(model, quantizes, quanta)
-    properties = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
-    compiled = core().compile_model(simulation, "CPU", properties)
+    shifted = with_shifts(model, quantizes, quanta)
+    compiled = core().compile_model(shifted, "CPU", simulation())
     inputs = graph.inputs()
     still = [np.zeros(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]
 

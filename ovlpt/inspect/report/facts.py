@@ -15,6 +15,7 @@ from ovlpt.device import execution_types, transform
 from ovlpt.device.compile import inference_precision, lpt_properties, read_model
 from ovlpt.device.hazards import Hazard
 from ovlpt.device.overflow import REMEDY, OverflowRisk
+from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.device.this_cpu import saturates
 from ovlpt.inspect.explain import explanation
 from ovlpt.inspect.float_model import without_fake_quantize
@@ -28,7 +29,7 @@ from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError, Trace
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
-HINTS = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "PERF_COUNT": True}
+HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED, "PERF_COUNT": True}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,23 @@
+"""Compile properties of runs whose numbers, layers or times are compared: the one place that knows them."""
+
+from __future__ import annotations
+
+LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
+
+# The plugin's own LPT is not part of the key of its model cache: two compilations of one model that differ in nothing
+# else share a blob, so that a network would be compared with itself, and the user's cache keep the wrong one.
+UNCACHED = {"CACHE_DIR": ""}
+
+# A layer with integer weights and float data would be quantized dynamically, by rows, under a kernel of the name f32:
+# errors of 0.5 % in what is to be the truth. 2024.6 takes the size as text only.
+STATIC = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+
+F32 = {"INFERENCE_PRECISION_HINT": "f32"}
+
+
+EXACT = {**F32, **STATIC, **UNCACHED}  # for a model of floats: each operation computed as such
+
+
+def simulation(device: str = "CPU") -> dict[str, object]:
+    """For a quantized model on ``device``: each FakeQuantize computed as such, in f32, with the plugin's own LPT off."""
+    return {**EXACT, **LPT_OFF.get(device.split(":")[0].split(".")[0], {})}
