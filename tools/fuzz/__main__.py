@@ -1,4 +1,4 @@
-"""``python -m tools.fuzz numbers|native``: random quantized graphs, checked one after the other."""
+"""``python -m tools.fuzz numbers|native|execution``: random quantized graphs, checked one after the other."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.fuzz import numbers
 from tools.fuzz.graphs import Graph, random_graph
 from tools.fuzz.numbers import Failure
 from tools.fuzz.operations import ADDED, KINDS
-from tools.fuzz.sheltered import Sheltered
+from tools.fuzz.sheltered import CHECKS, Sheltered
 from tools.fuzz.shrink import shrink
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument("check", choices=("numbers", "native"))
+    parser.add_argument("check", choices=tuple(CHECKS))
     parser.add_argument("--graphs", type=int, default=100, help="how many (default 100)")
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the others follow (default 0)")
     parser.add_argument(

@@ -11,14 +11,14 @@ from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.device.properties import EXACT
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
-from tools.fuzz.operations import ADDED, KINDS, QUANTIZES, WEIGHTED, Builder, Random, chance, parameter, pick
+from tools.fuzz.operations import ADDED, KINDS, MOTIFS, QUANTIZES, WEIGHTED, Builder, Random, chance, parameter, pick
 from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
 _LARGEST = 6000  # elements of a value
 _SHAPES = (
     (1, 8, 6, 6), (1, 4, 5, 7), (2, 6, 4, 4), (1, 16, 3, 3), (1, 3, 8, 8), (1, 7, 7, 8), (1, 2, 6, 8),
-    (1, 6, 12), (2, 5, 8), (1, 8), (2, 12), (1, 4, 3, 4, 4),
+    (1, 6, 12), (2, 5, 8), (1, 8), (2, 12), (1, 4, 3, 4, 4), (1, 16, 1, 1), (1, 8, 1, 4), (1, 1, 8, 8), (1, 8, 1), (8,), (12,),
 )  # fmt: skip
 
 
@@ -224,10 +224,23 @@ def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int
         if steps[source[0]].quantizes:
             return source
         for index, step in enumerate(steps):
-            if step.kind == "FakeQuantize" and step.sources[0] == source and chance(random, 0.8):
+            if (
+                step.kind in ("FakeQuantize", "QuantizeDequantize")
+                and step.sources[0] == source
+                and chance(random, 0.8)
+            ):
                 return (index, 0)
-        return add("FakeQuantize", [source])[0]
+        return add("QuantizeDequantize" if chance(random, in_pairs) else "FakeQuantize", [source])[0]
 
+    def follow(motif: Sequence[tuple[str, tuple[int, ...]]], start: Value) -> None:
+        made = [start]
+        for kind, sources in motif:
+            added = add(kind, [made[source] for source in sources])
+            if not added:
+                return
+            made.append(added[0])
+
+    in_pairs = pick(random, 0.0, 0.0, 0.0, 0.9)  # a graph from an ONNX file is so throughout
     shape = pick(random, *_SHAPES)
     for _ in range(pick(random, 1, 1, 1, 2, 2, 3)):
         step = Step("Parameter", (), new_seed(), tuple(shape))
@@ -240,13 +253,16 @@ def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int
     for _ in range(300):
         if len(steps) >= wanted:
             break
+        if chance(random, 0.08):
+            follow(pick(random, *MOTIFS), pick(random, *values[-3:]))
+            continue
         kind = kinds[int(random.choice(len(kinds), p=odds / odds.sum()))]
         recent = values[-3:] if chance(random, 0.75) else values
         sources = [pick(random, *recent)]
         if table[kind][1] == 2:
             rank = rank_of(sources[0])
             sources.append(pick(random, *[value for value in values if rank_of(value) == rank]))
-        if kind == "FakeQuantize" and steps[sources[0][0]].quantizes and chance(random, 0.9):
+        if kind in QUANTIZES and steps[sources[0][0]].quantizes and chance(random, 0.9):
             continue
         add(kind, sources)
     read = {value for step in steps for value in step.sources}

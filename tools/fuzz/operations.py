@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ovlpt.openvino_api import Node, NodeFactory, Output, Type, opset1
+from ovlpt.openvino_api import Model, Node, NodeFactory, Output, Type, opset1, opset8
 
+NUMPY_TYPES = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16}
 Random = np.random.Generator
 Builder = Callable[..., Node | None]
 
@@ -67,11 +68,17 @@ def weights(random: Random, shape: Sequence[int], axes: Sequence[int]) -> Node:
     form = random.random()
     if form < 0.1:
         return f32(values)
-    if form < 0.5:
+    if form < 0.45:
         levels = int(pick(random, 255, 255, 256))
         low, high = -scale * (levels // 2), scale * 127
         return opset1.fake_quantize(f32(steps * scale), f32(low), f32(high), f32(low), f32(high), levels)
-    zero_point = 2 * np.round(random.uniform(-5, 5, scale.shape)) if form > 0.85 else np.zeros_like(scale)
+    if form < 0.6:  # floats behind a pair of Quantize and Dequantize
+        stored = opset1.fake_quantize(f32(steps * scale), f32(-128 * scale), f32(127 * scale), f32(-128), f32(127), 256)
+        return opset1.multiply(opset1.convert(opset1.convert(stored, "i8"), "f32"), f32(scale))
+    if form < 0.7:
+        node = opset1.convert(opset1.constant((steps + 128).astype(np.uint8)), "f32")
+        return opset1.multiply(opset1.subtract(node, f32(128)), f32(scale))
+    zero_point = 2 * np.round(random.uniform(-5, 5, scale.shape)) if form > 0.88 else np.zeros_like(scale)
     node = opset1.convert(opset1.constant((steps + zero_point).astype(np.int8)), "f32")
     if zero_point.any():
         node = opset1.subtract(node, f32(zero_point))
@@ -93,6 +100,28 @@ def convolution(random: Random, data: Output) -> Node | None:
     kernel, strides, begin, end = _window(random, shape[2:])
     filters = weights(random, [int(pick(random, 4, 6, 8, 16)), shape[1], *kernel], [0])
     return opset1.convolution(data, filters, strides, begin, end, [1] * len(kernel))
+
+
+def pointwise(random: Random, data: Output) -> Node | None:
+    """1x1, at times strided or padded, often with as many outputs as inputs."""
+    shape = sizes(data)
+    if len(shape) < 3:
+        return None
+    spatial = len(shape) - 2
+    filters = weights(random, [int(pick(random, 4, 8, 16, shape[1], shape[1])), shape[1], *[1] * spatial], [0])
+    strides = [int(pick(random, 1, 1, 2))] * spatial
+    pads = [int(chance(random, 0.15))] * spatial
+    return opset1.convolution(data, filters, strides, pads, pads, [1] * spatial)
+
+
+def dilated_convolution(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 3 or min(shape[2:]) < 3:
+        return None
+    kernel = [int(pick(random, 2, 3)) for _ in shape[2:]]
+    pads = [int(pick(random, 1, 2)) for _ in shape[2:]]
+    filters = weights(random, [int(pick(random, 4, 8)), shape[1], *kernel], [0])
+    return opset1.convolution(data, filters, [1] * len(kernel), pads, pads, [2] * len(kernel))
 
 
 def group_convolution(random: Random, data: Output) -> Node | None:
@@ -134,14 +163,16 @@ def group_convolution_backprop_data(random: Random, data: Output) -> Node | None
 
 def mat_mul(random: Random, data: Output) -> Node | None:
     shape = sizes(data)
-    if len(shape) < 2:
-        return None
-    transpose_a, transpose_b = chance(random, 0.1), chance(random, 0.5)
+    transpose_a, transpose_b = len(shape) > 1 and chance(random, 0.1), chance(random, 0.5)
     inner, outer = shape[-2] if transpose_a else shape[-1], int(pick(random, 4, 8, 12))
     dimensions = [outer, inner] if transpose_b else [inner, outer]
     if len(shape) > 2 and chance(random, 0.15):
         dimensions = [*[1] * (len(shape) - 2), *dimensions]
+    if chance(random, 0.03):  # a vector
+        return opset1.matmul(data, weights(random, [inner], [0]), transpose_a, False)
     matrix = weights(random, dimensions, [len(dimensions) - (2 if transpose_b else 1)])
+    if chance(random, 0.1) and len(dimensions) == 2 and len(shape) > 1 and not transpose_a:  # the weights on the left
+        return opset1.matmul(matrix, data, not transpose_b, True)
     return opset1.matmul(data, matrix, transpose_a, transpose_b)
 
 
@@ -179,6 +210,61 @@ def multiply_constant(random: Random, data: Output) -> Node | None:
     if chance(random, 0.15):
         values = values * np.where(random.random(values.shape) < 0.5, -1, 1)
     return opset1.multiply(data, f32(values))
+
+
+def constant_first(operation: Callable[..., Node], low: float, high: float) -> Builder:
+    """``operation`` of a constant and the data: a scalar, a value by channel, or one by the last axis."""
+
+    def build(random: Random, data: Output) -> Node | None:
+        shape = sizes(data)
+        values = random.uniform(low, high, [*[1] * (len(shape) - 1), shape[-1]])
+        if len(shape) > 1 and chance(random, 0.8):
+            values = per_channel(random, len(shape), shape[1], low, high, 0.6)
+        return operation(f32(values), data)
+
+    return build
+
+
+def constant_last(operation: Callable[..., Node], low: float, high: float) -> Builder:
+    def build(random: Random, data: Output) -> Node | None:
+        shape = sizes(data)
+        return operation(data, f32(per_channel(random, len(shape), shape[1], low, high))) if len(shape) > 1 else None
+
+    return build
+
+
+def mask(random: Random, data: Output) -> Node | None:
+    """Ones and zeros."""
+    return opset1.convert(opset1.greater(data, f32(0)), "f32")
+
+
+def hide(random: Random, data: Output) -> Node | None:
+    """A mask of ones and zeros to be added before a Softmax: (1 - mask) * -100, or (mask - 1) * 100."""
+    if chance(random, 0.5):
+        return opset1.multiply(opset1.subtract(f32(1), data), f32(-100))
+    return opset1.multiply(opset1.subtract(data, f32(1)), f32(100))
+
+
+def through_half(random: Random, data: Output) -> Node | None:
+    return opset1.convert(opset1.convert(data, "f16"), "f32") if data.get_element_type() == Type.f32 else None
+
+
+def attention(random: Random, query: Output, key: Output) -> Node | None:
+    """The fused operation, with a mask or without, causal or not."""
+    a, b = sizes(query), sizes(key)
+    if len(a) not in (3, 4) or a[:-2] != b[:-2] or a[-1] != b[-1]:
+        return None
+    inputs: list[Node | Output] = [query, key, key]
+    causal = chance(random, 0.2)
+    form = pick(random, "none", "boolean", "float", "float") if not causal else "none"
+    if form != "none":
+        seen = random.random((a[-2], b[-2])) < 0.7
+        seen[:, 0] = True
+        inputs.append(opset1.constant(seen) if form == "boolean" else f32(np.where(seen, 0, -100)))
+        if chance(random, 0.4):
+            scale = pick(random, f32(0.3), opset1.convert(opset1.gather(opset1.shape_of(query), i64(0), i64(0)), "f32"))
+            inputs.append(scale)
+    return create("opset13", "ScaledDotProductAttention", inputs, causal=causal)
 
 
 def two(operation: Callable[..., Node]) -> Builder:
@@ -269,6 +355,60 @@ def normalize_l2(random: Random, data: Output) -> Node | None:
     return opset1.normalize_l2(data, i64(pick(random, [1], list(range(1, rank)))), 1e-3, "add") if rank > 1 else None
 
 
+def mean_kept(random: Random, data: Output) -> Node | None:
+    """Over all of space, as before squeeze and excitation."""
+    rank = len(sizes(data))
+    return opset1.reduce_mean(data, i64(list(range(2, rank))), True) if rank > 2 else None
+
+
+def recurrent(operation: str, gates: int, zero_state: bool = True) -> Builder:
+    """A layer over a sequence; its initial states are constants."""
+
+    def build(random: Random, data: Output) -> Node | None:
+        shape = sizes(data)
+        if len(shape) != 3:
+            return None
+        batch, steps, inputs = shape
+        size = int(pick(random, 4, 8))
+        both = chance(random, 0.2)
+        directions = 1 + both
+        state = f32(random.uniform(-0.3, 0.3, (batch, directions, size)) * chance(random, 0.5))
+        states = [state, state] if operation == "LSTMSequence" else [state]
+        w, r = (weights(random, [directions, gates * size, each], [1]) for each in (inputs, size))
+        bias = f32(random.uniform(-0.3, 0.3, (directions, gates * size)))
+        direction = "bidirectional" if both else pick(random, "forward", "reverse")
+        lengths = opset1.constant(np.full(batch, steps, np.int64))
+        return create("opset5", operation, [data, *states, lengths, w, r, bias], direction=direction, hidden_size=size)
+
+    return build
+
+
+def of_body(data: Output, body: Callable[[Node], Node]) -> tuple[Node, Model]:
+    inner = opset1.parameter(sizes(data), Type.f32)
+    return inner, Model([body(inner)], [inner], "body")
+
+
+def branches(random: Random, data: Output) -> Node | None:
+    """An If whose bodies hold a quantized layer each; the condition follows from the data."""
+    if data.get_element_type() != Type.f32 or len(sizes(data)) < 2:
+        return None
+    low, high = pick(random, (0.0, 2.55), (-1.28, 1.27), (-1.0, 2.0))
+
+    def body(inner: Node) -> Node:
+        quantized = opset1.fake_quantize(inner, f32(low), f32(high), f32(low), f32(high), 256)
+        layer = weights(random, [sizes(data)[-1]] * 2, [0])
+        return opset1.relu(opset1.matmul(quantized, layer, False, True))
+
+    bodies = [of_body(data, body), of_body(data, body)]
+    axes = i64(list(range(len(sizes(data)))))
+    node = opset8.if_op(opset1.greater(opset1.reduce_max(data, axes), f32(0.5)).output(0))
+    node.set_then_body(bodies[0][1])
+    node.set_else_body(bodies[1][1])
+    node.set_input(data, bodies[0][0], bodies[1][0])
+    node.set_output(*(model.get_results()[0] for _, model in bodies))
+    return node
+
+
 # Moves
 
 
@@ -334,7 +474,7 @@ def interpolate(random: Random, data: Output) -> Node | None:
         return None
     target = [size * 2 for size in shape[2:]]
     attributes = dict(
-        mode=pick(random, "nearest", "nearest", "linear_onnx"), shape_calculation_mode="sizes", nearest_mode="floor",
+        mode=pick(random, "nearest", "nearest", "linear_onnx", "linear", "cubic"), shape_calculation_mode="sizes", nearest_mode="floor",
         coordinate_transformation_mode=pick(random, "asymmetric", "half_pixel"), pads_begin=[0] * 4, pads_end=[0] * 4,
     )  # fmt: skip
     if chance(random, 0.3):
@@ -403,11 +543,16 @@ def squeeze(random: Random, data: Output) -> Node | None:
 
 def broadcast(random: Random, data: Output) -> Node | None:
     shape = sizes(data)
-    axes = [axis for axis in range(2, len(shape)) if shape[axis] == 1]
+    axes = [axis for axis in range(1, len(shape)) if shape[axis] == 1]
     if not axes:
         return None
     target = [3 if axis in axes else size for axis, size in enumerate(shape)]
     return create("opset3", "Broadcast", [data, i64(target)], mode="numpy")
+
+
+def widen(random: Random, data: Output) -> Node | None:
+    """One channel as three: grey to RGB."""
+    return opset1.concat([data, data, data], 1) if len(sizes(data)) > 2 and sizes(data)[1] == 1 else None
 
 
 def tile(random: Random, data: Output) -> Node | None:
@@ -435,7 +580,7 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     axes = tuple(axis for axis in range(rank) if axis != 1) if fine else None
     low, high = (edge(values, axis=axes, keepdims=fine).astype(np.float64) for edge in (np.min, np.max))
     span = np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-2) * random.uniform(0.7, 1.1)
-    levels = int(pick(random, 256, 256, 256, 255, 255, 16))
+    levels = int(pick(random, 256, 256, 256, 255, 255, 16, 65536) if chance(random, 0.3) else pick(random, 256, 255))
     kind = random.random()
     if (low >= 0).all() and kind < 0.6:
         low, high = np.zeros_like(span), span
@@ -455,6 +600,26 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     return opset1.fake_quantize(data, f32(low), f32(high), f32(output_low), f32(output_high), levels)
 
 
+def quantize_dequantize(random: Random, data: Output, values: np.ndarray) -> Node:
+    """As ONNX files have it: integers, a zero point and a scale of the whole tensor, or of its channels."""
+    kind = pick(random, "u8", "u8", "i8", "i8", "u16", "i16")
+    levels = 2 ** int(kind[1:])
+    top = np.maximum(np.abs(values).max(initial=0), 1e-2).astype(np.float64) * random.uniform(0.7, 1.1)
+    low = -levels // 2 if kind[0] == "i" else 0
+    unsigned = float(values.min(initial=0)) >= 0
+    zero_point = low + (0 if unsigned else int(random.integers(levels // 4, 3 * levels // 4)))
+    if kind[0] == "i" and chance(random, 0.5):
+        zero_point = 0
+    scale = np.float32(top / min(low + levels - 1 - zero_point, (zero_point - low) or levels))
+    ends = [f32((end - zero_point) * scale) for end in (low, low + levels - 1)]
+    stored = opset1.fake_quantize(data, *ends, f32(low), f32(low + levels - 1), levels)
+    node = opset1.convert(opset1.convert(stored, kind), "f32")
+    if zero_point:
+        point = opset1.convert(opset1.constant(np.array(zero_point, NUMPY_TYPES[kind])), "f32")
+        node = opset1.subtract(node, pick(random, point, f32(zero_point)))
+    return opset1.multiply(node, f32(scale))
+
+
 def half_range_fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     """Of the second factor of a product of two tensors: within ±62, as `weights`."""
     top = np.float32(max(np.abs(values).max(initial=0), 1e-2) * 127 / 62)
@@ -471,7 +636,10 @@ def parameter(shape: Sequence[int], name: str) -> Node:
 KINDS: dict[str, tuple[Builder, int, float]] = {
     "FakeQuantize": (fake_quantize, 1, 14),
     "FakeQuantizeHalf": (half_range_fake_quantize, 1, 0),
+    "QuantizeDequantize": (quantize_dequantize, 1, 3),
     "Convolution": (convolution, 1, 10),
+    "Pointwise": (pointwise, 1, 6),
+    "DilatedConvolution": (dilated_convolution, 1, 1),
     "GroupConvolution": (group_convolution, 1, 6),
     "ConvolutionBackpropData": (convolution_backprop_data, 1, 3),
     "MatMul": (mat_mul, 1, 9),
@@ -479,6 +647,17 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "AddConstant": (add_constant, 1, 6),
     "AddBiasLast": (add_bias_last, 1, 3),
     "MultiplyConstant": (multiply_constant, 1, 5),
+    "ConstantPlus": (constant_first(opset1.add, -1.0, 1.0), 1, 1),
+    "ConstantMinus": (constant_first(opset1.subtract, -1.0, 1.0), 1, 3),
+    "ConstantTimes": (constant_first(opset1.multiply, 0.3, 2.0), 1, 2),
+    "DivideConstant": (constant_last(opset1.divide, 0.5, 2.0), 1, 1),
+    "MaximumConstant": (constant_last(opset1.maximum, -0.5, 0.5), 1, 0.5),
+    "MinimumConstant": (constant_first(opset1.minimum, -0.5, 0.5), 1, 0.5),
+    "Square": (lambda random, data: opset1.power(data, f32(2)), 1, 0.5),
+    "Mask": (mask, 1, 0.5),
+    "Hide": (hide, 1, 0),
+    "ThroughHalf": (through_half, 1, 0.5),
+    "Attention": (attention, 2, 2),
     "Add": (two(opset1.add), 2, 7),
     "Multiply": (two(opset1.multiply), 2, 3),
     "Subtract": (two(opset1.subtract), 2, 1),
@@ -496,6 +675,10 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "MaxPool": (max_pool, 1, 4),
     "AvgPool": (avg_pool, 1, 4),
     "Reduce": (reduce, 1, 4),
+    "MeanKept": (mean_kept, 1, 1),
+    "LSTM": (recurrent("LSTMSequence", 4), 1, 0.7),
+    "GRU": (recurrent("GRUSequence", 3), 1, 0.5),
+    "If": (branches, 1, 0.5),
     "MVN": (mvn, 1, 2),
     "NormalizeL2": (normalize_l2, 1, 1),
     "Reshape": (reshape, 1, 4),
@@ -511,6 +694,7 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "BatchToSpace": (batch_to_space, 1, 3),
     "Squeeze": (squeeze, 1, 2),
     "Broadcast": (broadcast, 1, 1),
+    "Widen": (widen, 1, 1),
 }
 # what the native library has no rule for; drawn on demand
 ADDED: dict[str, tuple[Builder, int, float]] = {
@@ -522,10 +706,23 @@ ADDED: dict[str, tuple[Builder, int, float]] = {
     "TorchAvgPool": (torch_pool("AvgPool", **{"exclude-pad": False}), 1, 3),
     "TorchMaxPool": (torch_pool("MaxPool"), 1, 3),
 }
-QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf"))
+# What networks are made of and single draws seldom make: each step with the steps before it that it reads; 0 is any value.
+MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
+    (("MeanKept", (0,)), ("Pointwise", (1,)), ("AddConstant", (2,)), ("Relu", (3,)), ("Pointwise", (4,)),
+     ("AddConstant", (5,)), ("Sigmoid", (6,)), ("Multiply", (0, 7))),
+    (("Pointwise", (0,)), ("AddConstant", (1,)), ("Relu", (2,)), ("Pointwise", (3,)), ("AddConstant", (4,))),
+    (("MatMul", (0,)), ("AddBiasLast", (1,)), ("Relu", (2,)), ("MatMul", (3,)), ("AddBiasLast", (4,))),
+    (("MatMul", (0,)), ("MatMul", (0,)), ("MatMulOfTwo", (1, 2)), ("Softmax", (3,)), ("MatMulOfTwo", (4, 0))),
+    (("MatMul", (0,)), ("MatMul", (0,)), ("Attention", (1, 2)), ("MatMul", (3,))),
+    (("Mask", (0,)), ("Hide", (1,)), ("Reshape", (2,)), ("Add", (3, 0)), ("Softmax", (4,)), ("MatMul", (5,))),
+    (("Mask", (0,)), ("Hide", (1,)), ("Transpose", (2,)), ("Add", (3, 0)), ("Softmax", (4,)), ("MatMul", (5,))),
+    (("Convolution", (0,)), ("AddConstant", (1,)), ("Pointwise", (0,)), ("AddConstant", (3,)), ("Add", (2, 4)), ("Relu", (5,))),
+    (("Relu", (0,)), ("LSTM", (1,)), ("MatMul", (2,))),
+)  # fmt: skip
+QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize"))
 WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
-        *("MatMul", "MatMulOfTwo"),
+        *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention", "LSTM", "GRU"),
     )
 )

@@ -6,9 +6,11 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from tools.fuzz import native, numbers
+from tools.fuzz import execution, native, numbers
 from tools.fuzz.graphs import Graph
 from tools.fuzz.numbers import Failure
+
+CHECKS = {"numbers": numbers.failures, "native": native.failures, "execution": execution.failures}
 
 
 class Sheltered:
@@ -40,4 +42,4 @@ class Sheltered:
 
 
 def _checked(check: str, graph: Graph, only: str | None) -> list[Failure]:
-    return list({"numbers": numbers.failures, "native": native.failures}[check](graph, only))
+    return list(CHECKS[check](graph, only))

@@ -10,20 +10,29 @@ from tools.fuzz.operations import QUANTIZES
 
 
 def _is_activation(node: Node) -> bool:
-    return node.get_type_name() == "FakeQuantize" and node.get_friendly_name().rstrip("0123456789") in QUANTIZES
+    return node.get_friendly_name().rstrip("0123456789") in QUANTIZES
+
+
+def quantizer(node: Node) -> Node:
+    """The FakeQuantize of a step: the step itself, or what its Convert, Subtract and Multiply read."""
+    while node.get_type_name() != "FakeQuantize":
+        node = node.input_value(0).get_node()
+    return node
 
 
 def ends(node: Node) -> list[np.ndarray]:
-    return [constant_above(value) for value in list(node.input_values())[1:]]
+    return [constant_above(value) for value in list(quantizer(node).input_values())[1:]]
 
 
 def quantum(node: Node) -> np.ndarray:
+    """The step of a step's output."""
     *_, low, high = ends(node)
-    return (high - low) / (node.get_attributes()["levels"] - 1)
+    step = (high - low) / (quantizer(node).get_attributes()["levels"] - 1)
+    return step * constant_above(node.input_value(1)) if node.get_type_name() == "Multiply" else step
 
 
 def activations(model: Model) -> list[Node]:
-    """The FakeQuantizes that are steps of a graph; others are those of weights."""
+    """The quantizations that are steps of a graph; others are those of weights."""
     return [node for node in model.get_ordered_ops() if _is_activation(node)]
 
 
@@ -40,5 +49,5 @@ def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -
         for target in targets:
             target.replace_source_output(moved.output(0))
         shifts.append(shift)
-        results.append(opset1.result(node.input_value(0)))
+        results.append(opset1.result(quantizer(node).input_value(0)))
     return Model([*model.get_results(), *results], [*model.get_parameters(), *shifts])

@@ -18,7 +18,7 @@ from ovlpt.device.properties import simulation
 from ovlpt.openvino_api import Model, Node
 from tools.fuzz.graphs import Graph, Step, build, pruned, reference
 from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, run, transformed
-from tools.fuzz.shifts import activations, ends, quantum, with_shifts
+from tools.fuzz.shifts import activations, ends, quantizer, quantum, with_shifts
 from tools.parity.driver import core
 
 WAY = "single stage"
@@ -168,6 +168,6 @@ def _parts(move: np.ndarray, groups: np.ndarray) -> Iterator[np.ndarray]:
 def _to_the_other_side(node: Node, values: np.ndarray) -> np.ndarray:
     """One level up or down where the value lies at a tie, else 0."""
     low, high, *_ = ends(node)
-    steps = (values - low) / np.maximum(high - low, 1e-30) * (node.get_attributes()["levels"] - 1)
+    steps = (values - low) / np.maximum(high - low, 1e-30) * (quantizer(node).get_attributes()["levels"] - 1)
     past = steps - np.floor(steps) - 0.5
     return np.where(np.abs(past) < _TIE, -np.sign(past + 1e-9), 0)
