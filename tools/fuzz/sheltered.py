@@ -23,11 +23,15 @@ class Sheltered:
     def _new_pool() -> ProcessPoolExecutor:
         return ProcessPoolExecutor(1, get_context("spawn"))
 
+    def _renew(self) -> None:
+        self.pool.shutdown()  # else its thread is woken when the interpreter ends, through a pipe that is closed
+        self.pool = self._new_pool()
+
     def __call__(self, graph: Graph, only: str | None = None) -> list[Failure]:
         try:
             return self.pool.submit(_checked, self.check, graph, only).result()
         except BrokenProcessPool:
-            self.pool = self._new_pool()
+            self._renew()
         ways = [numbers.STOCK, *numbers.WAYS] if self.check == "numbers" else []
         return [Failure(self._crashing(graph, ways), "the process ends")]
 
@@ -36,7 +40,7 @@ class Sheltered:
             try:
                 self.pool.submit(_checked, self.check, graph, way).result()
             except BrokenProcessPool:
-                self.pool = self._new_pool()
+                self._renew()
                 return way
         return self.check
 
