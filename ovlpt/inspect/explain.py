@@ -197,6 +197,8 @@ def _behind(node: Node) -> tuple[str, str]:
 
 
 def _is_dequantization(node: Node) -> bool:
+    if not node.get_input_size():  # a constant that was folded has the name of what it was folded from
+        return False
     return "/Dequantization" in node.get_friendly_name() or (
         node.get_type_name() in ("Multiply", "Subtract")
         and isinstance(node.input_value(1).get_node(), Constant)

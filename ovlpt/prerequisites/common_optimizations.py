@@ -6,7 +6,7 @@ stored integers are handed to them as inputs, which nothing folds, and put back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -106,20 +106,42 @@ def _is_quantized_data(node: Node) -> bool:
 
 
 def _starts_dequantization(convert: Node) -> bool:
-    """A Convert of quantized data; that of a zero point is read by port 1 of a Subtract of data that is not
-    constant.
-    """
+    """A Convert of quantized data; that of a zero point is read by port 1 of a Subtract of data that is not stored."""
     if convert.get_type_name() != "Convert":
         return False
-    for target in convert.output(0).get_target_inputs():
+    for target in _readers_of(convert.output(0)):
         reader = target.get_node()
         if (
             reader.get_type_name() == "Subtract"
             and target.get_index() == 1
-            and not is_constant_path(reader.input_value(0).get_node())
+            and not _is_stored(reader.input_value(0).get_node())
         ):
             return False
     return True
+
+
+def _readers_of(value: Output) -> Iterator[object]:
+    """What reads a value, Reshapes and the like between."""
+    for target in value.get_target_inputs():
+        if target.get_node().get_type_name() in ("Reshape", "Squeeze", "Unsqueeze"):
+            yield from _readers_of(target.get_node().output(0))
+        else:
+            yield target
+
+
+def _is_stored(node: Node) -> bool:
+    """Whether folding would give a constant; a FakeQuantize of one is not folded, and stands for it."""
+    return is_constant_path(node) and not _quantizes_above(node)
+
+
+def _quantizes_above(node: Node) -> bool:
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if node.get_type_name() == "FakeQuantize":
+            return True
+        pending += [value.get_node() for value in node.input_values()]
+    return False
 
 
 def _window(attributes: dict) -> dict:

@@ -279,6 +279,14 @@ def test_pulled_through_the_dequantization_of_weights(name):
     assert_native(graph)
 
 
+@pytest.mark.parametrize("shape", [(16, 1, 3, 3), (16, 9)])
+def test_weights_in_groups_of_one_scale(shape):
+    """The Reshape makes the groups; the scale stays before it."""
+    kernel = opset1.reshape(dequantization(integers(shape), 0.5), i64(16, 1, 1, 3, 3), False)
+    data = fake_quantize(parameter((1, 16, 8, 8)), 0.0, 2.55)
+    assert_native(model(opset1.group_convolution(data, kernel, [1, 1], [0, 0], [0, 0], [1, 1])))
+
+
 def state(shape):
     return opset6.read_value(f32(np.zeros(shape)), "state", np.float32, list(shape))
 
