@@ -87,7 +87,7 @@ from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.repairs.plain_pooling import PlainPooling
 from ovlpt.repairs.pool_into_convolution import PoolIntoConvolution
-from ovlpt.repairs.recurrent_grid import LinearBeforeReset, RecurrentGrid
+from ovlpt.repairs.recurrent_grid import RecurrentGrid
 from ovlpt.repairs.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.repairs.unshared_constants import UnsharedConstants
@@ -96,7 +96,6 @@ from ovlpt.trace import Outcome, Reason, Trace
 REPAIRS: tuple[type[LayerTransformation], ...] = (
     IdleFakeQuantize,
     ChannelShuffles,
-    LinearBeforeReset,
     MatMulToConvolution,
     PlainPooling,
     ReluBeforeFakeQuantize,

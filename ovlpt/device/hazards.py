@@ -6,8 +6,7 @@
     LSTM, GRU on u8 data        the hidden state is stored as the data is: clipped where its interval ends
 
 Source: `ovlpt.fake_quantize.hazards`; of recurrent layers oneDNN's documentation ("RNN", int8), where state and data
-share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.repairs.recurrent_grid` leaves what it
-refuses.
+share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.repairs.recurrent_grid` leaves none.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
-from ovlpt.graph.recurrent import RECURRENT, state_interval
+from ovlpt.graph.recurrent import RECURRENT, quantized_weights, state_interval
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
 from ovlpt.precisions import is_low
@@ -181,7 +180,7 @@ def hazards(model: Model) -> list[Hazard]:
 def _clipped_state(node: Node) -> Reason | None:
     """Where the interval of a recurrent layer's u8 data does not hold its hidden state."""
     data = dequantization_above(node)
-    if data.data_precision != "u8" or data.scale is None:
+    if data.data_precision != "u8" or data.scale is None or not quantized_weights(node):
         return None
     shift = 0 if data.zero_point is None else data.zero_point
     low, high = (float(edge((level - shift) * data.scale)) for edge, level in ((np.max, 0), (np.min, 255)))

@@ -1,13 +1,25 @@
-"""Recurrent layers: the ports of their weights, and where their hidden states lie."""
+"""Recurrent layers: the ports of their weights, where their values come from, and where their hidden states lie."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.openvino_api import Node
+from ovlpt.graph.weights import folded_constant
+from ovlpt.openvino_api import Constant, Model, Node, Output, Tensor, opset1
+from ovlpt.precisions import REAL
 
 RECURRENT = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # ports of their weights: for the input, and recurrent
 MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
+# What gives out values of its first input and no others.
+_HANDS_ON = MOVES | {
+    "Broadcast", "DepthToSpace", "Gather", "MaxPool", "Reverse", "ReverseSequence", "Roll", "ShuffleChannels",
+    "SpaceToDepth", "Tile",
+}  # fmt: skip
 _STATES, _LAST_STATE = 0, 1  # outputs
 
 
@@ -35,3 +47,52 @@ def state_readers(node: Node) -> list[Node]:
             else:
                 readers.append(reader)
     return readers
+
+
+def sources(value: Output) -> Iterator[Output]:
+    """What gives the values of ``value``, above all that only hands them on."""
+    node = value.get_node()
+    kind = node.get_type_name()
+    if kind == "Concat":
+        for each in node.input_values():
+            yield from sources(each)
+    elif kind in _HANDS_ON or (kind == "Convert" and {precision_of(value), precision_of(node.input_value(0))} <= REAL):
+        yield from sources(node.input_value(0))
+    else:
+        yield value
+
+
+def evaluated(value: Output) -> np.ndarray:
+    """What a path of constants gives, in float32."""
+    result = Tensor(value.get_element_type(), value.get_shape())
+    Model([opset1.result(value)], [], "constants").evaluate([result], [])
+    return np.array(result.data, np.float32)
+
+
+def quantized_weights(node: Node) -> list[int]:
+    """The ports of the weights that are constants on a grid, behind a FakeQuantize or a dequantization."""
+    return [port for port in RECURRENT[node.get_type_name()] if _is_quantized(node.input_value(port))]
+
+
+def _is_quantized(value: Output) -> bool:
+    if folded_constant(value) is None:
+        return False
+    while not isinstance(value.get_node(), Constant):
+        if value.get_node().get_type_name() == "FakeQuantize":
+            return True
+        value = value.get_node().input_value(0)
+    return precision_of(value) not in REAL
+
+
+def make_weights_real(node: Node) -> bool:
+    """Let the layer read its weights as plain constants; whether any were not.
+
+    The CPU plugin throws on a layer with integers for weights that it cannot run in low precision.
+    """
+    ports = quantized_weights(node)
+    for port in ports:
+        value = node.input_value(port)
+        real = constant(folded_constant(value), precision_of(value))
+        real.set_friendly_name(value.get_node().get_friendly_name())
+        node.input(port).replace_source_output(real.output(0))
+    return bool(ports)

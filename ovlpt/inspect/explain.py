@@ -176,10 +176,16 @@ def in_low_precision(node: Node) -> bool:
     if node.get_type_name() == "FakeQuantize":
         return precision_of(node.output(0)) in _LOW
     if node.get_type_name() in RECURRENT:  # the dequantizations stay before it, and a plugin fuses the whole
-        return _comes_low(node.input_value(0))
+        return _comes_low(node.input_value(0)) and not _real_weights(node)
     return any(
         _precision_read(value) in _LOW for value in node.input_values() if not isinstance(value.get_node(), Constant)
     )
+
+
+def _real_weights(node: Node) -> list[str]:
+    """Of a recurrent layer, the weights that it reads as real numbers."""
+    named = zip(("weights", "recurrent weights"), RECURRENT[node.get_type_name()], strict=True)
+    return [name for name, port in named if isinstance(node.input_value(port).get_node(), Constant)]
 
 
 def _comes_low(value: Output) -> bool:
@@ -317,7 +323,8 @@ class _Answers:
         said = [event for event in said if event.operation == kind and event.reason.code != "not_quantized"]
         said = [event for event in said if not self._is_of_what_is_above(node, event)]
         if not said:
-            return None
+            real = _real_weights(node) if kind in RECURRENT else []
+            return Reason("weights_not_quantized", f"its {' and '.join(real)} are not quantized") if real else None
         decisive = [event for event in said if event.outcome is not Outcome.REJECTED] or said
         reason = decisive[-1].reason
         if reason.code == "callback" and (layer := _biased(node)) is not None:

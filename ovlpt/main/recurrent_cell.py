@@ -5,6 +5,7 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, valu
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.recurrent import RECURRENT, make_weights_real, quantized_weights
 from ovlpt.graph.weights import weights_precision
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.main.fake_quantize_decomposition import write_decomposition
@@ -48,6 +49,19 @@ class RecurrentCellTransformation(LayerTransformation):
         unusable = self._unusable(node)
         if unusable is not None and not self.params.native_only:
             raise Rejected(unusable[1])
+        if self._has_to_be_whole and not self._waiting(node):
+            reject_unless(
+                len(quantized_weights(node)) == len(RECURRENT[node.get_type_name()]),
+                "not_quantized",
+                "its weights are real numbers",
+            )
+            for port in _ACTIVATIONS:
+                source = node.input_value(port).get_node()
+                reject_unless(
+                    isinstance(source, Constant) or not self.dequantization(node, port).empty,
+                    "not_dequantized",
+                    f"input {port} comes without a dequantization: it is lost above",
+                )
         reject_unless(
             self._waiting(node)
             or any(self._chain(node, port) for port in self._ports(node))
@@ -55,6 +69,14 @@ class RecurrentCellTransformation(LayerTransformation):
             "not_quantized",
             "no input has a dequantization or quantized weights",
         )
+
+    def rejected(self, node: Node) -> bool:
+        return self._has_to_be_whole and make_weights_real(node)
+
+    @property
+    def _has_to_be_whole(self) -> bool:
+        """Whether the plugin takes data, state and both weights as integers, or all as real numbers."""
+        return self.params.recurrent_on_one_grid and not self.params.native_only
 
     def transform(self, node: Node) -> None:
         if waiting := self._waiting(node):

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of
-from ovlpt.graph.dequantization import read_dequantization
+from ovlpt.graph.dequantization import read_dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.recurrent import MOVES, RECURRENT, state_interval, state_readers
+from ovlpt.graph.recurrent import (
+    MOVES,
+    RECURRENT,
+    evaluated,
+    make_weights_real,
+    quantized_weights,
+    sources,
+    state_interval,
+    state_readers,
+)
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import INT8
-from ovlpt.trace import Reason, reject_unless
+from ovlpt.precisions import INT8, NUMPY
+from ovlpt.trace import Reason, Rejected
 
 _DATA, _STATE = 0, 1  # inputs
+_LAST_STATE = 1  # output
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
@@ -31,6 +41,9 @@ class RecurrentGrid(LayerTransformation):
     and 1, or where calibration has seen them: what is quantized to another grid before or behind would be rounded twice,
     and takes this one. Where scales differ, the finer weights are rounded to the coarser, and an initial state to the
     grid: the kernels have no other numbers. The rest is exact.
+
+    A layer that is not of a form that the kernels have reads its weights as real numbers: the plugin with integers
+    throws, or computes something else.
     """
 
     why = Reason("recurrent_grid", "its kernels have one grid for data and state, and one scale for both weights")
@@ -42,46 +55,33 @@ class RecurrentGrid(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         return (
             self.params.recurrent_on_one_grid
-            and not _resets_late(node)
-            and self._interval(node, _DATA) is not None
-            and (self._interval(node, _STATE) is not None or folded_constant(node.input_value(_STATE)) is not None)
-            and all(_scale(node.input_value(port)) is not None for port in _ports(node))
-            and not self._is_on_one_grid(node)
+            and bool(quantized_weights(node))
+            and (self._obstacle(node) is not None or not self._is_on_one_grid(node))
         )
 
     def can_be_transformed(self, node: Node) -> None:
-        attributes = node.get_attributes()
-        activations = [each.lower() for each in attributes["activations"]]
-        plain = activations == _ACTIVATIONS[node.get_type_name()] and not attributes["clip"]
-        reject_unless(plain, "activations", "its activations or its clip are not those that the kernels have")
-        low, high = self._interval(node, _DATA)
-        reject_unless(high > low, "interval", f"its data has the interval [{low:g}, {high:g}]")
-        bias = folded_constant(node.input_value(_bias(node)))
-        reject_unless(bias is not None, "dynamic_bias", "its bias is not a constant")
+        if (reason := self._obstacle(node)) is not None:
+            raise Rejected(reason)
+
+    def rejected(self, node: Node) -> bool:
+        return make_weights_real(node)
 
     def transform(self, node: Node) -> None:
-        data, state = self._interval(node, _DATA), self._interval(node, _STATE)
-        step, grid = (data[1] - data[0]) / (_LEVELS - 1), self._bound(node) / (_LEVELS - 1 - _CENTRE)
+        low, step = self._data_grid(node)
+        grid = self._bound(node) / (_LEVELS - 1 - _CENTRE)
         weights, recurrent = (folded_constant(node.input_value(port)).astype(np.float64) for port in _ports(node))
         weights *= step / grid
         scale = _by_gates(node, np.maximum(_rows(node, 0) * step / grid, _rows(node, 1)))
         integers = [np.clip(np.rint(each / scale), -128, 127) for each in (weights, recurrent)]
         # the data is step * q + low, and the layer reads grid * (q - 128)
-        shift = data[0] * grid / step + _CENTRE * grid
+        shift = low * grid / step + _CENTRE * grid
         bias = folded_constant(node.input_value(_bias(node))) + (integers[0] * scale).sum(axis=2) * shift
 
-        _quantize_again(node, _DATA, (*data, *_ends(grid)), "DataGrid")
+        self._put_data_on_grid(node, grid)
         for reader in state_readers(node):
             if (finer := _grid(reader)) is not None and finer < grid:
                 _take_grid(reader, grid)
-        if state is None:
-            _read(node, _STATE, constant(folded_constant(node.input_value(_STATE)), _precision(node, _STATE)))
-        elif _is_own(node.input_value(_STATE)) and _keeps_values(
-            QuantizationDetails.of(_above(node.input_value(_STATE)))
-        ):
-            _take_grid(_above(node.input_value(_STATE)), grid)
-        else:
-            _quantize_again(node, _STATE, _ends(grid) * 2, "StateGrid")
+        self._put_state_on_grid(node, grid)
         for port, each in zip(_ports(node), integers, strict=True):
             stored = opset1.convert(constant(each, "i8"), _precision(node, port))
             dequantized = opset1.multiply(stored, constant(scale, _precision(node, port)))
@@ -89,21 +89,81 @@ class RecurrentGrid(LayerTransformation):
             _read(node, port, dequantized)
         _read(node, _bias(node), constant(bias, _precision(node, _bias(node))))
 
+    def _put_data_on_grid(self, node: Node, grid: float) -> None:
+        value, (low, step) = node.input_value(_DATA), self._data_grid(node)
+        above = _above(value)
+        if _whole_interval(above) is not None and _is_own(value):
+            for port, end in enumerate(_ends(grid), 3):
+                _read(above, port, constant(np.float32(end), _precision(above, port)))
+        else:
+            _quantize_again(node, _DATA, (low, low + step * (_LEVELS - 1), *_ends(grid)), "DataGrid")
+
+    def _put_state_on_grid(self, node: Node, grid: float) -> None:
+        states = range(_STATE, _ports(node)[0] - 1)  # of an LSTM the cell state, too
+        constants = [port for port in states if _is_constant(node.input_value(port))]
+        for port in constants:
+            _read(node, port, constant(evaluated(node.input_value(port)), _precision(node, port)))
+        if _STATE in constants:
+            return
+        value = node.input_value(_STATE)
+        above = _above(value)
+        # a plugin that splits a bidirectional layer splits the state, too, and needs a FakeQuantize in front
+        if self._state(node) == (0.0, 0.0) and node.get_attributes()["direction"] != "bidirectional":
+            for each in sources(value):
+                _write_zeros(each, grid)
+            if _is_plain(value) and not consumers_of(node.output(_LAST_STATE)):
+                return  # the kernel reads the integers, and the scale is that of the state it hands out
+        elif _is_own(value) and _is_tensorwise(above):
+            _take_grid(above, grid)
+        if _grid(above) is None or not np.isclose(_grid(above), grid, rtol=_NEAR, atol=0):
+            _quantize_again(node, _STATE, _ends(grid) * 2, "StateGrid")
+
+    def _obstacle(self, node: Node) -> Reason | None:
+        """What keeps the layer from the kernels."""
+        attributes = node.get_attributes()
+        if attributes.get("linear_before_reset"):
+            return Reason("linear_before_reset", "its form, linear_before_reset, has no kernel in low precision")
+        activations = [each.lower() for each in attributes["activations"]]
+        if activations != _ACTIVATIONS[node.get_type_name()] or attributes["clip"]:
+            return Reason("activations", "its activations or its clip are not those that the kernels have")
+        if not _runs_all_steps(node):
+            return Reason(
+                "sequence_lengths", "its sequences may end before the last step, and the kernels run them all"
+            )
+        if folded_constant(node.input_value(_bias(node))) is None:
+            return Reason("dynamic_bias", "its bias is not a constant")
+        if len(quantized_weights(node)) < len(_ports(node)):
+            return Reason("weights_not_quantized", f"its {_names_of_real_weights(node)} are not quantized")
+        for port in _ports(node):
+            if _scale(node.input_value(port)) is None:
+                text = f"its weights on input {port} are not multiples, in i8, of one scale or of one for each row"
+                return Reason("weights_grid", text)
+        grid = self._data_grid(node)
+        if grid is None:
+            return Reason("data_grid", "its data is not quantized to 8 bits, with one scale for all of it")
+        if grid[1] <= 0:
+            return Reason("interval", f"its data has the interval [{grid[0]:g}, {grid[0]:g}]")
+        if self._state(node) is None:
+            return Reason("state_not_quantized", "its initial state is neither constant nor quantized")
+        return None
+
     def _is_on_one_grid(self, node: Node) -> bool:
         """Whether the kernels read the numbers of the layer as it is."""
-        data, state = self._interval(node, _DATA), self._interval(node, _STATE)
-        step, bound = (data[1] - data[0]) / (_LEVELS - 1), self._bound(node)
-        holds_state = data[0] <= step - bound and data[1] >= bound - step
+        low, step = self._data_grid(node)
+        high, bound = low + step * (_LEVELS - 1), self._bound(node)
+        holds_state = low <= step - bound and high >= bound - step
         is_fine = step < 2 * bound / (_LEVELS - 1 - _CENTRE)  # else a bit of the state is lost
-        if state is None:
+        if folded_constant(node.input_value(_STATE)) is not None:
             reads_state = isinstance(node.input_value(_STATE).get_node(), Constant)
         else:
-            reads_state = np.allclose(state, data, rtol=_NEAR, atol=0)
+            state = _whole_interval(_above(node.input_value(_STATE)))
+            reads_state = state is not None and np.allclose(state, (low, high), rtol=_NEAR, atol=0)
         first, second = _rows(node, 0), _rows(node, 1)
         return (
             holds_state
             and is_fine
             and reads_state
+            and _whole_interval(_above(node.input_value(_DATA))) is not None
             and np.allclose(first, second, rtol=_NEAR, atol=0)
             and np.allclose(first, _by_gates(node, first), rtol=_NEAR, atol=0)
         )
@@ -111,55 +171,48 @@ class RecurrentGrid(LayerTransformation):
     @read_once
     def _bound(self, node: Node) -> float:
         """The largest magnitude of a hidden state, the initial one included, as the end of an interval around level 128."""
-        state = self._interval(node, _STATE)
-        if state is None:
-            largest = float(np.abs(folded_constant(node.input_value(_STATE))).max())
-            state = -largest, largest
-        return max(_end(state), _end(state_interval(node)))
+        return max(_end(self._state(node)), _end(state_interval(node)))
 
     @read_once
-    def _interval(self, node: Node, port: int) -> tuple[float, float] | None:
-        """The output interval of the FakeQuantize above the input, where it has one and 256 levels; None for constants."""
-        if folded_constant(node.input_value(port)) is not None:
+    def _data_grid(self, node: Node) -> tuple[float, float] | None:
+        """The lowest value of the data and its step: the one grid of what gives it, else that of their union."""
+        grids = [_grid_of(each) for each in sources(node.input_value(_DATA))]
+        if None in grids:
             return None
-        source = _above(node.input_value(port))
-        details = QuantizationDetails.of(source) if source.get_type_name() == "FakeQuantize" else None
-        if details is None or details.levels != _LEVELS or any(end.size > 1 for end in details.intervals):
-            return None
-        return float(details.output_low.reshape(())), float(details.output_high.reshape(()))
+        (low, step), *others = grids
+        if np.allclose(others or grids, (low, step), rtol=_NEAR, atol=0):
+            return low, step
+        low, high = min(each[0] for each in grids), max(each[0] + each[1] * (_LEVELS - 1) for each in grids)
+        return low, (high - low) / (_LEVELS - 1)
+
+    @read_once
+    def _state(self, node: Node) -> tuple[float, float] | None:
+        """The least and the largest value that an initial state can have; None where nothing says so."""
+        ends = []
+        for each in sources(node.input_value(_STATE)):
+            values = folded_constant(each)
+            if values is None:
+                source = each.get_node()
+                details = QuantizationDetails.of(source) if source.get_type_name() == "FakeQuantize" else None
+                if details is None:
+                    return None
+                values = np.array([details.output_low.min(), details.output_high.max()])
+            ends += [float(values.min()), float(values.max())]
+        return min(ends), max(ends)
 
 
-class LinearBeforeReset(LayerTransformation):
-    """Weights of a GRU with ``linear_before_reset`` as real numbers: with integers the CPU plugin throws."""
-
-    why = Reason("linear_before_reset", "its form, linear_before_reset, has no kernel in low precision")
-
-    @classmethod
-    def type_names(cls) -> list[str]:
-        return OPERATIONS["GRUSequence"].type_names
-
-    def concerns(self, node: Node) -> bool:
-        return self.params.recurrent_on_one_grid and _resets_late(node) and bool(self._quantized(node))
-
-    def can_be_transformed(self, node: Node) -> None:
-        """Nothing can be against it."""
-
-    def transform(self, node: Node) -> None:
-        for port in self._quantized(node):
-            _read(node, port, constant(folded_constant(node.input_value(port)), _precision(node, port)))
-
-    @staticmethod
-    def _quantized(node: Node) -> list[int]:
-        values = {port: node.input_value(port) for port in _ports(node)}
-        return [
-            port
-            for port, value in values.items()
-            if not isinstance(value.get_node(), Constant) and folded_constant(value) is not None
-        ]
+def _runs_all_steps(node: Node) -> bool:
+    """Whether the plugin takes every sequence to have all steps: of open shapes it does; else it runs a float loop."""
+    shape = node.get_input_partial_shape(_DATA)
+    lengths = node.input_value(_ports(node)[0] - 1).get_node()
+    return shape.is_dynamic or (
+        isinstance(lengths, Constant) and bool((values_of(lengths) == shape[1].get_length()).all())
+    )
 
 
-def _resets_late(node: Node) -> bool:
-    return bool(node.get_attributes().get("linear_before_reset"))
+def _names_of_real_weights(node: Node) -> str:
+    names, quantized = ("weights", "recurrent weights"), quantized_weights(node)
+    return " and ".join(name for name, port in zip(names, _ports(node), strict=True) if port not in quantized)
 
 
 def _ports(node: Node) -> tuple[int, int]:
@@ -208,6 +261,33 @@ def _by_gates(node: Node, scale: np.ndarray) -> np.ndarray:
     return gates.reshape(scale.shape)
 
 
+def _grid_of(value: Output) -> tuple[float, float] | None:
+    """The lowest value and the step of data that is quantized per tensor to at most 256 levels; else None."""
+    node = value.get_node()
+    if node.get_type_name() == "FakeQuantize":
+        details = QuantizationDetails.of(node)
+        if details is None or not 1 < details.levels <= _LEVELS or any(end.size > 1 for end in details.intervals):
+            return None
+        low, high = float(details.output_low.reshape(())), float(details.output_high.reshape(()))
+        return low, (high - low) / (details.levels - 1)
+    found = read_dequantization(value, INT8)
+    if found.data_precision not in INT8 or found.scale is None or not found.is_per_tensor:
+        return None
+    step, zero_point = (
+        float(found.scale.reshape(())),
+        0.0 if found.zero_point is None else float(found.zero_point.max()),
+    )
+    return (np.iinfo(NUMPY[found.data_precision]).min - zero_point) * step, step
+
+
+def _whole_interval(node: Node) -> tuple[float, float] | None:
+    """The interval of a FakeQuantize of 256 levels per tensor; None for another node."""
+    grid = _grid_of(node.output(0)) if node.get_type_name() == "FakeQuantize" else None
+    if grid is None or QuantizationDetails.of(node).levels != _LEVELS:
+        return None
+    return grid[0], grid[0] + grid[1] * (_LEVELS - 1)
+
+
 def _above(value: Output) -> Node:
     """What gives the values, above all that only moves them."""
     while (node := value.get_node()).get_type_name() in MOVES:
@@ -226,6 +306,10 @@ def _ends(grid: float) -> tuple[float, float]:
 
 
 def _take_grid(fake_quantize: Node, grid: float) -> None:
+    """A wider one: what the interval clipped, a Clamp does."""
+    low, high = (float(end.reshape(())) for end in QuantizationDetails.of(fake_quantize).intervals[:2])
+    if low > (1 - _NEAR) * _ends(grid)[0] or high < (1 - _NEAR) * _ends(grid)[1]:
+        _read(fake_quantize, _DATA, opset1.clamp(fake_quantize.input_value(_DATA), low, high))
     for port, end in enumerate(_ends(grid) * 2, 1):
         _read(fake_quantize, port, constant(np.float32(end), _precision(fake_quantize, port)))
 
@@ -244,6 +328,36 @@ def _is_own(value: Output) -> bool:
     if sum(len(consumers_of(output)) for output in node.outputs()) > 1:
         return False
     return node.get_type_name() not in MOVES or _is_own(node.input_value(0))
+
+
+def _is_constant(value: Output) -> bool:
+    return is_constant_path(value.get_node()) and value.get_partial_shape().is_static
+
+
+def _write_zeros(value: Output, grid: float) -> None:
+    """Zeros as integers of a grid around level 128, for all that read them."""
+    zero_point = read_dequantization(value, INT8).zero_point
+    if zero_point is None or zero_point.max() != _CENTRE:
+        zeros = constant(np.full(value.get_shape(), _CENTRE), "u8").output(0)
+        written, _ = write_dequantization(
+            zeros, value.get_node().get_friendly_name(), np.float32(grid), np.float32(_CENTRE), precision_of(value)
+        )
+        for target in value.get_target_inputs():
+            target.replace_source_output(written)
+
+
+def _is_plain(value: Output) -> bool:
+    """Whether low precision passes all that hands the values on."""
+    node = value.get_node()
+    return folded_constant(value) is not None or (
+        node.get_type_name() in (*MOVES, "Broadcast") and _is_plain(node.input_value(0))
+    )
+
+
+def _is_tensorwise(node: Node) -> bool:
+    """Whether the node is a FakeQuantize that only rounds and clips, all of a tensor alike."""
+    details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+    return details is not None and _keeps_values(details) and all(end.size == 1 for end in details.intervals)
 
 
 def _keeps_values(details: QuantizationDetails) -> bool:

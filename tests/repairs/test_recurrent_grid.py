@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import numpy as np
+import openvino
 import pytest
 
 import ovlpt
 from ovlpt import Params
+from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
+from ovlpt.graph.recurrent import RECURRENT, make_weights_real
 from ovlpt.graph.text import to_text
-from ovlpt.openvino_api import opset1
+from ovlpt.openvino_api import Model, opset1
 from ovlpt.trace import Outcome
 from tests.conftest import EXACT, Transformed
 from tests.graphs import (
@@ -31,7 +34,7 @@ SIZE, STEPS = 32, 8
 WIDE = (0.0, 2.55)  # of data behind a Relu
 
 
-def kernel(gates, directions, spread, seed, factor=1.0, quantized=False):
+def kernel(gates, directions, spread, seed, factor=1.0, quantized=False, form="rows"):
     """In i8, within the half of it that no CPU saturates, or behind a FakeQuantize to the same values.
 
     ``spread``: what the scales of the rows are multiplied with, from 1 on.
@@ -40,27 +43,52 @@ def kernel(gates, directions, spread, seed, factor=1.0, quantized=False):
     rows = gates * SIZE
     scale = factor * 0.3 / 64 * rng.permutation(np.geomspace(1, spread, rows)).reshape(1, rows, 1)
     values = rng.integers(-64, 65, (directions, rows, SIZE)).astype(np.int8)
+    if form == "real":
+        return f32(values * scale)
+    if form == "asymmetric":
+        return fake_quantize(f32(values * scale), -0.3, 0.5)
+    if form == "columns":
+        scale = scale[:, :SIZE].reshape(1, 1, SIZE)
     if not quantized:
         return dequantization(opset1.constant(values), scale)
     return fake_quantize(f32(values * scale), -127 * scale, 127 * scale, 255)
 
 
-def sequence(kind, data, spread=(1, 1), factor=1.0, directions=1, batch=1, state=None, quantized=False, **attributes):
+def sequence(
+    kind, data, spread=(1, 1), factor=1.0, directions=1, batch=1, state=None, quantized=False, form="rows", which="WR",
+    lengths=STEPS, **attributes,
+):  # fmt: skip
+    """``which``: of the weights that are quantized. ``form``: how the first are."""
     gates = GATES[kind]
-    zeros = np.zeros((batch, directions, SIZE))
+    zeros = np.zeros((max(batch, 1), directions, SIZE))
     rows = (gates + attributes.get("linear_before_reset", False)) * SIZE
+    forms = [each if name in which else "real" for name, each in zip("WR", (form, "rows"), strict=True)]
     weights = [
-        kernel(gates, directions, each, seed, factor if seed else 1.0, quantized) for seed, each in enumerate(spread)
+        kernel(gates, directions, each, seed, factor if seed else 1.0, quantized, forms[seed])
+        for seed, each in enumerate(spread)
     ]
     bias = f32(np.random.default_rng(3).uniform(-0.3, 0.3, (directions, rows)))
     states = [f32(zeros) if state is None else state] + [f32(zeros)] * (kind == "lstm")
+    if batch < 0:
+        states[1:] = [opset3.broadcast(f32(0), sizes_of(data, directions, SIZE))] * (kind == "lstm")
+        lengths = opset3.broadcast(i64(lengths), sizes_of(data))
+    else:
+        lengths = i64(*[lengths] * batch)
     create = opset5.lstm_sequence if kind == "lstm" else opset5.gru_sequence
     direction = "bidirectional" if directions == 2 else "forward"
-    return create(data, *states, i64(*[STEPS] * batch), *weights, bias, SIZE, direction, **attributes)
+    return create(data, *states, lengths, *weights, bias, SIZE, direction, **attributes)
 
 
-def network(kind="lstm", interval=WIDE, move=lambda data: data, **settings):
-    data = fake_quantize(parameter((settings.get("batch", 1), STEPS, SIZE)), *interval)
+def sizes_of(data, *behind):
+    """Those of the data's batch, and others."""
+    batch = opset8.gather(opset3.shape_of(data), i64(0), opset1.constant(np.int64(0)))
+    return opset1.concat([batch, i64(*behind)], 0) if behind else batch
+
+
+def network(kind="lstm", interval=WIDE, move=lambda data: data, quantize=True, **settings):
+    data = parameter((settings.get("batch", 1), STEPS, SIZE))
+    if quantize:
+        data = fake_quantize(data, *interval)
     return model(sequence(kind, move(data), **settings).output(0))
 
 
@@ -193,6 +221,118 @@ def test_calibrated_states_are_rounded_once(core, kind):
     assert hazards(ovlpt.transform(graph, core=core, lowered=False)) == []
 
 
+ZERO = (0.0, 8e-5)  # the interval of quantized zeros
+
+
+def zeros_from_a_batch(data, directions):
+    return opset3.broadcast(fake_quantize(f32(0), *ZERO), sizes_of(data, directions, SIZE))
+
+
+def zeros_of_two_layers(data, directions):
+    count = opset1.concat([i64(2 * directions), sizes_of(data), i64(SIZE)], 0)
+    first = opset1.split(
+        opset3.broadcast(dequantization(opset1.constant(np.uint8(0)), 1e-6), count), opset1.constant(np.int64(0)), 2
+    )
+    return opset1.transpose(first.output(0), i64(1, 0, 2))
+
+
+STATES = {
+    "broadcast": lambda data, directions: opset3.broadcast(f32(0), sizes_of(data, directions, SIZE)),
+    "broadcast halves": lambda data, directions: opset3.broadcast(f32(0.5), sizes_of(data, directions, SIZE)),
+    "quantized, broadcast": zeros_from_a_batch,
+    "quantized, of two layers": zeros_of_two_layers,
+    "255 levels": lambda data, directions: fake_quantize(parameter((1, directions, SIZE), "h"), -0.5, 0.5, 255),
+    "by channel": lambda data, directions: fake_quantize(
+        parameter((1, directions, SIZE), "h"), np.linspace(-0.5, -0.3, SIZE), np.linspace(0.5, 0.3, SIZE)
+    ),
+    "joined": lambda data, directions: opset1.concat(
+        [fake_quantize(parameter((1, directions, SIZE // 2), f"h{end}"), -end, end) for end in (0.5, 0.3)], 2
+    ),
+}
+
+
+@pytest.mark.parametrize("directions, batch", [(1, 1), (1, -1), (2, -1)])
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("kind", GATES)
+def test_states_from_elsewhere(core, kind, state, directions, batch, tmp_path):
+    """Of data that is never negative; what is broadcast is no constant where the batch is open."""
+    data = parameter((batch, STEPS, SIZE))
+    build = STATES[state]
+    quantized = fake_quantize(data, 0.0, 0.94)
+    settings = {"directions": directions, "batch": batch, "state": build(data, directions)}
+    layer = sequence(kind, quantized, **settings)
+    graph = model(layer.output(0), layer.output(1))
+    rng = np.random.default_rng(5)
+    inputs = [
+        rng.uniform(-(each.get_friendly_name() != "x"), 1, [1, *each.get_partial_shape()[1:].to_shape()])
+        for each in graph.get_parameters()
+    ]
+    inputs = [each.astype(np.float32) for each in inputs]
+    expected = run(graph, inputs)
+    transformed = ovlpt.transform(graph, core=core)
+    openvino.save_model(transformed, tmp_path / "m.xml", compress_to_fp16=False)
+    for compiled in (
+        ovlpt.compile_model(graph, core=core, properties=EXACT),
+        core.compile_model(tmp_path / "m.xml", "CPU", {**EXACT, **lpt_properties(transformed, "CPU")}),
+    ):
+        values = list(compiled(inputs).values())
+        assert min(map(decibels, expected, values)) > 25
+        sequences = [each for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"]
+        assert [each.is_int8 for each in sequences] == [True] * directions
+
+
+DATA = {
+    "255 levels": lambda x: fake_quantize(x, -0.9, 0.9, 255),
+    "gathered": lambda x: opset8.gather(
+        fake_quantize(x, 0, 0.9), i64(*reversed(range(SIZE))), opset1.constant(np.int64(2))
+    ),
+    "joined": lambda x: opset1.concat(
+        [
+            fake_quantize(half, 0, end)
+            for half, end in zip(opset1.split(x, opset1.constant(np.int64(2)), 2).outputs(), (0.9, 0.4), strict=True)
+        ],
+        2,
+    ),
+    "taken apart": lambda x: opset1.concat(
+        opset1.split(fake_quantize(x, 0, 0.9), opset1.constant(np.int64(2)), 2).outputs()[::-1], 2
+    ),
+    "in half precision": lambda x: opset1.convert(opset1.convert(fake_quantize(x, 0, 0.9), "f16"), "f32"),
+}
+
+
+@pytest.mark.parametrize("form", DATA)
+@pytest.mark.parametrize("kind", GATES)
+def test_data_from_elsewhere(core, kind, form):
+    graph = network(kind, quantize=False, move=DATA[form])
+    inputs = inputs_of(graph, 0, 1)
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    assert decibels(run(graph, inputs)[0], compiled(inputs)[0]) > 25
+    assert {each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"} == {True}
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_what_intervals_of_states_clip_is_clipped(core, kind):
+    graph = calibrated(kind, SMALL, LARGE)
+    rng = np.random.default_rng(5)
+    inputs = [rng.uniform(-1, 1, (1, 1, SIZE)).astype(np.float32), inputs_of(network(), *WIDE)[0]]
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    assert decibels(run(graph, inputs)[0], compiled(inputs)[0]) > 22
+
+
+def test_a_layer_in_a_body(core):
+    body, other = network("gru", (0.0, 0.94)), model(opset1.unsqueeze(parameter((1, STEPS, SIZE)), i64(1)))
+    x, which = parameter((1, STEPS, SIZE)), opset1.parameter([], np.bool_)
+    choice = opset8.if_op(which)
+    choice.set_then_body(body)
+    choice.set_else_body(other)
+    choice.set_input(x.output(0), body.get_parameters()[0], other.get_parameters()[0])
+    result = choice.set_output(body.get_results()[0], other.get_results()[0])
+    graph = Model([result], [x, which], "model")
+    inputs = inputs_of(network(), 0, 1)
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    assert decibels(run(network("gru", (0.0, 0.94)), inputs)[0], compiled([*inputs, np.array(True)])[0]) > 25
+
+
 @pytest.mark.parametrize("levels", [255, 256])
 def test_a_quantized_constant_state_becomes_a_plain_one(core, levels):
     """Which the plugin's int8 kernel takes."""
@@ -242,18 +382,44 @@ def test_what_kernels_read_as_it_is_stays():
         (lambda: network(clip=0.5), "activations"),
         (lambda: network(activations=["sigmoid", "relu", "tanh"]), "activations"),
         (lambda: network(interval=(1.0, 1.0)), "interval"),
+        (lambda: network("gru", linear_before_reset=True), "linear_before_reset"),
+        (lambda: network(lengths=STEPS - 2), "sequence_lengths"),
+        (lambda: network(which="W"), "weights_not_quantized"),
+        (lambda: network("gru", which="R"), "weights_not_quantized"),
+        (lambda: network(form="asymmetric"), "weights_grid"),
+        (lambda: network("gru", form="columns"), "weights_grid"),
+        (lambda: network(move=opset1.sigmoid), "data_grid"),
+        (lambda: network("gru", interval=(f32(np.zeros(SIZE)), f32(np.linspace(0.5, 1, SIZE)))), "data_grid"),
+        (lambda: network(state=parameter((1, 1, SIZE), "h")), "state_not_quantized"),
+        (lambda: network("gru", state=opset1.tanh(parameter((1, 1, SIZE), "h"))), "state_not_quantized"),
     ],
 )
-def test_refusals(build, code):
-    assert said(Transformed(build(), ON)) == [(Outcome.REJECTED, code)]
+@pytest.mark.parametrize("saved", [False, True])
+def test_what_kernels_do_not_read_runs_in_float(core, build, code, saved, tmp_path):
+    """The plugin with its own LPT throws, runs a float loop, or reads other numbers."""
+    graph = build()
+    assert said(Transformed(graph, ON)) == [(Outcome.REJECTED, code)]
+    if saved:
+        transformed = ovlpt.transform(graph, core=core)
+        openvino.save_model(transformed, tmp_path / "m.xml", compress_to_fp16=False)
+        compiled = core.compile_model(tmp_path / "m.xml", "CPU", {**EXACT, **lpt_properties(transformed, "CPU")})
+    else:
+        compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    inputs = inputs_of(graph, 0, 1)
+    np.testing.assert_allclose(compiled(inputs)[0], run(with_real_weights(graph), inputs)[0], atol=1e-5)
+    (answer,) = [each for each in ovlpt.explain(graph, core=core) if each.operation.endswith("Sequence")]
+    assert answer.reason.code == code
+    assert hazards(ovlpt.transform(graph, core=core, lowered=False)) == []
 
 
-def test_linear_before_reset_runs_in_float(core):
-    """The plugin with its own LPT throws."""
-    graph = network("gru", linear_before_reset=True)
-    inputs = inputs_of(graph, *WIDE)
-    assert said(Transformed(graph, ON), "LinearBeforeReset") == [(Outcome.TRANSFORMED, "linear_before_reset")]
-    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
-    np.testing.assert_allclose(compiled(inputs)[0], run(graph, inputs)[0], atol=1e-5)
-    with pytest.raises(RuntimeError, match="LBR GRU"):
-        core.compile_model(graph, "CPU", EXACT)
+def with_real_weights(graph):
+    """The plugin's float kernels take no others."""
+    graph = graph.clone()
+    for node in graph.get_ops():
+        if node.get_type_name() in RECURRENT:
+            make_weights_real(node)
+    return graph
+
+
+def test_only_weights_that_are_quantized_count():
+    assert said(Transformed(network(which=""), ON)) == []
