@@ -30,7 +30,7 @@ from tests.networks import const, model, one_convolution, parameter, quantized
 
 RNG = np.random.default_rng(3)
 WEIGHTS = [RNG.standard_normal((16, 24)).astype(np.float32), RNG.standard_normal((24, 8)).astype(np.float32)]
-SAMPLES = np.abs(RNG.standard_normal((3, 4, 16))).astype(np.float32)
+SAMPLES = np.abs(RNG.standard_normal((3, 1, 4, 16))).astype(np.float32)
 RANGES = [(0.0, 2.5), (0.0, 9.0)]
 
 
@@ -51,8 +51,8 @@ def named(node, name):
 
 
 def network(quantize: bool) -> Model:
-    """MatMul, ReLU, MatMul."""
-    x = parameter([4, 16])
+    """MatMul, ReLU, MatMul; of rank 2 the plugin would make one layer of it all where it can."""
+    x = parameter([1, 4, 16])
     value = x
     for index, weights in enumerate(WEIGHTS):
         if quantize:
@@ -165,7 +165,7 @@ def test_transformation_alone_is_the_compiled_layer_with_the_reference_as_its_in
     comparison = compare(network(True), samples, core=core, seconds=0)
     (second,) = (layer for layer in comparison.layers if layer.name == "layer1")
     read = on_grid(in_numpy(SAMPLES, 0, True), 1)
-    x = parameter([4, 24])
+    x = parameter([1, 4, 24])
     integers, scale = stored(WEIGHTS[1])
     weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(scale))
     alone = compile_model(
@@ -233,7 +233,7 @@ def test_a_float_model_with_other_names_leaves_the_other_errors():
 def test_a_dynamic_batch():
     nets = network(True), network(False)
     for net in nets:
-        net.reshape([-1, 16])
+        net.reshape([-1, 4, 16])
     found = compare(nets[0], [SAMPLES[0]], nets[1], seconds=0)
     fixed = compare(network(True), [SAMPLES[0]], network(False), seconds=0)
     for layer, other in zip(found.layers, fixed.layers, strict=True):
@@ -284,7 +284,7 @@ def test_json_is_strict(digits):
         (lambda: compare(network(True), [SAMPLES[0]], device="TPU"), 'no device "TPU"'),
         (lambda: compare(network(True), [SAMPLES[0]], layer_samples=0), "give at least 1"),
         (lambda: compare(network(True), [SAMPLES[0]], labels=[1, 2]), "2 labels and 4 answers"),
-        (lambda: compare(network(True), [SAMPLES[0][:2]]), "takes the shape"),
+        (lambda: compare(network(True), [SAMPLES[0][:, :2]]), "takes the shape"),
     ],
 )
 def test_unusable_input_is_one_sentence(call, sentence):
