@@ -58,9 +58,8 @@ layer the Clamp; `run_at_rank_3` is not needed. And:
     scale_in_f32_before_weights     for scale_in_f32
     needless_clamp_in_f32           for clamp_in_f32
     lay_weights_in_rows             of a MatMul
-    report_precision                f16 where the model runs in it
-    _keep_scale_behind_mean         of integers, which gives f32 there
-    read_input_in_f32               a FakeQuantize of an input
+    read_input_in_f32               a FakeQuantize of an input, where the model runs in f16
+    keep_sums_in_f32                where the model runs in f16 (`half`)
 """
 
 from __future__ import annotations
@@ -94,9 +93,6 @@ from ovlpt.device.lowering.fake_quantize import (
 from ovlpt.device.lowering.gpu import (
     add_negative,
     lay_weights_in_rows,
-    quantizes_input,
-    read_input_in_f32,
-    report_precision,
     scale_in_f32_before_weights,
 )
 from ovlpt.device.lowering.guards import (
@@ -107,6 +103,7 @@ from ovlpt.device.lowering.guards import (
     quantize_rows_alone,
     shift_behind_scale,
 )
+from ovlpt.device.lowering.half import keep_sums_in_f32
 from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
 from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
@@ -120,7 +117,6 @@ from ovlpt.device.lowering.zero_points import (
 )
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
-from ovlpt.graph.constants import precision_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Model, ModelPass, Node
@@ -163,11 +159,7 @@ class PluginLowering(ModelPass):
         for node in lowered:
             _apply(rules, node)
         if self.precision != "f32":
-            for node in list(all_nodes(model)):  # what the rules have made, too
-                if quantizes_input(node):
-                    read_input_in_f32(node, self.precision)
-                elif is_relaxed(node) and precision_of(node.output(0)) == "f32":
-                    report_precision(node, self.precision, numbers.get(node.get_instance_id(), 0))
+            keep_sums_in_f32(model, numbers)
         else:
             for node in subtracts:
                 if number := numbers[node.get_instance_id()]:

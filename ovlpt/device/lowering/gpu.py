@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
-from ovlpt.device.lowering.guards import guard_output
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
-from ovlpt.graph.consumers import is_output
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.precisions import REAL
-
-# Of integers these give f32 whatever they report, until the scale behind them is part of the layer.
-_REDUCTIONS = frozenset(("AvgPool", "ReduceMean", "ReduceSum"))
 
 
 def add_negative(subtract: Node) -> Node:
@@ -56,32 +51,6 @@ def lay_weights_in_rows(node: Node) -> Node:
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
-
-
-def report_precision(node: Node, precision: str, siblings: int) -> None:
-    """Let a relaxed node report ``precision``, and a Convert behind it give what it gave.
-
-    The plugin changes f32 to f16 before everything else, which a relaxed operation does not follow. For f16 each of them
-    reports f16, and a Convert to f32 behind it goes with that change.
-    """
-    operation, opset = node.get_type_name(), node.get_type_info().version_id
-    new = relaxed(operation, node.input_values(), precision, node.get_attributes(), opset, siblings=siblings)
-    convert = opset1.convert(new, precision_of(node.output(0)))
-    names = node.get_friendly_name(), f"{node.get_friendly_name()}/Real"
-    if is_output(node.output(0)):
-        names = f"{node.get_friendly_name()}_original", node.get_friendly_name()
-    new.set_friendly_name(names[0])
-    convert.set_friendly_name(names[1])
-    replace_output(node.output(0), convert.output(0))
-    if operation in _REDUCTIONS:
-        _keep_scale_behind_mean(convert)
-
-
-def _keep_scale_behind_mean(mean: Node) -> None:
-    """A mean of integers gives f32 there, and so a float layer behind it would run in f32: its scale stays behind it."""
-    for target in mean.output(0).get_target_inputs():
-        if target.get_node().get_type_name() == "Multiply" and meets_weights(target.get_node()):
-            guard_output(target.get_node())
 
 
 def quantizes_input(node: Node) -> bool:

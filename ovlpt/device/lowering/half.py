@@ -1,0 +1,243 @@
+"""What a GPU that runs a model in half precision (f16) keeps in f32: sums of integers, their scales, and what follows up
+to the next quantization.
+
+A half holds no number above 65504 and none of more than 11 bits, and loses bits below 6e-5: the sums of a layer break
+the first two limits, their scales the third. The plugin changes f32 to f16 before everything else. Two things do not
+follow that change: the type that a relaxed operation reports, and constants of f64, which become f32. So a relaxed
+operation between a layer and its scale goes on to report f32, and reads constants of f64. Where the numbers leave the
+layer, the last operation reports f16, and a Convert to f32 behind it goes with the change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.device.lowering.element_types import meets_weights
+from ovlpt.device.lowering.gpu import quantizes_input, read_input_in_f32
+from ovlpt.device.lowering.guards import guard_output
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
+from ovlpt.graph.consumers import consumers_of, is_output
+from ovlpt.graph.relaxed import is_relaxed, relaxed
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
+from ovlpt.operations import OPERATIONS
+
+_AFFINE = frozenset(("Add", "Multiply", "Subtract"))
+# What becomes part of the kernel of a layer, beside affine operations with constants
+_ACTIVATIONS = frozenset((
+    "Abs", "Clamp", "Elu", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "Mish", "Negative", "Relu", "Sigmoid",
+    "SoftPlus", "Sqrt", "Swish", "Tanh",
+))  # fmt: skip
+_OF_TWO = frozenset(("Add", "Divide", "Maximum", "Minimum", "Multiply", "SquaredDifference", "Subtract"))
+# Operations whose constants are numbers of the data's type, not sizes or axes
+_WITH_NUMBERS = _OF_TWO | {"FakeQuantize", "PRelu"}
+
+_Key = tuple[int, int]  # of a value: the instance of its node, and its port
+
+
+def keep_sums_in_f32(model: Model, siblings: dict[int, int]) -> None:
+    """Prepare a lowered model for a GPU that runs it in f16.
+
+    ``siblings``: of a relaxed Subtract, by instance (`ovlpt.device.lowering.zero_points.sibling_numbers`).
+    """
+    sums = _Sums(model)
+    for node in sums.nodes:
+        if sums.computes(node) or any(_key(value) in sums.in_f32 for value in node.outputs()):
+            _scale_before_shift(node)
+    sums = _Sums(model)
+    for node in sums.nodes:
+        if quantizes_input(node):
+            read_input_in_f32(node, "f16")
+        else:
+            _set_type(node, sums, siblings.get(node.get_instance_id(), 0))
+
+
+class _Sums:
+    """The values of a model that are computed of integers, ``in_f32`` those that stay in f32 where it runs in f16."""
+
+    def __init__(self, model: Model):
+        self.nodes = list(all_nodes(model))
+        self._unscaled: set[_Key] = set()  # in the scale of integers
+        self._scaled: set[_Key] = set()
+        for node in self.nodes:
+            self._follow(node)
+        self.in_f32 = set(self._unscaled)
+        for node in reversed(self.nodes):
+            if node.get_output_size() == 1 and self._stays(node.output(0)):
+                self.in_f32.add(_key(node.output(0)))
+
+    def computes(self, node: Node) -> bool:
+        """Whether a node computes real numbers of integers, or of what follows them within a layer."""
+        known = self._unscaled | self._scaled
+        return self.starts(node) or any(_key(value) in known for value in node.input_values())
+
+    def starts(self, node: Node) -> bool:
+        if not is_relaxed(node) or node.get_type_name() == "FakeQuantize":
+            return False
+        return any(not _is_real(value) and not isinstance(value.get_node(), Constant) for value in node.input_values())
+
+    def _follow(self, node: Node) -> None:
+        kind, keys = node.get_type_name(), {_key(value) for value in node.input_values()}
+        outputs = {_key(value) for value in node.outputs() if _is_real(value)}
+        if self.starts(node) or not keys.isdisjoint(self._unscaled):
+            if kind == "FakeQuantize" or (kind == "Multiply" and _is_affine(node)):
+                self._scaled |= outputs
+            elif is_relaxed(node) or self._takes_unscaled(node):
+                self._unscaled |= outputs
+        elif not keys.isdisjoint(self._scaled) and (kind == "FakeQuantize" or _is_affine(node) or _is_activation(node)):
+            self._scaled |= outputs
+
+    def _takes_unscaled(self, node: Node) -> bool:
+        """Whether a plain operation may stand before the scale."""
+        kind = node.get_type_name()
+        if kind in _OF_TWO:
+            return True
+        if kind not in OPERATIONS or OPERATIONS[kind].kind not in ("passes", "elementwise", "reduces"):
+            return False
+        tensors = [value for value in node.input_values() if _is_real(value) and constant_above(value) is None]
+        return all(_key(value) in self._unscaled for value in tensors)
+
+    def _stays(self, value: Output) -> bool:
+        """Whether all that reads a scaled value belongs to the same kernel, or wants f32 itself."""
+        targets = consumers_of(value)
+        if not targets or not _is_real(value) or not (_key(value) in self._scaled or _is_affine(value.get_node())):
+            return False
+        return all(
+            self._joins_unscaled(target.get_node())
+            or (target.get_index() == 0 and self._reads_f32(target.get_node(), _key(value) in self._scaled))
+            for target in targets
+        )
+
+    def _joins_unscaled(self, node: Node) -> bool:
+        """A branch in the scale of the integers of another: of a residual connection."""
+        return node.get_type_name() in _OF_TWO and _key(node.output(0)) in self._unscaled
+
+    def _reads_f32(self, node: Node, is_scaled: bool) -> bool:
+        stays = node.get_output_size() == 1 and _key(node.output(0)) in self.in_f32
+        if not is_scaled:
+            return stays and _is_affine(node)
+        return stays or node.get_type_name() in ("FakeQuantize", "Result") or _is_affine(node)
+
+
+def _set_type(node: Node, sums: _Sums, siblings: int) -> None:
+    """Let a node report f32 or f16, as its value is wanted, and read its constants as it reads its data."""
+    outputs, kind = node.outputs(), node.get_type_name()
+    reads_f32 = any(_key(value) in sums.in_f32 for value in node.input_values())
+    stays = any(_key(value) in sums.in_f32 for value in outputs) or (
+        reads_f32 and kind == "FakeQuantize" and not _is_real(outputs[0])
+    )
+    if stays:
+        mixes = kind in _OF_TWO and not all(_key(value) in sums.in_f32 for value in node.input_values())
+        if siblings or mixes or _numbers(node):
+            new = _anew(node, precision_of(outputs[0]), siblings, in_f32=True)
+            replace_output(node.output(0), new.output(0))
+            if _is_real(outputs[0]):
+                sums.in_f32.add(_key(new.output(0)))
+    elif is_relaxed(node) or (reads_f32 and _numbers(node)):
+        if precision_of(outputs[0]) == "f32":
+            _leave_layer(node, siblings, reads_f32 or sums.starts(node))
+    elif reads_f32 and kind not in ("Result", "ShapeOf"):
+        for port, value in enumerate(node.input_values()):
+            if _key(value) in sums.in_f32:
+                node.input(port).replace_source_output(opset1.convert(opset1.convert(value, "f16"), "f32").output(0))
+
+
+def _leave_layer(node: Node, siblings: int, in_f32: bool) -> None:
+    """The node reports f16, and a Convert behind it f32. A scale is guarded from a float layer's weights."""
+    name, scales_weights = node.get_friendly_name(), node.get_type_name() == "Multiply" and meets_weights(node)
+    names = (f"{name}_original", name) if is_output(node.output(0)) else (name, f"{name}/Real")
+    new = _anew(node, "f16", siblings, in_f32)
+    convert = opset1.convert(new.output(0), "f32")
+    for each, text in zip((new, convert), names, strict=True):
+        each.set_friendly_name(text)
+    replace_output(node.output(0), convert.output(0))
+    if scales_weights:
+        guard_output(convert)
+
+
+def _anew(node: Node, reported: str, siblings: int, in_f32: bool) -> Node:
+    """The relaxed form of a node in its place, which reports another type; ``in_f32``: and reads its constants in f32."""
+    inputs, numbers = node.input_values(), _numbers(node) if in_f32 else ()
+    inputs = [_in_f64(value) if port in numbers else value for port, value in enumerate(inputs)]
+    kind, opset = node.get_type_name(), node.get_type_info().version_id
+    new = relaxed(kind, inputs, reported, node.get_attributes(), opset, siblings=siblings)
+    new.set_friendly_name(node.get_friendly_name())
+    return new
+
+
+def _in_f64(value: Output) -> Output:
+    """A constant, or the Reshape of one that hides it, with numbers of f64, which the plugin makes f32 of."""
+    node = value.get_node()
+    if isinstance(node, Constant):
+        return constant(values_of(node), "f64").output(0)
+    return opset1.reshape(_in_f64(node.input_value(0)), node.input_value(1), False).output(0)
+
+
+def _numbers(node: Node) -> list[int]:
+    """Inputs with constants of the data's type."""
+    if node.get_type_name() not in _WITH_NUMBERS:
+        return []
+    return [port for port, value in enumerate(node.input_values()) if _is_real(value) and _is_constant(value)]
+
+
+def _is_constant(value: Output) -> bool:
+    node = value.get_node()
+    return isinstance(node.input_value(0).get_node() if node.get_type_name() == "Reshape" else node, Constant)
+
+
+def _is_affine(node: Node) -> bool:
+    """Adds, subtracts or multiplies by a constant."""
+    return node.get_type_name() in _AFFINE and 1 in _numbers(node) and 0 not in _numbers(node)
+
+
+def _is_activation(node: Node) -> bool:
+    return node.get_type_name() in _ACTIVATIONS and node.get_input_size() == 1
+
+
+def _is_real(value: Output) -> bool:
+    return is_real(precision_of(value))
+
+
+def _key(value: Output) -> _Key:
+    return value.get_node().get_instance_id(), value.get_index()
+
+
+def _scale_before_shift(node: Node) -> None:
+    """A run of Multiply, Add and Subtract operations with constants, which ends with ``node``, as ``x * s + b``.
+
+    The plugin would do so, with operations that are not relaxed and report another type than those that they replace.
+    """
+    links = _run_to(node)
+    kinds = "".join(link.get_type_name()[0] for link in links)  # of Multiply, Add, Subtract
+    if len(links) < 2 or kinds in ("MA", "MS") or _is_read_in_run(node):
+        return
+    scale, shift = np.ones((), np.float64), np.zeros((), np.float64)
+    for kind, link in zip(kinds, links, strict=True):
+        values = constant_above(link.input_value(1)).astype(np.float64)
+        if kind == "M":
+            scale, shift = scale * values, shift * values
+        else:
+            shift = shift + values if kind == "A" else shift - values
+    name, value = node.get_friendly_name(), links[0].input_value(0)
+    for kind, values in ("Multiply", scale), ("Add", shift):
+        value = relaxed(kind, [value, constant(values).output(0)], "f32", {"auto_broadcast": "numpy"}).output(0)
+        value.get_node().set_friendly_name(f"{name}/{kind}")
+    value.get_node().set_friendly_name(name)
+    replace_output(node.output(0), value)
+    # who holds it would let it count among the readers of its data
+    links[0].input(0).replace_source_output(links[0].input_value(1))
+
+
+def _run_to(node: Node) -> list[Node]:
+    """The affine operations that end with ``node``, each but the last with one reader."""
+    links: list[Node] = []
+    while _is_affine(node) and (not links or len(node.output(0).get_target_inputs()) == 1):
+        links.insert(0, node)
+        node = node.input_value(0).get_node()
+    return links
+
+
+def _is_read_in_run(node: Node) -> bool:
+    readers = [target.get_node() for target in node.output(0).get_target_inputs()]
+    return len(readers) == 1 and _is_affine(readers[0])
