@@ -89,6 +89,14 @@ def shared_zero_point() -> Model:
     return model([convolution(low, 16, name="conv"), opset1.sigmoid(low)], x)
 
 
+def strided() -> Model:
+    """Layers of single elements on data with a zero point, through which a stride would be moved up."""
+    x = parameter([1, 16, 8, 8])
+    low, weights = quantized(x, -1.0, 1.55), int8_weights([16, 16, 1, 1])
+    layers = [opset1.convolution(low, weights, [2, 2], [0, 0], [pad, pad], [1, 1]) for pad in (0, 1)]
+    return model([opset1.relu(layer) for layer in layers], x)
+
+
 def float_layer() -> Model:
     """Integers of an open batch before a layer of float weights, which would take their scale in."""
     x = parameter([-1, 8, 6, 6])
@@ -100,7 +108,7 @@ def float_layer() -> Model:
 
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, float_layer,
+    shared_zero_point, strided, float_layer,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]

@@ -599,6 +599,32 @@ def test_strides_behind_a_split_with_a_zero_point(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
 
 
+@pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("serializable", [False, True])
+def test_the_stride_of_a_layer_of_single_elements(core, infer, axes, pads, low, weights_quantized, serializable):
+    """Moved up through a zero point, it would take the layer's int8, and with padding give another shape."""
+    x = parameter([2, 8, *[7] * axes])
+    data = quantized(x, low, low + 2.55)
+    weights = int8_weights([8, 8, *[1] * axes])
+    if not weights_quantized:
+        weights = const(np.random.default_rng(0).uniform(-0.3, 0.3, (8, 8, *[1] * axes)))
+    begin, end = ([pad] * axes for pad in pads)
+    strided = opset1.convolution(data, weights, [2] * axes, begin, end, [1] * axes)
+    plain = opset1.convolution(data, int8_weights([4, 8, *[1] * axes]), [1] * axes, [0] * axes, [0] * axes, [1] * axes)
+    net = model([opset1.relu(strided), plain], x)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    assert [layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled))].count(True) == 1 + weights_quantized
+    inputs = inputs_of(net)
+    expected = infer(net, inputs)
+    results = [np.array(value) for value in compiled(inputs).values()]
+    assert [each.shape for each in results] == [each.shape for each in expected]
+    assert_close(results, expected)
+
+
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match='no lowering for device "TPU"'):
         PluginLowering("TPU")

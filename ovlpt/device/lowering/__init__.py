@@ -26,7 +26,7 @@ are the rules, all found by running; each says at its function what happens with
     subtract_in_f32                 integers or f16 less f32
     subtract_signed_in_f32          a zero point of i8 data saturates
     keep_apart                      equal zero points on one tensor, which would be merged
-    stride_before_zero_point        behind a Split
+    keep_stride                     of a 1×1 convolution of data with a zero point, or padded
     pad_before_zero_point           of a grouped convolution over three axes
 
 `fake_quantize`
@@ -51,8 +51,8 @@ are the rules, all found by running; each says at its function what happens with
 `sharing`
     share_constants                 of a model that may be saved
 
-`gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `absorb_transposes`, `pass_relu_by`,
-`join_dequantization`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
+`gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `keep_stride`, `absorb_transposes`,
+`pass_relu_by`, `join_dequantization`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
 layer the Clamp; `run_at_rank_3` is not needed. And:
     add_negative                    for subtract_in_f32
     scale_in_f32_before_weights     for scale_in_f32
@@ -109,9 +109,9 @@ from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
     keep_apart,
+    keep_stride,
     pad_before_zero_point,
     sibling_numbers,
-    stride_before_zero_point,
     subtract_in_f32,
     subtract_signed_in_f32,
 )
@@ -199,7 +199,6 @@ class PluginLowering(ModelPass):
         return rules | {
             **dict.fromkeys(WEIGHTED, layer),
             "AvgPool": (pool_alone,),
-            "Convolution": (stride_before_zero_point, *layer),
             "GroupConvolution": (pad_before_zero_point, *layer),
             "MatMul": (absorb_transposes, run_at_rank_3, *layer),
             "NormalizeL2": (normalize_in_f32,),
@@ -212,9 +211,10 @@ class PluginLowering(ModelPass):
         """Once the guards stand: rules of operations that are relaxed or not."""
         hiding = (hide_from_lpt,) if self.serializable and not self.lpt_on else ()
         if self.device == "GPU":
-            return {"FakeQuantize": hiding}
+            return {"Convolution": (keep_stride,), "FakeQuantize": hiding}
         joining = (take_affine_in,) if self.serializable else ()
         return {
+            "Convolution": (keep_stride,),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (
                 compute_in_steps,

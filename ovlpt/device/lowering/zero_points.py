@@ -8,10 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened
-from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, same_operation
-from ovlpt.graph.relaxed import relaxed, relaxed_like
+from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, same_operation, values_of
+from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Node, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
 
 
 def subtract_in_f32(subtract: Node) -> Node:
@@ -55,23 +56,6 @@ def keep_apart(subtract: Node, number: int) -> None:
     replace_output(subtract.output(0), apart.output(0))
 
 
-def stride_before_zero_point(convolution: Node) -> Node:
-    """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point to a Split, whose outputs
-    that pass (UnsupportedNodesStridesPropagation) cannot tell apart: it throws. The stride is taken by a MaxPool of
-    single elements in front of the Subtract.
-    """
-    subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
-    strides, kernel = attributes["strides"], list(convolution.get_input_shape(1))[2:]
-    pads = (*attributes["pads_begin"], *attributes["pads_end"])
-    if subtract.get_type_name() != "Subtract" or subtract.input_value(0).get_node().get_output_size() == 1:
-        return convolution
-    if set(kernel) != {1} or set(strides) == {1} or any(pads) or attributes["auto_pad"].startswith("same"):
-        return convolution
-    nothing = [0] * len(kernel)
-    kept = opset1.max_pool(subtract.input_value(0), strides, nothing, nothing, kernel)
-    return _on_other_data(convolution, kept, {"strides": [1] * len(strides)})
-
-
 def pad_before_zero_point(convolution: Node) -> Node:
     """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
     the plugin's own LPT too. A Pad in front puts the zero point there; where it differs by channel, the layer runs in
@@ -100,6 +84,31 @@ def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) ->
     new.set_friendly_name(convolution.get_friendly_name())
     replace_output(convolution.output(0), new.output(0))
     return new
+
+
+def keep_stride(convolution: Node) -> Node:
+    """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point (StridesOptimization), as
+    MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, which
+    stays, comes to other cells: another shape, wrong numbers. Behind a Split it throws. A grouped convolution, here of
+    one group, keeps its stride, and has the same kernel.
+    """
+    attributes, weights = convolution.get_attributes(), convolution.input_value(1)
+    shape = shape_of(weights)
+    if shape is None or set(shape[2:]) != {1} or set(attributes["strides"]) == {1}:
+        return convolution
+    shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
+    if not any((*attributes["pads_begin"], *attributes["pads_end"])) and not (shifted and is_relaxed(convolution)):
+        return convolution
+    inputs, output = [convolution.input_value(0), reshaped(weights, (1, *shape)).output(0)], convolution.output(0)
+    if isinstance(weights.get_node(), Constant):
+        inputs[1] = constant(values_of(weights.get_node()).reshape(1, *shape), precision_of(weights)).output(0)
+    if is_relaxed(convolution):
+        grouped = relaxed("GroupConvolution", inputs, precision_of(output), attributes)
+    else:
+        grouped = NodeFactory("opset1").create("GroupConvolution", inputs, attributes)
+    grouped.set_friendly_name(convolution.get_friendly_name())
+    replace_output(output, grouped.output(0))
+    return grouped
 
 
 def _in_float(convolution: Node) -> Node:
