@@ -790,7 +790,11 @@ _ABSENT = (
     ),
     *_absent(
         "the native library has no rule for {} either, so plugins run it in float",
-        "CumSum-3 Einsum-7 DeformableConvolution-1,8 ScaledDotProductAttention-13 BinaryConvolution",
+        "CumSum-3 Einsum-7 DeformableConvolution-1,8 BinaryConvolution",
+    ),
+    *_absent(
+        "{} is made products and a Softmax, which have rules, unless the plugin fuses it whole, in float",
+        "ScaledDotProductAttention-13",
     ),
     *_absent(
         "there is a rule for sequences (LSTMSequence, GRUSequence), none for {}",

@@ -13,7 +13,7 @@ from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, Quantizati
 from ovlpt.graph.constants import constant
 from ovlpt.graph.mvn import spans_whole_channels
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Type, opset1
+from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Model, Node, Output, Type, opset1
 from ovlpt.predicates import (
     is_asymmetric_on_weights,
     is_asymmetric_quantization,
@@ -38,8 +38,39 @@ SIGNED_ACTIVATIONS = {
     "AVX512_CORE_AMX_FP16": True,
 }
 
+
+def reads_cache(attention: Node) -> bool:
+    """Whether the plugin fuses an attention with the variables of its keys and values; any other it decomposes.
+
+    Both are a Concat of what a Gather by beams reads of the variable, and of what is new.
+    """
+    return all(_is_cached(attention.input_value(port)) for port in (1, 2))
+
+
+def _is_cached(value: Output) -> bool:
+    node = value.get_node()
+    while node.get_type_name() in ("Broadcast", "Convert", "Multiply", "Reshape", "Transpose", "Unsqueeze"):
+        node = node.input_value(0).get_node()
+    if node.get_type_name() != "Concat":
+        return False
+    past = [_without_convert(source.get_node()) for source in node.input_values()]
+    gathered = [_without_convert(each.input_value(0).get_node()) for each in past if each.get_type_name() == "Gather"]
+    if RELEASE < (2025, 0):  # which asks for variables only
+        gathered += past
+    return any(each.get_type_name() == "ReadValue" for each in gathered)
+
+
+def _without_convert(node: Node) -> Node:
+    return node.input_value(0).get_node() if node.get_type_name() == "Convert" else node
+
+
 # What common optimizations leave as it is; else they decompose it, as the plugin does.
-KERNELS = {"MVN": spans_whole_channels, "LSTMSequence": lambda _: True, "GRUSequence": lambda _: True}
+KERNELS = {
+    "MVN": spans_whole_channels,
+    "LSTMSequence": lambda _: True,
+    "GRUSequence": lambda _: True,
+    "ScaledDotProductAttention": reads_cache,
+}
 
 
 def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> PluginConfig:

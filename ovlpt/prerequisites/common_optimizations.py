@@ -16,7 +16,7 @@ from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
+from ovlpt.openvino_api import RELEASE, Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
@@ -194,27 +194,70 @@ def _interpolate(node: Node) -> Node | None:
 
 def _scaled_dot_product_attention(node: Node) -> Node | None:
     """``softmax(q @ (k.T * scale) + mask) @ v``, so that the products can run in low precision."""
-    if node.get_attributes()["causal"]:
-        return None
     query, key, value = (node.input_value(port) for port in range(3))
-    shape = shape_of(key)
-    if shape is None or shape[-1] is None or precision_of(query) == "boolean":
+    shape, precision = shape_of(key), precision_of(query)
+    if shape is None or precision not in REAL:
         return None
-    scale = (
-        node.input_value(4)
-        if node.get_input_size() > 4
-        else constant(np.float32(1 / np.sqrt(shape[-1])), precision_of(query)).output(0)
-    )
+    scale = node.input_value(4) if node.get_input_size() > 4 else _scale_of_heads(query, key)
     mask = node.input_value(3) if node.get_input_size() > 3 else None
-    if mask is not None and precision_of(mask) != precision_of(query):
+    is_known = isinstance(scale.get_node(), Constant)
+    if RELEASE < (2025, 0) and (not is_known or (mask is not None and precision_of(mask) == "boolean")):
+        return None  # left to the plugin, which hides there what a boolean mask shows, and scales the query
+    if node.get_attributes()["causal"]:
+        mask = _causal_mask(query, key, precision)
+    elif mask is not None and precision_of(mask) == "boolean":
+        mask = _of_mask(mask, 0.0, -np.inf, precision)
+    elif mask is not None and precision_of(mask) != precision:
         return None
     key = _last_axes_swapped(key, len(shape))
-    if not _is(scale, 1.0):
+    if is_known and not _is(scale, 1.0):
         key = opset1.multiply(key, scale).output(0)
     scores = opset1.matmul(query, key, False, False)
+    if not is_known:  # before the product no dequantization could take it in
+        scores = opset1.multiply(scores, scale)
     if mask is not None and not _is(mask, 0.0):
         scores = opset1.add(scores, _with_leading_axes(mask, len(shape)))
     return opset1.matmul(opset8.softmax(scores, axis=-1), value, False, False)
+
+
+def _scale_of_heads(query: Output, key: Output) -> Output:
+    """``1 / sqrt(size of a head)``, read off the query where it is open."""
+    precision = precision_of(query)
+    sizes = [shape[-1] for value in (query, key) if (shape := shape_of(value)) is not None and shape[-1] is not None]
+    if sizes:
+        return constant(np.float32(1 / np.sqrt(sizes[0])), precision).output(0)
+    size = opset1.convert(_size(query, -1), precision)
+    return opset1.power(size, constant(np.float32(-0.5), precision)).output(0)
+
+
+def _causal_mask(query: Output, key: Output, precision: str) -> Output:
+    """Each position sees itself and those before it: [query positions, key positions], for open sizes too."""
+    shapes = shape_of(query), shape_of(key)
+    counts = [None if shape is None else shape[-2] for shape in shapes]
+    if None not in counts:
+        seen = np.tri(*counts, dtype=np.float32)
+        return constant(np.where(seen, np.float32(0), np.float32(-np.inf)), precision).output(0)
+    rows, columns = (
+        opset1.unsqueeze(_counted_to(_size(value, -2)), constant(np.array(axis), "i64"))
+        for value, axis in ((query, 1), (key, 0))
+    )
+    return _of_mask(opset1.greater(columns, rows).output(0), -np.inf, 0.0, precision)
+
+
+def _of_mask(condition: Output, then: float, otherwise: float, precision: str) -> Output:
+    chosen = (constant(np.float32(value), precision) for value in (then, otherwise))
+    return opset1.select(condition, *chosen).output(0)
+
+
+def _size(value: Output, axis: int) -> Output:
+    """A size, read off the data."""
+    index = constant(np.array(axis), "i32")
+    return opset8.gather(opset8.shape_of(value, "i32"), index, constant(np.array(0), "i32")).output(0)
+
+
+def _counted_to(count: Output) -> Output:
+    start, step = (constant(np.array(number), "i32") for number in (0, 1))
+    return opset8.range(start, count, step, "i32").output(0)
 
 
 def _mat_mul(node: Node) -> Node | None:

@@ -1,0 +1,180 @@
+"""ScaledDotProductAttention: as products and a Softmax where the plugin has it so, and whole where it does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.openvino_api import RELEASE, Model, PartialShape, opset1
+from ovlpt.prerequisites.common_optimizations import CommonOptimizations
+from tests.conftest import EXACT
+from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run
+from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels
+
+HEADS, SIZE, TOKENS, KEYS = 2, 16, 5, 7
+WIDTH = HEADS * SIZE
+
+
+def attention(*inputs, causal: bool = False):
+    return NodeFactory("opset13").create(
+        "ScaledDotProductAttention", [each.output(0) for each in inputs], {"causal": causal}
+    )
+
+
+def triple(queries=TOKENS, keys=KEYS, size=SIZE) -> list:
+    return [
+        parameter((1, HEADS, count, size), name)
+        for count, name in ((queries, "query"), (keys, "rows"), (keys, "values"))
+    ]
+
+
+def mask_of(kind: str, shape):
+    return parameter(shape, "seen", np.bool_) if kind == "boolean" else parameter(shape, "shift")
+
+
+GRAPHS = {
+    "boolean": lambda: attention(*triple(), mask_of("boolean", (1, 1, TOKENS, KEYS))),
+    "boolean, of two axes": lambda: attention(*triple(), mask_of("boolean", (TOKENS, KEYS))),
+    "boolean, of keys": lambda: attention(*triple(), mask_of("boolean", (1, 1, 1, KEYS))),
+    "boolean, open": lambda: attention(*triple(-1, -1), mask_of("boolean", (1, 1, -1, -1))),
+    "boolean and a scale": lambda: attention(*triple(), mask_of("boolean", (TOKENS, KEYS)), f32(0.3)),
+    "causal": lambda: attention(*triple(), causal=True),
+    "causal, square": lambda: attention(*triple(TOKENS, TOKENS), causal=True),
+    "causal, open": lambda: attention(*triple(-1, -1), causal=True),
+    "causal, more queries": lambda: attention(*triple(KEYS, TOKENS), causal=True),
+    "a scale that is data": lambda: attention(*triple(), mask_of("float", (TOKENS, KEYS)), parameter((), "scale")),
+    "an open size of the heads": lambda: attention(*triple(size=-1)),
+    "boolean, rank 3": lambda: attention(
+        *(parameter((HEADS, count, SIZE), name) for count, name in ((TOKENS, "query"), (KEYS, "rows"), (KEYS, "values"))),
+        mask_of("boolean", (TOKENS, KEYS)),
+    ),
+}  # fmt: skip
+SIZES = {"query": TOKENS, "rows": KEYS, "values": KEYS}
+
+
+def inputs_of(graph: Model) -> list[np.ndarray]:
+    rng, inputs = np.random.default_rng(0), []
+    for parameter_ in graph.get_parameters():
+        name = parameter_.get_friendly_name()
+        fallback = [1, HEADS, SIZES.get(name, TOKENS), SIZE] if name in SIZES else [1, 1, TOKENS, KEYS]
+        shape = [
+            fallback[axis] if size.is_dynamic else size.get_length()
+            for axis, size in enumerate(parameter_.get_output_partial_shape(0))
+        ]
+        if name == "seen":
+            seen = rng.uniform(size=shape) < 0.6
+            seen[..., 0] = True
+            inputs.append(seen)
+        else:
+            inputs.append(rng.standard_normal(shape).astype(np.float32))
+    return inputs
+
+
+def skip_on_2024(name: str) -> None:
+    if RELEASE < (2025, 0) and ("boolean" in name or name in ("a scale that is data", "an open size of the heads")):
+        pytest.skip("2024.6 hides what a boolean mask shows, and scales the query: both are left to it")
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_decomposed(name):
+    skip_on_2024(name)
+    before = model(GRAPHS[name]())
+    after = before.clone()
+    CommonOptimizations().run_on_model(after)
+    kinds = [node.get_type_name() for node in after.get_ops()]
+    assert "ScaledDotProductAttention" not in kinds
+    assert kinds.count("MatMul") == 2
+    inputs = inputs_of(before)
+    expected, result = (run(each, inputs)[0] for each in (before, after))
+    np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
+def test_what_a_causal_mask_shows():
+    """Every position sees itself and those before it, whatever lies behind; checked against numpy."""
+    graph = model(GRAPHS["causal, open"]())
+    CommonOptimizations().run_on_model(graph)
+    query, rows, values = inputs_of(graph)
+    scores = query @ np.swapaxes(rows, -1, -2) / np.sqrt(SIZE)
+    scores[..., np.triu(np.ones((TOKENS, KEYS), bool), 1)] = -np.inf
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = shares / shares.sum(-1, keepdims=True) @ values
+    np.testing.assert_allclose(run(graph, [query, rows, values])[0], expected, atol=1e-5)
+
+
+def signed(data, high: float):
+    return fake_quantize(data, -high, high * 127 / 128)
+
+
+def linear(data, seed: int):
+    stored = np.random.default_rng(seed).uniform(-0.1, 0.1, (WIDTH, WIDTH))
+    product = opset1.matmul(data, fake_quantize(f32(stored), -0.2, 0.2, 255), False, True)
+    return opset1.add(product, f32(np.linspace(-0.3, 0.3, WIDTH)))
+
+
+def of_heads(data, seed: int, tokens: int):
+    split = opset1.reshape(linear(data, seed), i64(1, tokens, HEADS, SIZE), False)
+    return opset1.transpose(split, i64(0, 2, 1, 3))
+
+
+def quantized(kind: str = "plain", cached: bool = False, tokens: int = 64) -> Model:
+    """Attention over quantized queries and keys; ``cached``: with the keys and values of the steps before."""
+    x = parameter((1, tokens, WIDTH))
+    data = signed(x, 4.0)
+    queries, keys = (signed(of_heads(data, seed, tokens), 2.0) for seed in (1, 2))
+    values, parameters, sinks = of_heads(data, 3, tokens), [x], []
+    if cached:
+        parameters.append(parameter((-1,), "beams", np.int32))
+        empty = opset3.broadcast(f32(0.0), i64(1, HEADS, 0, SIZE))
+
+        def with_past(value, name: str):
+            past = opset6.read_value(empty, name, np.float32, PartialShape([1, HEADS, -1, SIZE]))
+            joined = opset1.concat([opset8.gather(past, parameters[1], i64(0)), value], 2)
+            sinks.append(opset6.assign(joined, name))
+            return joined
+
+        keys, values = with_past(keys, "keys"), with_past(values, "values")
+    inputs = [queries, keys, values]
+    if kind == "boolean":
+        parameters.append(parameter((1, 1, tokens, tokens), "seen", np.bool_))
+        inputs.append(parameters[-1])
+    elif kind == "scale":
+        parameters += [parameter((1, 1, tokens, tokens), "shift"), parameter((), "scale")]
+        inputs += parameters[-2:]
+    read = opset1.transpose(attention(*inputs, causal=kind == "causal"), i64(0, 2, 1, 3))
+    joined = signed(opset1.reshape(read, i64(1, tokens, WIDTH), False), 1.0)
+    return Model([opset1.result(linear(joined, 4))], sinks, parameters, kind)
+
+
+@pytest.mark.parametrize("kind", ["plain", "boolean", "causal", "scale"])
+def test_executed_as_stock_has_it(kind, core):
+    graph = quantized(kind)
+    inputs = inputs_of(graph)
+    stock = core.compile_model(graph, "CPU", EXACT)
+    mine = ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    layers = [ovlpt.execution_types(each, inputs).executed for each in (stock, mine)]
+    assert len(layers[1]) <= len(layers[0])
+    assert sum(layer.is_int8 for layer in layers[1]) >= sum(layer.is_int8 for layer in layers[0])
+    simulation = core.compile_model(graph, "CPU", SIMULATION)
+    expected, theirs, ours = (np.array(each(inputs)[0]) for each in (simulation, stock, mine))
+    assert decibels(expected, ours) >= min(decibels(expected, theirs) - 1, 60)
+    said = [answer.reason for answer in ovlpt.explain(graph, core=core) if "ScaledDot" in answer.operation]
+    assert RELEASE < (2025, 0) or not said
+    assert not any("plugins run it in float" in reason.text for reason in said)
+
+
+@pytest.mark.parametrize("kind", ["plain", "causal"])
+def test_attention_with_a_cache_stays_whole(kind, core):
+    """The plugin fuses it with its variables; decomposed, nothing would."""
+    graph = quantized(kind, cached=True, tokens=4)
+    inputs = [np.random.default_rng(0).standard_normal((1, 4, WIDTH)).astype(np.float32), np.zeros(1, np.int32)]
+    stock = core.compile_model(graph, "CPU", EXACT)
+    mine = ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    kinds = [[layer.layer_type for layer in ovlpt.execution_types(each).executed] for each in (stock, mine)]
+    assert kinds[0].count("ScaledDotProductAttention") == kinds[1].count("ScaledDotProductAttention") == 1
+    assert len(kinds[1]) <= len(kinds[0])
+    simulation = core.compile_model(graph, "CPU", SIMULATION)
+    requests = [each.create_infer_request() for each in (simulation, stock, mine)]
+    for _ in range(3):  # the cache grows
+        expected, theirs, ours = (np.array(request.infer(inputs)[0]) for request in requests)
+        assert decibels(expected, ours) >= min(decibels(expected, theirs) - 1, 60)
