@@ -117,7 +117,7 @@ def transform(
 
     ``config``: settings other than the device's own, which then need not be on this machine. ``lowered=False``: the
     pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
-    it stands and never saved, which spares each layer a post-operation. ``precision``: in which type a GPU will run
+    it stands and never saved. ``precision``: in which type a GPU will run
     what is not in low precision, "f16" or "f32"; without it the device's own. A model that was lowered before is
     returned as it is. One with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
     unusable model or device, and for a model without quantization.

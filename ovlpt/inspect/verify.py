@@ -178,7 +178,7 @@ def exact_result(layer: Layer, integers: np.ndarray, method: str = "openvino") -
     for node in layer.chain:
         kind = node.get_type_name()
         constants = [constant_above(value).astype(np.float64) for value in node.input_values()[1:]]
-        roundings += 1
+        roundings += kind != "Convert"
         if kind in ("Add", "Subtract"):
             x = x + constants[0] if kind == "Add" else x - constants[0]
             largest = largest + np.abs(constants[0])
@@ -192,6 +192,8 @@ def exact_result(layer: Layer, integers: np.ndarray, method: str = "openvino") -
             x, largest = np.where(x > 0, x, x * slope), largest * np.maximum(1, np.abs(slope))
         elif kind == "Clamp":
             x = np.clip(x, *map(np.float64, clamp_ends(node)))
+        elif kind == "Convert":
+            continue
         elif kind in FUNCTIONS:
             x = evaluate(node, [array.astype(np.float32) for array in (x, *constants)])[0].astype(np.float64)
             largest = np.maximum(_LIPSCHITZ * largest, np.abs(x))  # sigmoid(0) is 1/2

@@ -14,7 +14,7 @@ WEIGHTED = frozenset(
 )
 FUNCTIONS = frozenset(("Gelu", "HSigmoid", "HSwish", "Mish", "Sigmoid", "SoftPlus", "Swish", "Tanh"))
 _WITH_CONSTANT = frozenset(("Add", "Subtract", "Multiply", "PRelu"))
-_FOLLOWS = FUNCTIONS | _WITH_CONSTANT | {"Relu", "Clamp"}
+_FOLLOWS = FUNCTIONS | _WITH_CONSTANT | {"Relu", "Clamp", "Convert"}
 
 
 @dataclass(frozen=True)

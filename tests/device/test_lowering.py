@@ -129,22 +129,90 @@ def test_a_transformed_model_that_is_saved_and_compiled_by_ovlpt(core, tmp_path,
     assert all(layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled)))
 
 
-def test_what_the_plugin_would_fuse_at_every_load_is_fused_in_a_saved_model(core, infer):
+FORMS = ["in memory", "saved", "with the plugin's own LPT"]
+
+
+@pytest.fixture
+def by_form(core, tmp_path):
+    """Output of the transformed model in one of `FORMS`; the simulation's without a form."""
+
+    def run(net, inputs, form=None, **properties):
+        if form is None:
+            return core.compile_model(net, "CPU", {**TRUTH, "LP_TRANSFORMS_MODE": "NO", **properties})(inputs)[0]
+        lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
+        if form == "saved":
+            openvino.save_model(lowered, tmp_path / "net.xml", compress_to_fp16=False)
+            lowered = tmp_path / "net.xml"
+        own = "YES" if form == FORMS[2] else "NO"
+        return core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": own, **properties})(inputs)[0]
+
+    return run
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("batch", "height", "width"), [(-1, 1, 1), (1, -1, 1), (-1, -1, -1), (1, -1, -1)], ids=lambda size: f"{size}"
+)
+def test_one_element_of_open_sizes(by_form, form, batch, height, width):
+    """What stands for a constant by channel is then as large as the data, and another kernel takes it wrongly."""
+    x = parameter([batch, 32, height, width])
+    data = quantized(x, -3, 3.1)
+    for seed, shape in enumerate(((8, 32, 1, 1), (32, 8, 1, 1))):
+        layer = opset1.convolution(data, int8_weights(shape, seed=seed), [1, 1], [0, 0], [0, 0], [1, 1])
+        layer = opset1.add(layer, const(np.linspace(-1, 1, shape[0]).reshape(1, -1, 1, 1)))
+        data = quantized(opset1.relu(layer), 0, 2)
+    net = model(layer, x)
+    for shape in ((1, 32, 1, 1), (1, 32, 3, 2), (2, 32, 1, 1)):
+        if all(size in (-1, given) for size, given in zip((batch, height, width), (shape[0], *shape[2:]), strict=True)):
+            inputs = [np.random.default_rng(0).uniform(-3, 3, shape).astype(np.float32)]
+            expected = by_form(net, inputs)
+            assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
+    """As above."""
+    x = parameter([-1, 16, 3, 3])
+    weights = int8_weights([16, 2, 1, 3, 3])
+    net = model(opset1.group_convolution(quantized(x, -1, 1.55), weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, 3, 3)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "hint", [{"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"}], ids=["one thread", "throughput"]
+)
+def test_two_products_that_become_one_subgraph(by_form, form, hint):
+    x = parameter([1, 32])
+    hidden = opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True)
+    hidden = opset1.relu(opset1.add(hidden, const(np.linspace(-1, 1, 16).reshape(1, 16))))
+    net = model(opset1.matmul(quantized(hidden, 0, 2), int8_weights([8, 16], seed=1), False, True), x)
+    inputs = inputs_of(net)
+    expected = by_form(net, inputs, **hint)
+    assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):
+    """Its scales and biases are those of its layers, and nothing stands between."""
     x = parameter([1, 16, 8, 8])
     biased = opset1.add(
         convolution(quantized(x, 0, 2.55), 16, kernel=1), const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))
     )
     net = model(convolution(quantized(biased, 0, 2.55), 16, kernel=1, seed=1), x)
-    saved = ovlpt.transform(net, core=core)
-    sources = [
-        node.input_value(0).get_node().get_type_name()
-        for node in saved.get_ordered_ops()
-        if node.get_type_name() == "FakeQuantize"
+    lowered = ovlpt.transform(net, core=core)
+    assert "Clamp" not in [node.get_type_name() for node in lowered.get_ops()]
+    openvino.save_model(lowered, tmp_path / "net.xml", compress_to_fp16=False)
+    inputs, properties = inputs_of(net), {**EXACT, "LP_TRANSFORMS_MODE": "NO"}
+    found = core.compile_model(tmp_path / "net.xml", "CPU", properties)
+    expected = core.compile_model(ovlpt.transform(net, core=core, serializable=False), "CPU", properties)
+    executed = [
+        [(layer.layer_type, layer.exec_type) for layer in ovlpt.execution_types(each).executed]
+        for each in (found, expected)
     ]
-    assert sources == ["Parameter", "Clamp"]
-    inputs = inputs_of(net)
-    compiled = core.compile_model(saved, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
-    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+    assert executed[0] == executed[1]
+    assert np.array_equal(found(inputs)[0], expected(inputs)[0])
 
 
 def test_integers_minus_a_float_constant(core, infer):

@@ -5,11 +5,9 @@ are the rules, all found by running; each says at its function what happens with
 
 `guards`: behind a layer with weights
     shift_behind_scale              a bias in front of its scale
-    hide_scale                      its scale and bias, from fusions into its integer weights
-    guard_layer                     a Clamp instead, in a model that may be saved and where no scale follows
-        _has_odd_groups             a Floor instead: the kernel for groups of odd sizes takes a scale wrongly
-        _varies_by_rows             a Floor instead: constants by rows would be taken for constants by columns
-        _is_quantized_by_rows       a Clamp instead: hidden constants would be taken for constants of rows
+    compute_scale_in_f64            its scale and bias, out of the reach of fusions
+    guard_output                    a Clamp instead where no scale follows, on other devices, or where the result is
+                                    quantized by rows; a Floor where a constant differs between rows
     keep_negative_scale_behind_relu
     quantize_rows_alone             behind a product of open sizes, or of two tensors
 
@@ -32,7 +30,6 @@ are the rules, all found by running; each says at its function what happens with
 `fake_quantize`
     pass_relu_by                    in front of [0, …]
     join_dequantization             that alone reads the integers
-    take_affine_in                  a scale and a shift in front, in a model that may be saved
     keep_transpose                  in front, before a reduction of open sizes
     differ_by_channel               the interval, for what will be taken into one of open sizes
     keep_scale_in_front             of what it is moved up through with open sizes
@@ -88,7 +85,6 @@ from ovlpt.device.lowering.fake_quantize import (
     keep_scale_in_front,
     keep_transpose,
     pass_relu_by,
-    take_affine_in,
 )
 from ovlpt.device.lowering.gpu import (
     add_negative,
@@ -96,9 +92,8 @@ from ovlpt.device.lowering.gpu import (
     scale_in_f32_before_weights,
 )
 from ovlpt.device.lowering.guards import (
-    guard_layer,
+    compute_scale_in_f64,
     guard_output,
-    hide_scale,
     keep_negative_scale_behind_relu,
     quantize_rows_alone,
     shift_behind_scale,
@@ -133,8 +128,8 @@ class PluginLowering(ModelPass):
 
     ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
     recurrent layers; without it the plugin folds their weights, and they run in float.
-    ``serializable``: the result may be saved and compiled from the file, at the cost of a post-operation a layer; False
-    is for a model that is compiled as it stands.
+    ``serializable``: the result may be saved and compiled from the file; False is for a model that is compiled as it
+    stands, without what keeps a saved one from the plugin's own LPT.
     ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32".
     """
 
@@ -174,9 +169,7 @@ class PluginLowering(ModelPass):
 
     @property
     def _guard(self) -> Callable[[Node], Node]:
-        if self.device == "GPU":
-            return guard_output
-        return guard_layer if self.serializable else hide_scale
+        return guard_output if self.device == "GPU" else compute_scale_in_f64
 
     def _rules_of_relaxed(self) -> Rules:
         layer = (keep_negative_scale_behind_relu, self._guard)
@@ -212,7 +205,6 @@ class PluginLowering(ModelPass):
         hiding = (hide_from_lpt,) if self.serializable and not self.lpt_on else ()
         if self.device == "GPU":
             return {"Convolution": (keep_stride,), "FakeQuantize": hiding}
-        joining = (take_affine_in,) if self.serializable else ()
         return {
             "Convolution": (keep_stride,),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
@@ -220,7 +212,6 @@ class PluginLowering(ModelPass):
                 compute_in_steps,
                 keep_behind_transpose,
                 quantize_rows_alone,
-                *joining,
                 keep_scale_in_front,
                 keep_transpose,
                 differ_by_channel,

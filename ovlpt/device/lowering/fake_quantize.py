@@ -9,7 +9,6 @@ from ovlpt.graph.constants import constant, constant_above, is_scalar_like, prec
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
@@ -64,40 +63,6 @@ def join_dequantization(node: Node) -> Node:
     joined.set_friendly_name(found.multiply.get_friendly_name())
     replace_output(found.multiply.output(0), joined.output(0))
     return joined
-
-
-def take_affine_in(node: Node) -> Node:
-    """``FQ(clamp(x) * s + b; il, ih) == FQ(clamp(x); (il - b) / s, (ih - b) / s)``
-
-    A scale and a shift between the Clamp of `guard_layer` and a FakeQuantize would be fused into its input interval
-    whenever a saved model is compiled, which takes the plugin longer than its own LPT does. They are in the interval
-    already, unless it would have an end for each element: those by channel in one by rows.
-    """
-    details, data = QuantizationDetails.of(node), node.input_value(0)
-    if details is None:
-        return node
-    low, high = details.input_low, details.input_high
-    sizes = [low.size]
-    while (link := data.get_node()).get_type_name() in ("Multiply", "Add"):
-        values = constant_above(link.input_value(1))
-        shapes = {shape_of(value) for value in (link.input_value(0), link.output(0))}
-        if values is None or len(shapes) > 1 or is_relaxed(link) or len(data.get_target_inputs()) > 1:
-            return node
-        scales = link.get_type_name() == "Multiply"
-        if scales and not (values > 0).all():
-            return node
-        with np.errstate(over="ignore"):
-            low, high = (end / values if scales else end - values for end in (low, high))
-        data = link.input_value(0)
-        sizes.append(values.size)
-    is_moved = data != node.input_value(0) and low.size <= max(sizes)
-    if not is_moved or link.get_type_name() != "Clamp" or not (np.isfinite(low).all() and np.isfinite(high).all()):
-        return node
-    ends = [constant(low).output(0), constant(high).output(0), *node.input_values()[3:]]
-    quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
-    quantize.set_friendly_name(node.get_friendly_name())
-    replace_output(node.output(0), quantize.output(0))
-    return quantize
 
 
 def keep_transpose(node: Node) -> Node:

@@ -7,53 +7,63 @@ from collections.abc import Set
 import numpy as np
 
 from ovlpt.device.hazards import is_int8_layer, negative_scale_after_relu
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
-from ovlpt.layer_transformation import move_tensor_names, replace_output
+from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 
-# The plugin's mark of a node that is not to be folded: of 2025 and later, and of 2024.6.
-_NO_FOLDING = ("DisableConstantFolding_0", "DisableConstantFolding_util")
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
 BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
-def hide_scale(node: Node) -> Node:
-    """Hide the scale, and the bias behind it, from fusions; a Clamp where no scale follows.
+def compute_scale_in_f64(node: Node) -> Node:
+    """Compute the scale of a layer, and the bias behind it, in f64, which keeps both from fusions; a Clamp where no
+    scale follows, a Floor where a Clamp goes wrong.
 
     A constant Multiply behind a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
-    and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both patterns ask
-    for a Constant: the constants stand behind a Convert from f64 that constant folding is told to leave, and that the
-    plugin's change of f64 to f32 removes, after the fusions. The plugin then has the same scales, biases and
-    post-operations as with its own LPT.
-    The mark is no part of an IR: a model that may be saved needs `guard_layer`.
+    and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both would then
+    be post-operations by channel, which the plugin computes wrongly for one element of open sizes, and in a Subgraph:
+    wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
+    f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
     """
-    if _varies_by_rows(node):
-        return guard_layer(node)
     links = _affine_links(node)
-    if _is_quantized_by_rows(node, links):
-        return guard_layer(node)
+    if _varies_by_rows(node):
+        return guard_output(node, floor=is_int8_layer(node))
     targets = list(node.output(0).get_target_inputs())
-    if len(targets) == 1 and targets[0].get_node().get_type_name() in ("Relu", "PRelu"):
-        return node  # no fusion reaches through
-    if not links or links[0].get_type_name() != "Multiply":
-        return guard_layer(node)
-    _hide_constant(links[0])
-    if links[1:] and links[1].get_type_name() == "Add":
-        _hide_constant(links[1])
+    reader = targets[0].get_node() if len(targets) == 1 else None
+    if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
+        return node  # done before the model was saved; no fusion reaches through
+    if not links or links[0].get_type_name() != "Multiply" or _is_quantized_by_rows(node, links):
+        return guard_output(node)
+    links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
+    last, value = links[-1].output(0), opset1.convert(node.output(0), "f64").output(0)
+    for link in links:
+        wide = same_operation(link, [value, constant(constant_above(link.input_value(1)), "f64").output(0)])
+        wide.set_friendly_name(link.get_friendly_name())
+        value = wide.output(0)
+    targets, back = last.get_target_inputs(), opset1.convert(value, "f32")
+    move_tensor_names(last, value)
+    insert_after(value, back.output(0), targets, [back])
+    # who holds it would let it count among the readers of its data
+    links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
+
+
+def is_in_f64(link: Node) -> bool:
+    """Whether it reads or gives f64, and no fusion reaches through (`compute_scale_in_f64`)."""
+    return "f64" in (precision_of(link.input_value(0)), precision_of(link.output(0)))
 
 
 def shift_behind_scale(node: Node) -> Node:
     """``(x + b) * s + c`` behind a layer as ``x * s + (b * s + c)``: its scale, and its bias.
 
-    The plugin would do so at each load, but for constants that `hide_scale` hides.
+    The plugin would do so at each load, but for what is computed in f64.
     """
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
-    if not at or _is_hidden(links[at]) or _varies_by_rows(node) or _is_quantized_by_rows(node, links):
+    if not at or _varies_by_rows(node) or _is_quantized_by_rows(node, links):
         return node
     multiply, bias = links[at], links[at + 1 : at + 2]
     scale = constant_above(multiply.input_value(1))
@@ -73,14 +83,6 @@ def shift_behind_scale(node: Node) -> Node:
 def _shift(link: Node) -> np.ndarray:
     """What an Add or a Subtract of `_affine_links` adds."""
     return constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1)
-
-
-def guard_layer(node: Node) -> Node:
-    """A Clamp over the whole float range behind the layer, which costs a post-operation; a Floor where one goes wrong.
-
-    It does what `hide_scale` does where the model may be saved, on other devices, and where no such Multiply follows.
-    """
-    return guard_output(node, is_int8_layer(node) and (_has_odd_groups(node) or _varies_by_rows(node)))
 
 
 def guard_output(node: Node, floor: bool = False) -> Node:
@@ -108,7 +110,7 @@ def keep_negative_scale_behind_relu(node: Node) -> Node:
 def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:
     """The operations of ``kinds`` from ``node`` up, and what stands above them."""
     links: list[Node] = []
-    while node.get_type_name() in kinds:
+    while node.get_type_name() in kinds and not is_in_f64(node):
         links.append(node)
         node = node.input_value(0).get_node()
     return links, node
@@ -144,8 +146,8 @@ def quantize_rows_alone(quantize: Node) -> Node:
 def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
     """Whether intervals that differ between rows follow a product and its scale.
 
-    Behind a MatMul whose result is quantized by rows the constants that `hide_scale` hides would be taken for constants
-    of rows: wrong numbers, no error. The Clamp of `guard_layer` stands there.
+    Behind a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
+    would be taken for constants of rows: wrong numbers, no error. A Clamp stands there.
     """
     ends, above = [], [(links or [node])[-1]]
     while above:
@@ -178,18 +180,6 @@ def _takes_rows_for_columns(node: Node) -> bool:
     return None in (shape_of(node.output(0)) or (None,)) or not isinstance(node.input_value(1).get_node(), Constant)
 
 
-def _has_odd_groups(node: Node) -> bool:
-    """Whether groups have more outputs than a vector of 256 bits, and inputs or outputs that do not fill such vectors.
-
-    Behind a Clamp the scale is a post-operation, which the kernel for groups of odd sizes (gemm) takes from the first
-    eight outputs of a group for all the others: wrong numbers, no error. There a Floor stands in place of the Clamp.
-    """
-    if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
-        return False
-    groups, outputs, inputs = node.get_input_shape(1)[:3]
-    return groups > 1 and outputs > 8 and bool(outputs % 8 or inputs % 8)
-
-
 def _affine_links(node: Node) -> list[Node]:
     """The Multiply, Add and Subtract operations with float constants that follow, each the only consumer."""
     links: list[Node] = []
@@ -201,18 +191,3 @@ def _affine_links(node: Node) -> list[Node]:
         if precision_of(node.input_value(1)) != "f32" or constant_above(node.input_value(1)) is None:
             return links
         links.append(node)
-
-
-def _is_hidden(link: Node) -> bool:
-    source = link.input_value(1).get_node()
-    return source.get_type_name() == "Convert" and precision_of(source.input_value(0)) == "f64"
-
-
-def _hide_constant(link: Node) -> None:
-    """Anew where it was done before the model was saved, and the marks were lost."""
-    if not _is_hidden(link):
-        hidden = opset1.convert(constant(constant_above(link.input_value(1)), "f64"), "f32")
-        link.input(1).replace_source_output(hidden.output(0))
-    hidden = link.input_value(1).get_node()
-    for mark in _NO_FOLDING:
-        hidden.get_rt_info()[mark] = ""
