@@ -106,9 +106,28 @@ def float_layer() -> Model:
     return model([opset1.relu(int8), opset1.convolution(low, weights, *attributes)], x)
 
 
+def weights_zero_point() -> Model:
+    """Integer weights less a zero point, of either sign and by channel: folded they would be floats."""
+    x = parameter([1, 16, 12, 12])
+    low, generator, attributes = quantized(x, 0, 2.55), np.random.default_rng(0), ([1, 1], [1, 1], [1, 1], [1, 1])
+
+    def weights(shape, precision, zero_point):
+        stored = const(generator.integers(*((0, 256) if precision == "u8" else (-128, 128)), shape), precision)
+        shifted = opset1.subtract(opset1.convert(stored, "f32"), const(zero_point))
+        return opset1.multiply(shifted, const(generator.uniform(0.002, 0.01, [shape[0], *[1] * (len(shape) - 1)])))
+
+    by_channel = np.arange(90, 106).reshape(16, 1, 1, 1)
+    layers = [
+        opset1.convolution(low, weights([16, 16, 3, 3], "u8", by_channel), *attributes),
+        opset1.convolution(low, weights([8, 16, 3, 3], "i8", -37), *attributes),
+        opset1.group_convolution(low, weights([16, 1, 1, 3, 3], "u8", 91), *attributes),
+    ]
+    return model(layers, x)
+
+
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, strided, float_layer,
+    shared_zero_point, strided, float_layer, weights_zero_point,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]

@@ -54,6 +54,7 @@ layer the Clamp; `run_at_rank_3` is not needed. And:
     add_negative                    for subtract_in_f32
     scale_in_f32_before_weights     for scale_in_f32
     needless_clamp_in_f32           for clamp_in_f32
+    keep_weights_zero_point         of a layer
     lay_weights_in_rows             of a MatMul
     read_input_in_f32               a FakeQuantize of an input, where the model runs in f16
     keep_sums_in_f32                where the model runs in f16 (`half`)
@@ -88,6 +89,7 @@ from ovlpt.device.lowering.fake_quantize import (
 )
 from ovlpt.device.lowering.gpu import (
     add_negative,
+    keep_weights_zero_point,
     lay_weights_in_rows,
     scale_in_f32_before_weights,
 )
@@ -182,7 +184,9 @@ class PluginLowering(ModelPass):
             "ReduceSum": (reduce_in_f32,),
         }
         if self.device == "GPU":
+            layer = (keep_weights_zero_point, *layer)
             return rules | {
+                **dict.fromkeys(WEIGHTED, layer),
                 "Clamp": (needless_clamp_in_f32,),
                 "MatMul": (absorb_transposes, lay_weights_in_rows, *layer),
                 "Multiply": (scale_in_f32_before_weights,),

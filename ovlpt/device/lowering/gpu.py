@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
-from ovlpt.graph.relaxed import relaxed
+from ovlpt.graph.relaxed import is_relaxed, relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT8, REAL
 
 
 def add_negative(subtract: Node) -> Node:
@@ -51,6 +53,29 @@ def lay_weights_in_rows(node: Node) -> Node:
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
+
+
+def keep_weights_zero_point(node: Node) -> Node:
+    """Integer weights less their zero point would be folded to floats, and the layer read integers in a float kernel.
+
+    A relaxed Subtract whose own type is i16 is not folded, since it has no value of that type. Signed numbers would be
+    added with the other sign in their own type, and saturate; in u8 they stay.
+    """
+    subtract = node.input_value(1).get_node()
+    values = [value.get_node() for value in subtract.input_values()]
+    if not is_relaxed(subtract) or not all(isinstance(each, Constant) for each in values):
+        return node
+    if any(precision_of(each.output(0)) not in INT8 for each in values):
+        return node
+    shift = 128 if any(precision_of(each.output(0)) == "i8" for each in values) else 0
+    integers = [values_of(each).astype(np.int32) + shift for each in values]
+    if min(each.min() for each in integers) < 0 or max(each.max() for each in integers) > 255:
+        return node
+    inputs = [constant(each, "u8").output(0) for each in integers]
+    kept = relaxed("Subtract", inputs, precision_of(subtract.output(0)), subtract.get_attributes(), origin="i16")
+    kept.set_friendly_name(subtract.get_friendly_name())
+    node.input(1).replace_source_output(kept.output(0))
+    return node
 
 
 def quantizes_input(node: Node) -> bool:

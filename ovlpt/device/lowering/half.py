@@ -134,6 +134,8 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> None:
             replace_output(node.output(0), new.output(0))
             if _is_real(outputs[0]):
                 sums.in_f32.add(_key(new.output(0)))
+    elif all(isinstance(value.get_node(), Constant) for value in node.input_values()):
+        return  # weights less their zero point
     elif is_relaxed(node) or (reads_f32 and _numbers(node)):
         if precision_of(outputs[0]) == "f32":
             _leave_layer(node, siblings, reads_f32 or sums.starts(node))
