@@ -123,7 +123,7 @@ def interpolate(data: Node, axes=(2, 3), **changes) -> Node:
     return NodeFactory("opset4").create("Interpolate", [_output(value) for value in inputs], attributes | changes)
 
 
-def _interpolate_11(data: Node, axes=(2, 3), **changes) -> Node:
+def interpolate_11(data: Node, axes=(2, 3), **changes) -> Node:
     attributes = interpolate(data, **changes).get_attributes()
     inputs = [data, i64(8, 8), i64(*axes)]
     return NodeFactory("opset11").create("Interpolate", [_output(value) for value in inputs], attributes)
@@ -182,11 +182,11 @@ CASES = (
     Case("Gather 1", _IMAGE, lambda x: opset1.gather(x, i64(3, 1, 0), opset1.constant(np.int64(-3)))),
     Case("Interpolate 4", _IMAGE, interpolate),
     Case("Interpolate linear", _IMAGE, lambda x: interpolate(x, mode="linear_onnx")),
-    Case("Interpolate linear 11", _IMAGE, lambda x: _interpolate_11(x, mode="linear_onnx")),
-    Case("Interpolate 11", _IMAGE, lambda x: _interpolate_11(x)),
+    Case("Interpolate linear 11", _IMAGE, lambda x: interpolate_11(x, mode="linear_onnx")),
+    Case("Interpolate 11", _IMAGE, lambda x: interpolate_11(x)),
     Case("Interpolate cubic", _IMAGE, lambda x: interpolate(x, mode="cubic", coordinate_transformation_mode="half_pixel")),
     Case("Interpolate corners", _IMAGE, lambda x: interpolate(x, coordinate_transformation_mode="align_corners")),
-    Case("Interpolate channels", _IMAGE, lambda x: _interpolate_11(x, (0, 1))),
+    Case("Interpolate channels", _IMAGE, lambda x: interpolate_11(x, (0, 1))),
     Case("MVN channels kept", _IMAGE, lambda x: opset6.mvn(x, i64(2, 3), True, 1e-9, "inside_sqrt")),
     Case("MVN all", _IMAGE, lambda x: opset6.mvn(x, i64(1, 2, 3), True, 1e-9, "inside_sqrt")),
     Case("MVN last", _IMAGE, lambda x: opset6.mvn(x, i64(3), False, 1e-9, "inside_sqrt")),

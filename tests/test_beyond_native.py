@@ -10,7 +10,7 @@ import pytest
 import ovlpt
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, Node, opset1
 from tests.conftest import EXACT, assert_close
-from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset7, opset8, opset14, parameter
+from tests.graphs import NodeFactory, f32, fake_quantize, i64, interpolate, model, opset7, opset8, opset14, parameter
 
 _SHAPE = (1, 16, 16, 16)
 _MASK = np.indices((16, 16)).sum(0) % 2 == 0
@@ -137,6 +137,24 @@ def test_an_interpolation_between_values(core, infer, mode, low):
     """One level may be off where a mean lies between two."""
     data = interpolated(fake_quantize(parameter(_SHAPE), low, low + 2.55), mode)
     check(model(fake_quantize(data, low, low + 2.55)), core, infer, "Interpolate", off=0.0101)
+
+
+@pytest.mark.parametrize("opset", [4, 11])
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic"])
+@pytest.mark.parametrize("low", [0.0, -1.28, -1.0], ids=["u8", "i8", "zero_point"])
+def test_an_interpolation_that_nothing_quantizes_behind(core, infer, mode, low, opset):
+    """It runs in float, as with the plugin's own LPT: kernels give integers for integers, and would round the means."""
+    data = opset1.relu(convolution(fake_quantize(parameter(_SHAPE), 0.0, 2.55)))
+    resized = interpolated(fake_quantize(data, low, low + 2.55), mode)
+    if opset == 4:
+        resized = interpolate(fake_quantize(data, low, low + 2.55), mode=mode)
+    graph = model(opset1.relu(convolution(resized)))
+    inputs = [np.random.default_rng(1).uniform(-1.2, 2.7, _SHAPE).astype(np.float32)]
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    stock = core.compile_model(graph, "CPU", EXACT)
+    assert len(ovlpt.execution_types(compiled).executed) <= len(ovlpt.execution_types(stock).executed)
+    assert kernels(compiled, "Interpolate") == [False]
+    assert_close(list(compiled(inputs).values()), infer(graph, inputs))
 
 
 def test_a_depthwise_convolution_behind_tokens(core, infer):

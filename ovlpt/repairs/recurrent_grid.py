@@ -309,7 +309,9 @@ def _take_grid(fake_quantize: Node, grid: float) -> None:
     """A wider one: what the interval clipped, a Clamp does."""
     low, high = (float(end.reshape(())) for end in QuantizationDetails.of(fake_quantize).intervals[:2])
     if low > (1 - _NEAR) * _ends(grid)[0] or high < (1 - _NEAR) * _ends(grid)[1]:
-        _read(fake_quantize, _DATA, opset1.clamp(fake_quantize.input_value(_DATA), low, high))
+        clamp = opset1.clamp(fake_quantize.input_value(_DATA), low, high)
+        clamp.set_friendly_name(f"{fake_quantize.get_friendly_name()}/Clip")
+        _read(fake_quantize, _DATA, clamp)
     for port, end in enumerate(_ends(grid) * 2, 1):
         _read(fake_quantize, port, constant(np.float32(end), _precision(fake_quantize, port)))
 
