@@ -1,0 +1,58 @@
+"""``python -m tools.levels [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
+
+Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Each
+level runs in a process of its own, as many at once as there are cores. What the CPU itself has is what pytest runs by
+default; levels above it cannot be shown here. Exit status 1 where a test fails on any level.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from ovlpt.device import instruction_sets
+from ovlpt.openvino_api import RELEASE
+from ovlpt.trace import InputError
+
+DEFAULT = ("tests/device", "tests/inspect", "tests/main", "tests/test_beyond_native.py", "tests/test_fuzz.py")
+
+
+def limits() -> tuple[dict[str, str], list[str]]:
+    """What oneDNN says of itself on each level that this CPU can show, and the levels that it cannot."""
+    shown, absent = {}, []
+    for isa in instruction_sets.INSTRUCTION_SETS:
+        try:
+            shown[isa] = str(instruction_sets.limits(isa))
+        except InputError:
+            absent.append(isa)
+    return shown, absent
+
+
+def run(isa: str, arguments: list[str]) -> subprocess.CompletedProcess:
+    """pytest, limited to ``isa``."""
+    environment = {**os.environ, **instruction_sets.environment(isa)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def main(arguments: list[str]) -> int:
+    shown, absent = limits()
+    own = list(shown)[-1]
+    below = list(shown)[:-1]
+    print(
+        f"levels of OpenVINO {'.'.join(map(str, RELEASE))} on this CPU, whose own is {own}; not to be shown: {absent}"
+    )
+    with ThreadPoolExecutor(os.cpu_count()) as executor:
+        done = list(executor.map(lambda isa: run(isa, arguments or list(DEFAULT)), below))
+    for isa, tests in zip(below, done, strict=True):
+        lines = tests.stdout.strip().splitlines() or [tests.stderr.strip()[-300:]]
+        if tests.returncode:
+            print(tests.stdout[-6000:], tests.stderr[-2000:])
+        print(f"{shown[isa]}\n    {lines[-1]}", flush=True)
+    return int(any(tests.returncode for tests in done))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
