@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,18 @@ from tests.graphs import run
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 TRUTH = simulation()
+
+
+def has_avx2() -> bool:
+    """Whether this CPU has AVX2, and this process may use it."""
+    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").startswith("SSE"):
+        return False
+    flags = Path("/proc/cpuinfo")
+    return not flags.exists() or " avx2 " in flags.read_text()
+
+
+# Without AVX2 the plugin throws, with its own LPT too.
+needs_avx2 = pytest.mark.skipif(not has_avx2(), reason="without AVX2 the plugin has no kernel for this layer")
 
 
 @pytest.fixture(scope="session")

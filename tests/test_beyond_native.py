@@ -9,7 +9,7 @@ import pytest
 
 import ovlpt
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, Node, opset1
-from tests.conftest import EXACT, assert_close
+from tests.conftest import EXACT, assert_close, needs_avx2
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, interpolate, model, opset7, opset8, opset14, parameter
 
 _SHAPE = (1, 16, 16, 16)
@@ -157,6 +157,7 @@ def test_an_interpolation_that_nothing_quantizes_behind(core, infer, mode, low, 
     assert_close(list(compiled(inputs).values()), infer(graph, inputs))
 
 
+@needs_avx2
 def test_a_depthwise_convolution_behind_tokens(core, infer):
     """Scales per channel on the last axis, which a Transpose and a Reshape bring in front of a depthwise convolution."""
     high = np.linspace(1, 2.55, 16, dtype=np.float32).reshape(1, 1, 16)

@@ -39,3 +39,13 @@ def has_avx512(core: Core) -> bool:
     node = opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
     compiled = core.compile_model(Model([opset1.result(node)], [data], "avx512"), "CPU", UNCACHED)
     return any("avx512" in layer.exec_type.lower() for layer in execution_types(compiled))
+
+
+@functools.cache
+def multiplies_groups_by_gemm() -> bool:
+    """Whether int8 convolutions in groups run in gemm where their data has a zero point: with AVX-512 and no VNNI.
+
+    AVX2 takes gemm for them, too, and computes them rightly.
+    """
+    core = Core()
+    return saturates(core) and has_avx512(core)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ovlpt.openvino_api import opset1
-from tests.conftest import Transformed
+from tests.conftest import Transformed, needs_avx2
 from tests.graphs import fake_quantize, model, parameter, quantized, weights
 
 
@@ -83,6 +83,7 @@ def test_an_interval_of_fewer_axes_along_the_sum(assert_rejected, rank, axes):
         assert_rejected(model(opset1.matmul(data, second, False, False)), "MatMul", "contracted_scale")
 
 
+@needs_avx2
 def test_an_interval_of_fewer_axes_along_the_rows():
     interval = np.linspace(1, 2, 3)
     data = fake_quantize(parameter((2, 4, 3)), -interval, interval * 127 / 128)

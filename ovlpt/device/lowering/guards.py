@@ -7,6 +7,7 @@ from collections.abc import Set
 import numpy as np
 
 from ovlpt.device.hazards import is_int8_layer, negative_scale_after_relu
+from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
@@ -29,7 +30,7 @@ def compute_scale_in_f64(node: Node) -> Node:
     f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
     """
     links = _affine_links(node)
-    if _varies_by_rows(node):
+    if _varies_by_rows(node) or (_has_groups_with_zero_point(node) and multiplies_groups_by_gemm()):
         return guard_output(node, floor=is_int8_layer(node))
     targets = list(node.output(0).get_target_inputs())
     reader = targets[0].get_node() if len(targets) == 1 else None
@@ -178,6 +179,18 @@ def _takes_rows_for_columns(node: Node) -> bool:
     if node.get_type_name() != "MatMul":
         return False
     return None in (shape_of(node.output(0)) or (None,)) or not isinstance(node.input_value(1).get_node(), Constant)
+
+
+def _has_groups_with_zero_point(node: Node) -> bool:
+    """Whether groups of more than one channel read data less a zero point.
+
+    Gemm runs them with AVX-512 and no VNNI, and computes wrong numbers where a bias and an interval follow, with the
+    plugin's own LPT too: no error. A Floor leaves it without post-operations.
+    """
+    if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
+        return False
+    groups, outputs, inputs = node.get_input_shape(1)[:3]
+    return groups > 1 and outputs * inputs > 1 and node.input_value(0).get_node().get_type_name() == "Subtract"
 
 
 def _affine_links(node: Node) -> list[Node]:
