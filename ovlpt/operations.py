@@ -790,7 +790,10 @@ _ABSENT = (
     ),
     *_absent(
         "the native library has no rule for {} either, so plugins run it in float",
-        "CumSum-3 Einsum-7 DeformableConvolution-1,8 BinaryConvolution",
+        "CumSum-3 DeformableConvolution-1,8 BinaryConvolution",
+    ),
+    *_absent(
+        "{} is made products, which have rules, unless it has more than two operands or takes a diagonal", "Einsum-7"
     ),
     *_absent(
         "{} is made products and a Softmax, which have rules, unless the plugin fuses it whole, in float",

@@ -15,10 +15,13 @@ from openvino._offline_transformations import apply_moc_transformations
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.layer_transformation import ModelTransformation, replace_output, shape_of
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
 from ovlpt.openvino_api import RELEASE, Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
+from ovlpt.prerequisites.einsum import decomposed_einsum
+from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
 
 
 class CommonOptimizations(ModelTransformation):
@@ -35,6 +38,8 @@ class CommonOptimizations(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
+        for node in [node for node in all_nodes(model) if node.get_type_name() == "Einsum"]:
+            _replace(node, decomposed_einsum(node))  # before: what weights pass through goes into them
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         settled = _settled_by_broadcast(model)
         apply_moc_transformations(model, True)
@@ -49,12 +54,16 @@ class CommonOptimizations(ModelTransformation):
             if shape is not None and shape != shape_of(node.output(0)):
                 node.input(1).replace_source_output(_with_sizes(node.input_value(1), shape))
             convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
-            new = convert(node) if convert and not (kind in self.kernels and self.kernels[kind](node)) else None
-            if new is not None:
-                new.set_friendly_name(node.get_friendly_name())
-                replace_output(node.output(0), new.output(0))
+            if convert and not (kind in self.kernels and self.kernels[kind](node)):
+                _replace(node, convert(node))
         model.validate_nodes_and_infer_types()
         return True
+
+
+def _replace(node: Node, new: Node | None) -> None:
+    if new is not None:
+        new.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), new.output(0))
 
 
 def _settled_by_broadcast(model: Model) -> dict[str, tuple[int | None, ...]]:
@@ -142,6 +151,12 @@ def _quantizes_above(node: Node) -> bool:
             return True
         pending += [value.get_node() for value in node.input_values()]
     return False
+
+
+def _squeeze(node: Node) -> Node | None:
+    """Squeeze-15, unless it may leave axes of other sizes as they are."""
+    skips = node.get_attributes()["allow_axis_skip"]
+    return None if skips else NodeFactory("opset1").create("Squeeze", node.input_values(), {})
 
 
 def _window(attributes: dict) -> dict:
@@ -269,14 +284,62 @@ def _mat_mul(node: Node) -> Node | None:
 
 
 def _reshape(node: Node) -> Node | None:
-    """Of a stored zero point, before or behind its Convert: it could not be folded while it was an input."""
+    """Of a stored zero point, before or behind its Convert: it could not be folded while it was an input.
+
+    Of quantized weights, unless it makes the groups of a convolution: they are stored as they are read.
+    """
     source, shape = node.input_value(0).get_node(), shape_of(node.output(0))
+    if shape is None or None in shape:
+        return None
+    if source.get_type_name() == "FakeQuantize":
+        return _reshaped_weights(node, source, shape)
     convert = source if source.get_type_name() == "Convert" else None
     stored = convert.input_value(0).get_node() if convert is not None else source
-    if not isinstance(stored, Constant) or shape is None or None in shape:
+    if not isinstance(stored, Constant):
         return None
     reshaped = constant(values_of(stored).reshape(shape), precision_of(stored.output(0)))
     return reshaped if convert is None else opset1.convert(reshaped, precision_of(convert.output(0)))
+
+
+def _reshaped_weights(node: Node, quantize: Node, shape: tuple[int, ...]) -> Node | None:
+    before = tuple(node.get_input_shape(0))
+    in_groups = any(target.get_node().get_type_name() == "GroupConvolution" for target in consumers_of(node.output(0)))
+    if in_groups or 0 in shape:
+        return None
+    return _moved_weights(quantize, lambda values: values.reshape(shape), lambda end: reshaped_with(end, before, shape))
+
+
+def _transpose(node: Node) -> Node | None:
+    """Of quantized weights: they are stored as they are read."""
+    source, order = node.input_value(0).get_node(), node.input_value(1).get_node()
+    if source.get_type_name() != "FakeQuantize" or not isinstance(order, Constant) or not order.data.size:
+        return None
+    axes = order.data.reshape(-1).tolist()
+
+    def moved(values: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(values.reshape((1,) * (len(axes) - values.ndim) + values.shape).transpose(axes))
+
+    return _moved_weights(source, moved, moved)
+
+
+def _moved_weights(
+    quantize: Node,
+    move: Callable[[np.ndarray], np.ndarray],
+    move_end: Callable[[np.ndarray], np.ndarray | None],
+) -> Node | None:
+    """The FakeQuantize of a constant after what moves its values; None where an interval cannot follow."""
+    details, stored = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
+    if (
+        details is None
+        or not isinstance(stored, Constant)
+        or shape_of(stored.output(0)) != shape_of(quantize.output(0))
+    ):
+        return None
+    ends, precision = [move_end(end) for end in details.intervals], precision_of(quantize.output(0))
+    if any(end is None for end in ends):
+        return None
+    data = constant(move(values_of(stored)), precision)
+    return opset1.fake_quantize(data, *(constant(end, precision) for end in ends), details.levels)
 
 
 def _mvn(node: Node) -> Node | None:
@@ -368,6 +431,8 @@ _CONVERSIONS = {
     ("LSTMSequence", "opset5"): _one_direction_each,
     ("GRUSequence", "opset5"): _one_direction_each,
     ("Reshape", "opset1"): _reshape,
+    ("Squeeze", "opset15"): _squeeze,
+    ("Transpose", "opset1"): _transpose,
     ("Subtract", "opset1"): difference_as_sum,
     ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,

@@ -1,53 +1,78 @@
-"""A model in half precision, computed in f32."""
+"""A model in half or double precision, computed in f32."""
 
 from __future__ import annotations
 
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.layer_transformation import ModelTransformation, insert_after, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
+from ovlpt.precisions import REAL
 
+_OTHERS = ("f16", "f64")
 _STATEFUL = frozenset(("Assign", "ReadValue", "If", "Loop", "TensorIterator"))
 
 
 class ConvertPrecision(ModelTransformation):
-    """What computes in f16 computes in f32, as the CPU plugin has it; inputs and outputs of the model keep their type.
+    """What computes in f16 or f64 computes in f32, as the CPU plugin has it; inputs and outputs of the model keep their
+    type.
 
-    Constants that are only stored in f16, behind a Convert to f32, stay. So does a model with variables or bodies, whose
-    types are declared elsewhere.
+    Constants that are only stored so, behind a Convert to f32, stay. So does a model with variables or bodies, whose
+    types are declared elsewhere; there only the way from f32 to another type and back goes.
     """
 
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
+        returned = [_return(node) for node in list(all_nodes(model))]
         nodes = model.get_ordered_ops()
-        if any(node.get_type_name() in _STATEFUL for node in nodes) or not any(map(_computes_in_f16, nodes)):
-            return False
-        results = [node for node in nodes if node.get_type_name() == "Result" and _gives_f16(node)]
+        if any(node.get_type_name() in _STATEFUL for node in nodes) or not any(map(_computes_otherwise, nodes)):
+            return any(returned)
+        results = [
+            (node, precision) for node in nodes if node.get_type_name() == "Result" and (precision := _other(node))
+        ]
         for node in nodes:
-            if isinstance(node, Constant) and _gives_f16(node):
+            if not _other(node):
+                continue
+            if isinstance(node, Constant):
                 wide = constant(values_of(node), "f32")
                 wide.set_friendly_name(node.get_friendly_name())
                 replace_output(node.output(0), wide.output(0))
-            elif node.get_type_name() == "Parameter" and _gives_f16(node):
+            elif node.get_type_name() == "Parameter":
                 targets = node.output(0).get_target_inputs()
                 wide = opset1.convert(node, "f32")
                 for target in targets:
                     target.replace_source_output(wide.output(0))
-            elif node.get_type_name() == "Convert" and _gives_f16(node):
+            elif node.get_type_name() == "Convert":
                 wide = opset1.convert(node.input_value(0), "f32")
                 wide.set_friendly_name(node.get_friendly_name())
                 replace_output(node.output(0), wide.output(0))
         model.validate_nodes_and_infer_types()
-        for result in results:
+        for result, precision in results:
             value = result.input_value(0)
-            narrow = opset1.convert(value, "f16")
+            narrow = opset1.convert(value, precision)
             insert_after(value, narrow.output(0), [result.input(0)], [narrow])
         model.validate_nodes_and_infer_types()
         return True
 
 
-def _gives_f16(node: Node) -> bool:
-    return any(precision_of(output) == "f16" for output in node.outputs())
+def _return(node: Node) -> bool:
+    """``f32(f16(x))`` of an x in f32 is x: a plugin without arithmetic of f16 rounds nothing on the way."""
+    source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
+    if source is None or source.get_type_name() != "Convert" or precision_of(node.output(0)) != "f32":
+        return False
+    if not _other(source) or precision_of(source.input_value(0)) != "f32":
+        return False
+    replace_output(node.output(0), source.input_value(0))
+    return True
 
 
-def _computes_in_f16(node: Node) -> bool:
-    return not isinstance(node, Constant) and node.get_type_name() != "Convert" and _gives_f16(node)
+def _other(node: Node) -> str | None:
+    """The type in which a value comes that is to be f32."""
+    return next((each for output in node.outputs() if (each := precision_of(output)) in _OTHERS), None)
+
+
+def _computes_otherwise(node: Node) -> bool:
+    if isinstance(node, Constant) or not _other(node):
+        return False
+    return node.get_type_name() != "Convert" or (
+        precision_of(node.input_value(0)) in REAL and not isinstance(node.input_value(0).get_node(), Constant)
+    )

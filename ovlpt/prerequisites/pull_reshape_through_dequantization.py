@@ -28,19 +28,22 @@ class PullReshapeThroughDequantization(PullThroughDequantization):
         if values.size == 1:
             return values.reshape(())
         before, after = tuple(node.get_input_shape(0)), tuple(node.get_output_shape(0))
-        if self.params.native_only:
-            return _spread(values, before, after)
-        aligned = (1,) * (len(before) - values.ndim) + values.shape
-        shape: list[int] = []
-        for old, new in _groups(before, after):
-            sizes = aligned[old]
-            if all(size == 1 for size in sizes):
-                shape += [1] * len(after[new])
-            elif sizes == before[old]:
-                shape += after[new]
-            else:
-                return None
-        return values.reshape(shape)
+        return _spread(values, before, after) if self.params.native_only else reshaped_with(values, before, after)
+
+
+def reshaped_with(values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...]) -> np.ndarray | None:
+    """A constant that broadcasts against data of one shape, for the data in another; None where there is none."""
+    aligned = (1,) * (len(before) - values.ndim) + values.shape
+    shape: list[int] = []
+    for old, new in _groups(before, after):
+        sizes = aligned[old]
+        if all(size == 1 for size in sizes):
+            shape += [1] * len(after[new])
+        elif sizes == before[old]:
+            shape += after[new]
+        else:
+            return None
+    return values.reshape(shape)
 
 
 def _spread(values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...]) -> np.ndarray | None:

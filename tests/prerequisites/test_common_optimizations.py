@@ -6,10 +6,11 @@ import pytest
 import ovlpt
 from ovlpt import Params
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import Model, Node, opset1
+from ovlpt.openvino_api import RELEASE, Model, Node, opset1
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, Transformed, assert_close
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset8, parameter, run, weights
+from tests.prerequisites.test_quantize_dequantize import assert_as_stock, weighted
 
 
 def attention(mask) -> Model:
@@ -121,3 +122,60 @@ def test_real_differences_become_sums():
     difference = values[0] - values[1]
     for actual, wanted in zip(run(graph, values), [difference, 1 - values[0], difference], strict=True):
         np.testing.assert_array_equal(actual, wanted)
+
+
+def convolution_of(data, kernel):
+    return opset1.convolution(data, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def small_weights(shape, axis: int | None = None):
+    values = np.random.default_rng(1).uniform(-0.4, 0.4, shape)
+    count = 1 if axis is None else shape[axis]
+    ends = np.linspace(0.9, 1.1, count).reshape([-1 if at == axis else 1 for at in range(len(shape))])
+    return fake_quantize(f32(values), -ends, ends, 255)
+
+
+IMAGE = (1, 16, 8, 8)
+AS_WEIGHTS = {
+    "joined axes": lambda: opset1.matmul(
+        fake_quantize(parameter((1, 10, 32)), 0.0, 2.55),
+        opset1.reshape(small_weights((4, 8, 24)), i64(32, 24), False),
+        False,
+        False,
+    ),
+    "joined axes, a scale per output": lambda: opset1.matmul(
+        fake_quantize(parameter((1, 10, 32)), 0.0, 2.55),
+        opset1.reshape(small_weights((4, 8, 24), 2), i64(32, 24), False),
+        False,
+        False,
+    ),
+    "axes in another order": lambda: convolution_of(
+        fake_quantize(parameter(IMAGE), 0.0, 2.55),
+        opset1.transpose(small_weights((3, 3, 16, 8), 3), i64(3, 2, 0, 1)),
+    ),
+    "both": lambda: opset1.matmul(
+        fake_quantize(parameter((1, 10, 32)), 0.0, 2.55),
+        opset1.reshape(opset1.transpose(small_weights((8, 4, 24)), i64(1, 0, 2)), i64(32, 24), False),
+        False,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AS_WEIGHTS)
+def test_quantized_weights_are_stored_as_they_are_read(name, core):
+    graph = model(AS_WEIGHTS[name]())
+    assert_as_stock(graph, core)
+    assert weighted(ovlpt.compile_model(graph, "CPU", EXACT, core=core)) == [True]
+
+
+@pytest.mark.skipif(RELEASE < (2025, 0), reason="2024.6 has no Squeeze-15 in its plugin")
+@pytest.mark.parametrize("axes", [(1,), (), (-4,)])
+def test_squeeze_15(axes, core):
+    data = fake_quantize(parameter((2, 1, *IMAGE[1:])), 0.0, 2.55).output(0)
+    inputs = [data, i64(*axes).output(0)] if axes else [data]
+    squeezed = NodeFactory("opset15").create("Squeeze", inputs, {})
+    graph = model(convolution_of(squeezed, small_weights((8, 16, 3, 3))))
+    assert_as_stock(graph, core)
+    if axes:  # without them stock's convolution is float, too
+        assert weighted(ovlpt.compile_model(graph, "CPU", EXACT, core=core)) == [True]

@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 
 import ovlpt
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from tests.conftest import EXACT, run_pass
-from tests.graphs import CORE, parameter
+from tests.graphs import CORE, f32, fake_quantize, model, parameter
+from tests.prerequisites.test_quantize_dequantize import assert_as_stock, weighted
 
 
 def half(values):
@@ -55,3 +57,35 @@ def test_constants_that_are_only_stored_in_f16_stay():
     data, stored = parameter((1, 3)), half(np.ones((1, 3)))
     model = Model([opset1.add(data, opset1.convert(stored, "f32"))], [data], "stored")
     assert types(run_pass(model, ConvertPrecision())) == {"f16", "f32"}
+
+
+@pytest.mark.parametrize("precision", ["f16", "f64"])
+@pytest.mark.parametrize("where", ["data", "weights", "both"])
+def test_there_and_back(where, precision, core):
+    """The plugin has no arithmetic of these types, and rounds nothing on the way."""
+
+    def way(value, name: str):
+        return opset1.convert(opset1.convert(value, precision), "f32") if where in (name, "both") else value
+
+    data = way(fake_quantize(parameter((1, 16, 8, 8)), 0.0, 2.55), "data")
+    values = np.random.default_rng(0).uniform(-0.4, 0.4, (8, 16, 3, 3))
+    kernel = way(fake_quantize(f32(values), -1.0, 1.0, 255), "weights")
+    graph = model(opset1.relu(opset1.convolution(data, kernel, [1, 1], [1, 1], [1, 1], [1, 1])))
+    assert_as_stock(graph, core)
+    assert weighted(ovlpt.compile_model(graph, "CPU", EXACT, core=core)) == [True]
+
+
+@pytest.mark.parametrize("precision", ["f16", "f64"])
+def test_a_way_with_an_operation_on_it(precision, core):
+    data = opset1.convert(fake_quantize(parameter((1, 16, 8, 8)), 0.0, 2.55), precision)
+    pooled = opset1.convert(opset1.max_pool(data, [2, 2], [0, 0], [0, 0], [2, 2]), "f32")
+    kernel = fake_quantize(f32(np.random.default_rng(0).uniform(-0.4, 0.4, (8, 16, 3, 3))), -1.0, 1.0, 255)
+    assert_as_stock(model(opset1.convolution(pooled, kernel, [1, 1], [0, 0], [0, 0], [1, 1])), core)
+
+
+def test_a_way_to_an_output_stays():
+    data = fake_quantize(parameter((1, 3, 4, 4)), 0.0, 2.55)
+    graph = model(opset1.convert(data, "f16"), opset1.relu(data))
+    result = run_pass(graph, ConvertPrecision())
+    assert [port.get_element_type().get_type_name() for port in result.outputs] == ["f16", "f32"]
+    assert result.get_results()[0].input_value(0).get_node().get_friendly_name() == "y0"
