@@ -59,6 +59,7 @@ from ovlpt.inspect.inputs import load_samples, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.run import relative_difference
 from ovlpt.inspect.segments import Segments, apart, observed, up_to
+from ovlpt.interpreter.layer import WEIGHTED
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, opset1
 from ovlpt.trace import InputError
@@ -441,7 +442,10 @@ def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:
     """
     inside: set[str] = set()
     overwritten: set[str] = set()
+    weighted = {node.get_friendly_name() for node in model.get_ops() if node.get_type_name() in WEIGHTED}
     kernels = [{name.removesuffix("_original") for name in layer.original_names} for layer in layers]
+    # a Subgraph of several products, as the CPU plugin makes for one thread, rounds between them like layers do
+    kernels = [names for names in kernels if len(names & weighted) < 2]
     for node in model.get_ops():
         name, kind = node.get_friendly_name(), node.get_type_name()
         if kind not in ("FakeQuantize", "Add") or is_constant_path(node):
