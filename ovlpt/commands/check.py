@@ -3,11 +3,12 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.isa import add_isa
-from ovlpt.commands.printing import check_writable, console, table, write_json
-from ovlpt.commands.settings import add_command, add_device, add_json
+from ovlpt.commands.printing import check_writable, console, progress_bar, table, write_json
+from ovlpt.commands.settings import add_command, add_device, add_input, add_json
 from ovlpt.device.counters import write_counters
 from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
+from ovlpt.inspect.numbers import Numbers, Verdict
 from ovlpt.trace import InputError
 
 
@@ -16,9 +17,9 @@ def add(commands) -> None:
         commands,
         "check",
         _call,
-        "exit 1 when a layer does not run in the precision that is wanted",
+        "exit 1 when numbers are wrong, or a layer does not run in the precision that is wanted",
         "Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
-        "which is the default, with a list, or with an earlier run.",
+        "which is the default, with a list, or with an earlier run; and compare its outputs with the simulation's.",
         "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
     )
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
@@ -37,6 +38,8 @@ def add(commands) -> None:
     parser.add_argument("--counters", metavar="FILE.csv", help="check this report of benchmark_app, not a run")
     parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
     parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
+    parser.add_argument("--no-numbers", action="store_true", help="compare precisions only")
+    add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")
     add_isa(parser)
     add_json(parser, "the result")
 
@@ -47,19 +50,24 @@ def _call(options: argparse.Namespace) -> int:
     asked = options.expect or options.baseline or options.against
     if options.counters and not (asked or options.save_baseline):
         raise InputError("counters are checked with --expect, --baseline, or a model and --against stock")
-    found = check(
-        options.model,
-        options.device,
-        options.expect,
-        options.against if asked or options.save_baseline else STOCK,
-        options.baseline,
-        options.counters,
-        options.config,
-        options.virtual,
-        options.isa,
-        count=options.save_counters is not None,
-    )
-    _print(found)
+    out = console()
+    with progress_bar(out, "checking") as progress:
+        found = check(
+            options.model,
+            options.device,
+            options.expect,
+            options.against if asked or options.save_baseline else STOCK,
+            options.baseline,
+            options.counters,
+            options.config,
+            options.virtual,
+            options.isa,
+            count=options.save_counters is not None,
+            numbers=not options.no_numbers,
+            inputs=options.input,
+            progress=progress,
+        )
+    _print(out, found)
     if options.save_baseline:
         write_json(options.save_baseline, dict(found.baseline))
     if options.save_counters:
@@ -68,8 +76,7 @@ def _call(options: argparse.Namespace) -> int:
     return 0 if found.ok else 1
 
 
-def _print(found: Check) -> None:
-    out = console()
+def _print(out, found: Check) -> None:
     for note in found.notes:
         out.print(note, style="yellow", markup=False)
     if found.differences:
@@ -83,5 +90,27 @@ def _print(found: Check) -> None:
     out.print(f"{where}: {low} of {total} layers in int8", markup=False)
     if found.question:
         failed = sum(each.fails for each in found.differences)
-        verdict = "every layer as wanted" if found.ok else f"{failed} layers not as wanted"
-        out.print(f"{found.question}: {verdict}", style="green" if found.ok else "red", markup=False)
+        verdict = f"{failed} layers not as wanted" if failed else "every layer as wanted"
+        out.print(f"{found.question}: {verdict}", style="red" if failed else "green", markup=False)
+    if found.numbers is not None:
+        _print_numbers(out, found.numbers)
+
+
+def _print_numbers(out, numbers: Numbers) -> None:
+    for note in numbers.notes:
+        out.print(note, style="yellow", markup=False)
+    if told := [record for record in numbers.records if record.verdict != Verdict.NEAR]:
+        rows = table("*output", "form", "setting", "*inputs", ">ovlpt (dB)", ">stock (dB)", "", "*")
+        for each in told:
+            sides = ("-" if value is None else f"{value:.1f}" for value in (each.ovlpt, each.stock))
+            columns = (each.output, each.form, each.setting, each.inputs, *sides, each.verdict, each.text)
+            rows.add_row(*columns, style="red" if each.fails else "green")
+        out.print(rows)
+    if numbers.worst is None:
+        return
+    if numbers.layer:
+        out.print(f"the first layer that goes wrong: {numbers.layer}", style="red", markup=False)
+    count, failed = len(numbers.records), len(numbers.failures)
+    text = f"{failed} of {count} comparisons fail" if failed else f"{count} comparisons, all as near as stock or nearer"
+    text = f"numbers against the FakeQuantize simulation: {text}; the worst {numbers.worst.ovlpt:.1f} dB"
+    out.print(text, style="red" if failed else "green", markup=False)

@@ -1,4 +1,5 @@
-"""Does each layer run in the precision that is wanted: of a list, of the plugin's own LPT, or of an earlier run.
+"""Does each layer run in the precision that is wanted: of a list, of the plugin's own LPT, or of an earlier run; and
+are the numbers right (`ovlpt.inspect.numbers`).
 
 A precision field alone can lie, so a layer counts as int8 where it reads u8 or i8 *and* its kernel's name says so.
 Layers of two compiled models are the same layer where they hold the same operations of the model.
@@ -11,11 +12,12 @@ import json
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 import openvino
 
 from ovlpt import plugin_config
@@ -35,6 +37,8 @@ from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.inputs import random_inputs
+from ovlpt.inspect.numbers import Numbers
+from ovlpt.inspect.numbers import numbers as compare_numbers
 from ovlpt.openvino_api import Core, Model
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import InputError, OvlptError
@@ -133,11 +137,15 @@ class Check:
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     baseline: Mapping[str, object]  # this run as something to compare with: plain values for a file
+    numbers: Numbers | None = None  # None: not compared
 
     @property
     def ok(self) -> bool:
-        """Whether every layer runs as wanted; one that runs in int8 beyond that is no failure."""
-        return not any(difference.fails for difference in self.differences)
+        """Whether every layer runs as wanted, and the numbers are right; a layer that runs in int8 beyond that is not a
+        failure.
+        """
+        right = self.numbers is None or self.numbers.ok
+        return right and not any(difference.fails for difference in self.differences)
 
     def to_json(self) -> dict[str, object]:
         """Plain values for a file."""
@@ -148,6 +156,7 @@ class Check:
             "compared": [asdict(layer) for layer in self.compared],
             "differences": [asdict(difference) for difference in self.differences],
             "notes": list(self.notes),
+            "numbers": None if self.numbers is None else self.numbers.to_json(),
         }
 
 
@@ -163,6 +172,9 @@ def check(
     isa: str | None = None,
     core: Core | None = None,
     count: bool = False,
+    numbers: bool = True,
+    inputs: str | Path | Sequence[np.ndarray] | None = None,
+    progress: Callable[[float], object] = lambda part: None,
 ) -> Check:
     """Compile ``model`` with ovlpt and compare the precision of its layers. At most one question:
 
@@ -176,6 +188,10 @@ def check(
     fused there). ``isa``: a CPU limited to an instruction set (`ovlpt.device.instruction_sets`). Both work in a process
     of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and
     times. Floats are f32 on a CPU.
+
+    ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
+    see `load_samples`; generated without), and compare their outputs; a virtual GPU and counters have none. It takes
+    about six more compilations and some inferences. ``progress`` is told meanwhile which part is done, 0 to 1.
     Raises `InputError` for anything unusable.
     """
     questions = {"expect": expect, "against": against, "baseline": baseline}
@@ -193,9 +209,15 @@ def check(
 
     notes: list[str] = []
     variants = [OVLPT] * (counters is None) + [STOCK] * (against is not None)
+    given = None if inputs is None or isinstance(inputs, (str, Path)) else [np.asarray(array) for array in inputs]
+    ask = Asked(given if given is not None else inputs) if numbers else None
+    if ask is not None and (virtual is not None or counters is not None):
+        why = "a virtual GPU computes none" if virtual is not None else "counters hold none"
+        notes.append(f"numbers are not compared: {why}")
+        ask = None
     executed = Executed("", {}, {})
     if variants:
-        executed = _execute(model, device, variants, config, virtual, isa, core, count, notes)
+        executed = _execute(model, device, variants, config, virtual, isa, core, count, notes, ask, progress)
     settings = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
     settings["openvino"] = openvino.__version__
     if counters is not None:
@@ -219,7 +241,14 @@ def check(
     layers = executed.layers[OVLPT]
     stored = [asdict(layer) for layer in found]
     return Check(
-        question, settings, layers, tuple(compared), tuple(differences), tuple(notes), {**settings, "layers": stored}
+        question,
+        settings,
+        layers,
+        tuple(compared),
+        tuple(differences),
+        tuple(notes),
+        {**settings, "layers": stored},
+        executed.numbers,
     )
 
 
@@ -233,6 +262,7 @@ class Executed:
     name: str  # of the device: CPU (AMD EPYC)
     layers: dict[str, ExecutionTypes]
     operations: dict[str, str]  # of the model: name to type
+    numbers: Numbers | None = None
 
     def precisions(self, variant: str) -> list[LayerPrecision]:
         """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
@@ -249,6 +279,13 @@ class Executed:
         return [difference for difference in differences if difference.kind != Kind.CHANGED]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """That numbers are to be compared, and on what; None: generated."""
+
+    inputs: str | Path | Sequence[np.ndarray] | None
+
+
 def execute(
     model: Model | str | Path,
     device: str,
@@ -257,8 +294,10 @@ def execute(
     virtual: str | None = None,
     core: Core | None = None,
     count: bool = False,
+    numbers: Asked | None = None,
+    progress: Callable[[float], object] = lambda part: None,
 ) -> Executed:
-    """Compile ``model`` for each variant, in this process."""
+    """Compile ``model`` for each variant, in this process, and compare ``numbers`` where that is asked for."""
     if isinstance(config, (str, Path)):
         config = load_config(config)
     if virtual is not None:
@@ -267,7 +306,7 @@ def execute(
     name = _full_name(core, device)
     properties = (
         UNCACHED
-        | HINTS.get(device.split(".")[0], {})
+        | HINTS.get(_kind(device), {})
         | (virtual_gpu.properties(virtual) if virtual else {})
         | ({"PERF_COUNT": True} if count else {})
     )
@@ -284,7 +323,14 @@ def execute(
             raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
         layers[variant] = execution_types(compiled, inputs)
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
-    return Executed(name, layers, operations)
+    compared = None
+    if numbers is not None:
+        compared = compare_numbers(source, device, core, config, numbers.inputs, HINTS.get(_kind(device), {}), progress)
+    return Executed(name, layers, operations, compared)
+
+
+def _kind(device: str) -> str:
+    return device.split(".")[0]
 
 
 def _execute(
@@ -297,11 +343,13 @@ def _execute(
     core: Core | None,
     count: bool,
     notes: list[str],
+    numbers: Asked | None,
+    progress: Callable[[float], object],
 ) -> Executed:
     """`execute`, in a process of its own where one is needed."""
     if virtual is None and isa is None:
-        return execute(model, device, variants, config, None, core, count)
-    kind = device.split(".")[0]
+        return execute(model, device, variants, config, None, core, count, numbers, progress)
+    kind = _kind(device)
     if virtual is not None and kind != "GPU":
         raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
     if isa is not None and kind != "CPU":
@@ -321,7 +369,7 @@ def _execute(
             path = str(Path(folder, "model.xml"))
             openvino.save_model(model, path, compress_to_fp16=False)
         environment = instruction_sets.environment(isa) if isa else {}
-        arguments = (path, device, tuple(variants), config, virtual, None, count)
+        arguments = (path, device, tuple(variants), config, virtual, None, count, numbers)
         executed, _ = own_process.call(execute, *arguments, environment=environment)
     return executed
 

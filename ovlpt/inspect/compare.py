@@ -55,7 +55,7 @@ from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant_above, is_constant_path
 from ovlpt.inspect.float_model import with_float_constants
-from ovlpt.inspect.inputs import load_samples, random_inputs
+from ovlpt.inspect.inputs import load_samples, output_names, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.run import relative_difference
 from ovlpt.inspect.segments import Segments, apart, observed, up_to
@@ -232,7 +232,7 @@ def compare(
 
     runs = _Runs(source, original, device, core, config)
     layers = _Layers(runs)
-    names = _output_names(source)
+    names = output_names(source)
     totals = {error: {name: Noise() for name in names} for error in runs.errors}
     answers: dict[str, list[np.ndarray]] = {run: [] for run in runs.plain}
     networks = {run: _Network(compiled) for run, compiled in runs.plain.items()}
@@ -261,14 +261,6 @@ def compare(
         disturbance=layers.disturbance,
         saturates=saturates(core, device),
     )
-
-
-def _output_names(model: Model) -> list[str]:
-    """A name for each output, no two alike."""
-    names: list[str] = []
-    for index, port in enumerate(model.outputs):
-        names.append(next((name for name in sorted(port.get_names()) if name not in names), f"output {index}"))
-    return names
 
 
 def _check_counterpart(source: Model, original: Model) -> None:
@@ -444,7 +436,7 @@ def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:
     overwritten: set[str] = set()
     weighted = {node.get_friendly_name() for node in model.get_ops() if node.get_type_name() in WEIGHTED}
     kernels = [{name.removesuffix("_original") for name in layer.original_names} for layer in layers]
-    # a Subgraph of several products, as the CPU plugin makes for one thread, rounds between them like layers do
+    # a Subgraph of several products, which the CPU plugin makes of small ones, rounds between them as layers do
     kernels = [names for names in kernels if len(names & weighted) < 2]
     for node in model.get_ops():
         name, kind = node.get_friendly_name(), node.get_type_name()

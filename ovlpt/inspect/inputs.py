@@ -1,38 +1,130 @@
-"""Inputs for a model: read from a file, or random."""
+"""Inputs for a model: read from a file, or random; and names for its outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of
-from ovlpt.openvino_api import Model
-from ovlpt.precisions import NUMPY
+from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.openvino_api import Model, Node
+from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import InputError
 
 LABELS = "labels"  # the array of a data file that is no input
 
 
-def random_inputs(model: Model, seed: int = 0) -> list[np.ndarray]:
+def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64) -> list[np.ndarray]:
     """One array per input: standard normal, or small non-negative integers.
 
-    An open first dimension is 1 and any other 64, or the nearest that its bounds allow.
+    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow.
     """
     generator = np.random.default_rng(seed)
     arrays = []
     for port in model.inputs:
         if port.get_partial_shape().rank.is_dynamic:
             raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-        shape = [_length(size, 64 if axis else 1) for axis, size in enumerate(port.get_partial_shape())]
+        shape = [_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape())]
         precision = precision_of(port)
         if precision in ("f16", "f32", "f64", "bf16"):
             arrays.append(generator.standard_normal(shape).astype(NUMPY.get(precision, np.float32)))
         else:
             arrays.append(generator.integers(0, 2, shape).astype(NUMPY.get(precision, np.int32)))
     return arrays
+
+
+def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0) -> list[np.ndarray]:
+    """One array per input that looks like its data: of the interval of the FakeQuantize that reads it, indices of the
+    table that it selects from, bytes, else as `random_inputs`.
+
+    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow.
+    """
+    generator = np.random.default_rng(seed)
+    arrays = []
+    for port in model.inputs:
+        if port.get_partial_shape().rank.is_dynamic:
+            raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
+        shape = [_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape())]
+        precision, (interval, entries) = precision_of(port), _readers(port.get_node())
+        if precision not in NUMPY and precision not in ("boolean", "bf16"):
+            raise InputError(f'input "{_name(port)}" is of the type {precision}; give an array for it with -i')
+        kind = NUMPY.get(precision, bool if precision == "boolean" else np.float32)
+        if precision in REAL:
+            low, high = interval or (-3, 3)
+            array = (low + high) / 2 + (high - low) / 6 * generator.standard_normal(shape)
+            array = np.clip(array, low, high) if interval else array
+        elif precision == "boolean":
+            array = generator.integers(0, 2, shape)
+        elif entries:
+            array = generator.integers(0, entries, shape)
+        else:
+            array = generator.integers(0, 256 if precision == "u8" else 2, shape)
+        arrays.append(array.astype(kind))
+    return arrays
+
+
+def open_sizes(model: Model) -> list[tuple[int, int]]:
+    """Values of batch and length for `typical_inputs` at which a model with open sizes is worth a run, 1 among them;
+    one pair without open sizes.
+    """
+    pairs = {}
+    for batch, length in ((1, 64), (1, 1), (2, 64), (2, 1)):
+        shapes = (
+            tuple(_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape()))
+            for port in model.inputs
+            if port.get_partial_shape().rank.is_static
+        )
+        pairs.setdefault(tuple(shapes), (batch, length))
+    return list(pairs.values())
+
+
+_MOVES = frozenset(("Convert", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+
+
+def _readers(parameter: Node) -> tuple[tuple[float, float] | None, int]:
+    """The interval of the FakeQuantize that reads an input, before the scales and shifts on the way; and the number of
+    entries of a table that it selects from, 0 for none.
+    """
+    pending: list[tuple[Node, Callable[[np.ndarray], np.ndarray]]] = [(parameter, lambda values: values)]
+    for node, invert in pending:
+        for target in (target for port in node.outputs() for target in port.get_target_inputs()):
+            reader, kind = target.get_node(), target.get_node().get_type_name()
+            if kind == "FakeQuantize" and target.get_index() == 0:
+                ends = [constant_above(reader.input_value(port)) for port in (1, 2)]
+                if all(end is not None for end in ends):
+                    low, high = sorted(float(np.mean(invert(end.astype(np.float64)))) for end in ends)
+                    return (low, high), 0
+            elif kind == "Gather" and target.get_index() == 1:
+                axis, shape = constant_above(reader.input_value(2)), reader.get_input_partial_shape(0)
+                if axis is not None and shape.rank.is_static and shape[int(axis.item())].is_static:
+                    return None, shape[int(axis.item())].get_length()
+            elif kind in _MOVES and target.get_index() == 0:
+                pending.append((reader, invert))
+            elif kind in _INVERSES:
+                other = constant_above(reader.input_value(1 - target.get_index()))
+                if other is not None and not (kind in ("Multiply", "Divide") and (other == 0).any()):
+                    inverse = _INVERSES[kind][target.get_index()]
+                    mean = float(other.astype(np.float64).mean())
+                    pending.append((reader, lambda values, f=inverse, c=mean, g=invert: g(f(values, c))))
+    return None, 0
+
+
+_INVERSES = {  # by the port of the data: its value for a result and a constant
+    "Add": (np.subtract, np.subtract),
+    "Subtract": (np.add, lambda y, c: c - y),
+    "Multiply": (np.divide, np.divide),
+    "Divide": (np.multiply, lambda y, c: c / y),
+}
+
+
+def output_names(model: Model) -> list[str]:
+    """A name for each output, no two alike."""
+    names: list[str] = []
+    for index, port in enumerate(model.outputs):
+        names.append(next((name for name in sorted(port.get_names()) if name not in names), f"output {index}"))
+    return names
 
 
 def _length(size, wanted: int) -> int:

@@ -1,17 +1,21 @@
-"""Does the compiled model compute what its integers say? Each int8 layer against the interpreter.
+"""Does the compiled model compute what its integers say? Each int8 layer, and the whole, against the interpreter.
 
 Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the
 plugin's fusions there, and at outputs after many layers one tie that fell the other way has spread to
 everything. The integers that the layer reads are the interpreter's, so no layer inherits the differences of
-the ones above it.
+the ones above it. Sizes that are open in the model are open in the layer: the plugin compiles those in another way.
 
-What a plugin does only where layers meet does not show here: two layers' zero points merged, or a residual
-Add fused into the layer before it, where the CPU plugin drops the rounding of the FakeQuantize in between.
+What a plugin does only where layers meet shows in no layer alone: two layers' zero points merged, scales by channel
+taken into the interval of another layer's data, or a residual Add fused into the layer before it, where the CPU plugin
+drops the rounding of the FakeQuantize in between. So the whole model is compiled as well, and its outputs held to the
+interpreter's by the rule of `ovlpt.inspect.numbers`, since ties cannot be told from errors there.
+
+Both forms are compiled: as `compile_model` makes it, and as `transform` saves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,10 +25,11 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import PluginLowering, saturates, transform
-from ovlpt.device.compile import read_model
-from ovlpt.device.properties import simulation
+from ovlpt.device.compile import lpt_properties, read_model
+from ovlpt.device.properties import EXACT, simulation
 from ovlpt.graph.constants import constant_above, precision_of
-from ovlpt.inspect.inputs import random_inputs
+from ovlpt.inspect.inputs import open_sizes, output_names, random_inputs
+from ovlpt.inspect.numbers import Distance, verdict
 from ovlpt.interpreter import Interpreter, Layer, layers_of
 from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.interpreter.layer import FUNCTIONS, integer_source
@@ -33,16 +38,17 @@ from ovlpt.openvino_api import Core, Manager, Model, Node, opset1
 from ovlpt.precisions import INT8
 from ovlpt.trace import InputError
 
-EQUAL, TIES, WRONG = "equal", "off by one at ties", "wrong"
+EQUAL, TIES, NEAR, WRONG = "equal", "off by one at ties", "as near as stock", "wrong"
 
 _EPSILON = float(np.finfo(np.float32).eps)
 _LIPSCHITZ = 1.5  # the steepest of the functions that may follow a layer
+_SUMS = 1e-5  # of the largest output: what another order of sums does in f32
 _FUNCTION_ERROR = 2.0**-16  # of a plugin's approximation of a function, relative to the largest number in the chain
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One int8 layer: how many of its ``total`` results differ."""
+    """One int8 layer, or an output of the model (of the type "Result"): how many of its ``total`` results differ."""
 
     name: str
     type: str
@@ -66,15 +72,19 @@ def verify(
 ) -> list[Record]:
     """Compare the int8 layers of ``model`` in the interpreter with the same layers compiled for ``device``.
 
-    ``inputs``: one array per input; random without. ``method``: see `ovlpt.interpreter.execute`. ``layers``:
-    only the first so many. ``against``: the compiled layers are this model's (the same network with other
-    constants). ``config``: settings other than the device's own.
+    ``inputs``: one array per input; random without, at several sizes where sizes are open. ``method``: see
+    `ovlpt.interpreter.execute`. ``layers``: only the first so many. ``against``: the compiled layers are this model's
+    (the same network with other constants). ``config``: settings other than the device's own.
 
     A layer is "equal" when every level that its FakeQuantize stores is the same; "off by one at ties" when
     levels differ by one where the exact result lies as near to the middle between both as float32 arithmetic
     in any order cannot tell apart; else "wrong". A layer without a FakeQuantize at its end is equal within
     that same bound. The compiled side runs with ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT
     off. On a device that sums pairs of products in 16 bits (`saturates`) the interpreter does so too.
+
+    Without ``layers`` and ``against``, and with the method "openvino", a record for each real output of the whole model
+    follows: "wrong" where it is more than 3 dB farther from the interpreter's than that of the plugin with its own LPT,
+    and below 40 dB; else "equal" or "as near as stock".
 
     Raises `InputError` as `transform` and `execute` do, where the model has no int8 layer, and where
     ``against`` lacks one.
@@ -84,43 +94,89 @@ def verify(
     source = read_model(model, core)
     work = transform(model, device, config, lowered=False, core=core)
     other = work if against is None else transform(against, device, config, lowered=False, core=core)
-    arrays = inputs if inputs is not None else random_inputs(source)
-    interpreter = Interpreter(work, arrays, method, saturates(core, device))
-    if not interpreter.layers:
-        raise InputError(
-            f'"{source.get_friendly_name()}" has no int8 layer: "ovlpt explain" says why and what would help'
-        )
-    records = []
-    for layer, integers in islice(interpreter.run(), layers):
-        arrays = {port: interpreter.value(integer_source(layer.node.input_value(port))) for port in (0, 1)}
-        compiled = _compiled(other, layer.name, arrays, device, core)
-        mine = interpreter.value(layer.end.output(0))
-        mismatches, status = compare(layer, integers, mine, compiled.reshape(mine.shape), method)
-        records.append(Record(layer.name, layer.type, status, mismatches, mine.size))
-    return records
+    samples = [inputs] if inputs is not None else [random_inputs(source, 0, *sizes) for sizes in open_sizes(source)]
+    whole = None
+    if layers is None and against is None and method == "openvino":
+        whole = _Whole(source, config, device, core)
+    records: dict[tuple[str, str], Record] = {}
+    for number, arrays in enumerate(samples):
+        try:
+            interpreter = Interpreter(work, arrays, method, saturates(core, device))
+        except InputError:
+            if number == 0:
+                raise
+            continue  # a network need not run at every size
+        if not interpreter.layers:
+            raise InputError(
+                f'"{source.get_friendly_name()}" has no int8 layer: "ovlpt explain" says why and what would help'
+            )
+        for layer, integers in islice(interpreter.run(), layers):
+            read = {port: interpreter.value(integer_source(layer.node.input_value(port))) for port in (0, 1)}
+            mine = interpreter.value(layer.end.output(0))
+            for compiled in _compiled(other, layer.name, read, device, core):
+                mismatches, status = compare(layer, integers, mine, compiled.reshape(mine.shape), method)
+                _add(records, Record(layer.name, layer.type, status, mismatches, mine.size))
+        if whole is not None:
+            for record in whole.records(arrays, interpreter.outputs()):
+                _add(records, record)
+    return sorted(records.values(), key=lambda record: record.type == "Result")
 
 
-def _compiled(model: Model, name: str, arrays: dict[int, np.ndarray], device: str, core: Core) -> np.ndarray:
-    """What ``device`` makes of the layer of this name, cut out of a clone, for these integers."""
-    clone = model.clone()
-    layer = next((layer for layer in layers_of(clone) if layer.name == name), None)
-    if layer is None:
-        raise InputError(f'"{model.get_friendly_name()}" has no int8 layer "{name}"; give the same network')
-    parameters, values = [], []
-    for port, array in arrays.items():
-        integers = integer_source(layer.node.input_value(port))
-        if integers.get_node().get_type_name() == "Constant":
-            continue
-        parameter = opset1.parameter(list(array.shape), integers.get_element_type())
-        _path_to(layer.node, port).replace_source_output(parameter.output(0))
-        parameters.append(parameter)
-        values.append(array)
-    cut = Model([opset1.result(layer.end)], parameters, name)
-    cut.validate_nodes_and_infer_types()
-    manager = Manager()
-    manager.register_pass(PluginLowering(device, serializable=False))
-    manager.run_passes(cut)
-    return core.compile_model(cut, device, simulation(device))(values)[0]
+def _add(records: dict[tuple[str, str], Record], new: Record) -> None:
+    """Join what one layer gave in another form, or for another size."""
+    old = records.get(key := (new.type, new.name))
+    if old is not None:
+        status = max(old.status, new.status, key=(EQUAL, TIES, NEAR, WRONG).index)
+        new = Record(new.name, new.type, status, old.mismatches + new.mismatches, old.total + new.total)
+    records[key] = new
+
+
+class _Whole:
+    """The whole model in both forms, and with the plugin's own LPT."""
+
+    def __init__(self, source: Model, config: PluginConfig | None, device: str, core: Core):
+        self._names = output_names(source)
+        properties = {**EXACT, "PERFORMANCE_HINT": "LATENCY"}
+        forms = (transform(source, device, config, core=core, serializable=each) for each in (False, True))
+        self._compiled = [core.compile_model(form, device, properties | lpt_properties(form, device)) for form in forms]
+        self._stock = core.compile_model(source, device, properties)
+
+    def records(self, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Iterator[Record]:
+        """One for each form and real output, against the interpreter's."""
+        stock = [np.array(value) for value in self._stock(arrays).values()]
+        for compiled in self._compiled:
+            found = [np.array(value) for value in compiled(arrays).values()]
+            for name, r, mine, other in zip(self._names, expected, found, stock, strict=True):
+                if np.issubdtype(r.dtype, np.floating):
+                    near, others = Distance.of(r, mine), Distance.of(r, other)
+                    fails = verdict(near.sqnr, others.sqnr, bool(near.broken) and not others.broken).fails
+                    same = r.shape == mine.shape and ~_outside(mine, r, _SUMS * np.abs(r).max(initial=0))
+                    mismatches = int(r.size - np.sum(same))
+                    yield Record(name, "Result", WRONG if fails else NEAR if mismatches else EQUAL, mismatches, r.size)
+
+
+def _compiled(model: Model, name: str, arrays: dict[int, np.ndarray], device: str, core: Core) -> Iterator[np.ndarray]:
+    """What ``device`` makes of the layer of this name, cut out of a clone, for these integers: in memory, and saved."""
+    for serializable in (False, True):
+        clone = model.clone()
+        layer = next((layer for layer in layers_of(clone) if layer.name == name), None)
+        if layer is None:
+            raise InputError(f'"{model.get_friendly_name()}" has no int8 layer "{name}"; give the same network')
+        parameters, values = [], []
+        for port, array in arrays.items():
+            integers = integer_source(layer.node.input_value(port))
+            if integers.get_node().get_type_name() == "Constant":
+                continue
+            parameter = opset1.parameter(integers.get_partial_shape(), integers.get_element_type())
+            _path_to(layer.node, port).replace_source_output(parameter.output(0))
+            parameters.append(parameter)
+            values.append(array)
+        cut = Model([opset1.result(layer.end)], parameters, name)
+        cut.validate_nodes_and_infer_types()
+        manager = Manager()
+        manager.register_pass(PluginLowering(device, serializable=serializable))
+        manager.run_passes(cut)
+        yield np.array(core.compile_model(cut, device, simulation(device))(values)[0])
 
 
 def _path_to(node: Node, port: int):

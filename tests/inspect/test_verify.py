@@ -7,14 +7,15 @@ import openvino
 import pytest
 
 from ovlpt import cli, data
-from ovlpt.device import execution_types, saturates, transform
+from ovlpt.device import compile_model, execution_types, saturates, transform
 from ovlpt.inspect import verify as module
-from ovlpt.inspect.verify import EQUAL, TIES, WRONG, compare, exact_result, verify
+from ovlpt.inspect.verify import EQUAL, NEAR, TIES, WRONG, compare, exact_result, verify
 from ovlpt.interpreter import Interpreter
 from ovlpt.openvino_api import Constant, opset1
 from ovlpt.trace import InputError
 from tests import networks
-from tests.conftest import inputs_of
+from tests.conftest import EXACT, TRUTH, inputs_of
+from tests.inspect.faults import break_lowering, pointwise
 
 
 def with_one_weight_changed(source, index: int):
@@ -31,11 +32,13 @@ def with_one_weight_changed(source, index: int):
 
 def test_every_layer_of_the_digits_network(core):
     images, _ = data.heldout()
-    records = verify(data.digits(), [images[:1]], core=core)
+    *records, whole = verify(data.digits(), [images[:1]], core=core)
+    assert (whole.type, whole.total) == ("Result", 20)  # in two forms
+    assert whole.status in (EQUAL, NEAR)
     assert len(records) == 11
-    assert {record.status for record in records} <= {EQUAL, TIES}
-    assert sum(record.mismatches for record in records) <= 2
-    assert sum(record.total for record in records) > 170_000
+    assert {record.status for record in records} <= {EQUAL, TIES, NEAR}
+    assert sum(record.mismatches for record in records) <= 4  # in two forms
+    assert sum(record.total for record in records) > 340_000
     assert records[-1].type in ("MatMul", "Convolution")  # by what is faster on this CPU
 
 
@@ -57,7 +60,7 @@ def test_one_weight_off_by_one_is_caught_and_its_layer_named(index, core):
 def test_small_networks(make, core):
     records = verify(make(), core=core)
     assert len(records) >= 2
-    assert {record.status for record in records} <= {EQUAL, TIES}
+    assert {record.status for record in records} <= {EQUAL, TIES, NEAR}
 
 
 def transposed_groups():
@@ -69,8 +72,8 @@ def transposed_groups():
 
 def test_a_transposed_convolution_of_groups(core):
     records = verify(transposed_groups(), core=core)
-    assert [record.type for record in records] == ["GroupConvolutionBackpropData", "Convolution"]
-    assert {record.status for record in records} <= {EQUAL, TIES}
+    assert [record.type for record in records] == ["GroupConvolutionBackpropData", "Convolution", "Result"]
+    assert {record.status for record in records} <= {EQUAL, TIES, NEAR}
 
 
 def with_function():
@@ -81,7 +84,7 @@ def with_function():
 
 def test_a_function_behind_a_layer(core):
     records = verify(with_function(), core=core)
-    assert [record.status in (EQUAL, TIES) for record in records] == [True, True]
+    assert [record.status in (EQUAL, TIES, NEAR) for record in records] == [True, True, True]
 
 
 def test_the_bound_of_a_function_is_that_of_its_result(core):
@@ -109,8 +112,8 @@ def test_the_layers_cut_out_run_in_int8(core, monkeypatch):
     recording = Recording()
     saturates(recording)
     compiled.clear()
-    verify(networks.residual(), core=recording)
-    assert len(compiled) == 3
+    verify(networks.residual(), core=recording, layers=3)
+    assert len(compiled) == 6  # in memory and saved
     for each in compiled:
         integers = [np.zeros(port.shape, np.uint8) for port in each.inputs]
         layers = execution_types(each, integers).executed
@@ -200,7 +203,7 @@ def test_the_command(tmp_path, capsys, core):
     np.savez(paths[2], x=inputs_of(source)[0])
     assert cli.main(["verify", paths[0], "-i", paths[2], "--json", paths[3]]) == 0
     records = json.loads((tmp_path / "out.json").read_text())
-    assert [record["type"] for record in records] == ["Convolution"] * 3
+    assert [record["type"] for record in records] == ["Convolution"] * 3 + ["Result"]
     assert set(records[0]) == {"name", "type", "status", "mismatches", "total"}
     capsys.readouterr()
     assert cli.main(["verify", paths[0], "-i", paths[2], "--against", paths[1]]) == 1
@@ -208,3 +211,46 @@ def test_the_command(tmp_path, capsys, core):
     assert cli.main(["verify", paths[0], "--layers", "0"]) == 2
     assert "give a number of at least 1" in capsys.readouterr().err
     assert cli.main(["verify", paths[0], "--method", "tensorrt"]) == 2
+
+
+@pytest.mark.parametrize("size", [2, 6])
+def test_what_is_wrong_with_open_sizes_only(size, core, monkeypatch):
+    """Layers cut out with the sizes of the inputs are lowered in another way, and were equal all of them."""
+    net, fixed = pointwise([-1, 16, -1, -1]), pointwise([1, 16, size, size])
+    values = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, size, size)).astype(np.float32)]
+    assert WRONG not in {record.status for record in verify(net, values, core=core)}
+    break_lowering(monkeypatch, lambda node, _: node.get_output_partial_shape(0).is_dynamic)
+    statuses = [record.status for record in verify(net, values, core=core)]
+    assert statuses[0] == statuses[-1] == WRONG
+    assert WRONG not in {record.status for record in verify(fixed, values, core=core)}
+
+
+@pytest.mark.parametrize("serializable", [True, False])
+def test_what_is_wrong_in_one_form_only(serializable, core, monkeypatch):
+    break_lowering(monkeypatch, lambda _, lowering: lowering.serializable is serializable)
+    statuses = [record.status for record in verify(pointwise([1, 16, 4, 4]), core=core)]
+    assert statuses[0] == statuses[-1] == WRONG
+
+
+def test_what_is_wrong_at_one_size_only(core, monkeypatch):
+    """Sizes that are open are run at 1, too."""
+    break_lowering(monkeypatch, lambda *_: True, only_at_one_pixel=True)
+    assert WRONG in {record.status for record in verify(pointwise([1, 16, -1, -1]), core=core)}
+
+
+@pytest.mark.parametrize("sizes", [[-1, 16, 1, 1], [-1, 16, -1, -1], [1, 16, 1, 1]])
+def test_a_shift_by_channel_before_an_interval_over_a_single_pixel(sizes, core):
+    """The plugin took it for another on CPUs with VNNI, with an open batch of 1. Whatever it does, this says so."""
+    net = pointwise(sizes, bias=True)
+    values = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, 1, 1)).astype(np.float32)]
+    expected, stock, found = (
+        np.array(compiled(values)[0])
+        for compiled in (
+            core.compile_model(net, "CPU", TRUTH),
+            core.compile_model(net, "CPU", EXACT),
+            compile_model(net, "CPU", EXACT, core=core),
+        )
+    )
+    off, off_with_stock = (np.abs(values - expected).max() / np.abs(expected).max() for values in (found, stock))
+    statuses = [record.status for record in verify(net, values, core=core)]
+    assert (WRONG in statuses) == (off > max(0.05, 2 * off_with_stock))

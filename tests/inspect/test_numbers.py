@@ -1,0 +1,286 @@
+"""The gate that compares numbers: what it has to notice, and what it must not blame."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import numpy as np
+import openvino
+import pytest
+
+import ovlpt
+from ovlpt import cli, data
+from ovlpt.device import PluginLowering
+from ovlpt.inspect import numbers as module
+from ovlpt.inspect.inputs import open_sizes, typical_inputs
+from ovlpt.inspect.numbers import COMPILED, SAVED, Distance, Verdict, verdict
+from ovlpt.openvino_api import Model, NodeFactory, Type, opset1, opset6
+from ovlpt.trace import InputError
+from tests import networks
+from tests.inspect.faults import break_lowering, pointwise
+from tests.test_cli import save
+
+
+def anywhere(*_):
+    return True
+
+
+@pytest.mark.parametrize(("serializable", "form"), [(True, SAVED), (False, COMPILED)])
+def test_what_is_wrong_in_one_form_only_is_found_and_its_layer_named(serializable, form, monkeypatch):
+    assert ovlpt.check(pointwise([1, 16, 4, 4])).ok
+    break_lowering(monkeypatch, lambda _, lowering: lowering.serializable is serializable)
+    found = ovlpt.check(pointwise([1, 16, 4, 4]))
+    assert not found.ok
+    assert found.differences == ()
+    assert {record.form for record in found.numbers.failures} == {form}
+    assert all(record.ovlpt < 10 < 60 < record.stock for record in found.numbers.failures)
+    assert found.numbers.layer == "first"
+
+
+def test_what_is_wrong_at_one_size_only(monkeypatch):
+    break_lowering(monkeypatch, anywhere, only_at_one_pixel=True)
+    failures = ovlpt.check(pointwise([-1, 16, -1, -1])).numbers.failures
+    assert {"[1,16,1,1]", "[2,16,1,1]"} == {record.inputs for record in failures}
+
+
+def test_a_layer_that_is_wrong_only_while_nobody_reads_it(monkeypatch):
+    """Then networks that end after fewer layers tell which it is."""
+    break_lowering(monkeypatch, lambda node, _: len(node.output(0).get_target_inputs()) == 1)
+    found = ovlpt.check(pointwise([1, 16, 4, 4]))
+    assert not found.ok
+    assert found.numbers.layer in ("first", "second")
+
+
+@pytest.mark.parametrize("sizes", [[-1, 16, 1, 1], [-1, 16, -1, -1], [1, 16, 1, 1]])
+def test_a_shift_by_channel_before_an_interval_over_a_single_pixel(sizes, core):
+    """The plugin took it for another on CPUs with VNNI, with an open batch of 1. Whatever it does, this says so."""
+    net = pointwise(sizes, bias=True)
+    values = typical_inputs(net, 1, 1)
+    expected, stock, found = (
+        np.array(compiled(values)[0])
+        for compiled in (
+            module.simulator("CPU", core)(net),
+            core.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}),
+            ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core),
+        )
+    )
+    mine, others = Distance.of(expected, found).sqnr, Distance.of(expected, stock).sqnr
+    records = ovlpt.check(net, core=core, inputs=values).numbers.records
+    assert records[0].ovlpt == pytest.approx(mine, abs=0.5)
+    assert records[0].fails == (mine < min(40, others - 3))
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    path, result = save(pointwise([1, 16, 4, 4]), tmp_path / "net.xml"), tmp_path / "result.json"
+    assert cli.main(["check", path, "--json", str(result)]) == 0
+    printed = capsys.readouterr().out
+    assert "numbers against the FakeQuantize simulation" in printed
+    assert json.loads(result.read_text())["numbers"]["ok"] is True
+    np.savez(tmp_path / "in.npz", x=np.random.default_rng(0).uniform(-1, 1.5, (3, 16, 4, 4)).astype(np.float32))
+    assert cli.main(["check", path, "-i", str(tmp_path / "in.npz")]) == 0
+    break_lowering(monkeypatch, anywhere)
+    capsys.readouterr()
+    assert cli.main(["check", path, "--json", str(result)]) == 1
+    printed = capsys.readouterr().out
+    assert "the first layer that goes wrong: first" in printed
+    assert "every layer as wanted" in printed  # of the precisions
+    content = json.loads(result.read_text())
+    assert content["ok"] is content["numbers"]["ok"] is False
+    assert content["numbers"]["first_wrong_layer"] == "first"
+    assert {"output", "form", "setting", "inputs", "ovlpt_db", "stock_db", "verdict", "text"} == set(
+        content["numbers"]["records"][0]
+    )
+    assert cli.main(["check", path, "--no-numbers", "--json", str(result)]) == 0
+    assert json.loads(result.read_text())["numbers"] is None
+    assert cli.main(["check", path, "-i", str(tmp_path / "none.npz")]) == 2
+
+
+def test_numbers_are_compared_with_one_thread_and_with_more():
+    settings = {record.setting for record in ovlpt.check(pointwise([1, 16, 4, 4])).numbers.records}
+    assert "f32" in settings
+    if os.cpu_count() > 1:
+        assert any("thread" in setting for setting in settings)
+
+
+def test_the_devices_own_precision_where_it_is_another(monkeypatch):
+    monkeypatch.setattr(module, "default_precision", lambda core, device: "bf16")
+    found = ovlpt.check(pointwise([1, 16, 4, 4]))
+    assert found.ok
+    assert {"f32", "bf16"} <= {record.setting for record in found.numbers.records}
+
+
+def with_indices(k: int) -> Model:
+    """The indices of the largest values, these values, and the sum of the indices."""
+    net = pointwise([1, 16, 4, 4], bias=True)
+    logits = opset1.reshape(net.get_results()[0].input_value(0), np.array([1, -1]), False)
+    factory = NodeFactory("opset3")
+    attributes = {"axis": 1, "mode": "max", "sort": "value", "index_element_type": "i32"}
+    found = factory.create("TopK", [logits.output(0), opset1.constant(np.int64(k)).output(0)], attributes)
+    total = opset1.reduce_sum(found.output(1), np.array([0, 1]), False)
+    results = [opset1.result(value) for value in (found.output(1), found.output(0), total.output(0))]
+    for result, name in zip(results, ("indices", "values", "sum"), strict=True):
+        result.input_value(0).get_tensor().set_names({name})
+    return Model(results, net.get_parameters(), "net")
+
+
+def test_integers_are_compared_by_what_they_are_made_of(monkeypatch):
+    found = ovlpt.check(with_indices(127))  # of nearly all values: near ones change places
+    assert found.ok
+    break_lowering(monkeypatch, anywhere)
+    failures = ovlpt.check(with_indices(16)).numbers.failures
+    assert {"indices", "values", "sum"} == {record.output for record in failures}
+    assert all("made of" in record.text for record in failures if record.output != "values")
+
+
+def test_integers_that_are_made_of_no_real_numbers(monkeypatch):
+    net = pointwise([-1, 16, 2, 2])
+    net.add_results([opset1.result(opset1.shape_of(net.get_parameters()[0]))])
+    assert ovlpt.check(net).ok
+
+    def lowered(self, model):
+        for result in model.get_results():
+            if result.input_value(0).get_element_type() == Type.i64:
+                result.input(0).replace_source_output(opset1.add(result.input_value(0), np.int64(1)).output(0))
+        return run(self, model)
+
+    run = PluginLowering.run_on_model
+    monkeypatch.setattr(PluginLowering, "run_on_model", lowered)
+    failures = ovlpt.check(net).numbers.failures
+    assert failures
+    assert {record.text for record in failures} == {"differs, and is made of no real numbers"}
+
+
+def test_a_state_is_carried_along_a_sequence(monkeypatch):
+    """A running sum behind a convolution: without the state each step would be right alone."""
+
+    def counting() -> Model:
+        net = pointwise([1, 16, 4, 4])
+        layer = net.get_results()[0].input_value(0)
+        zero = opset1.constant(np.zeros((1, 8, 4, 4), np.float32))
+        state = opset6.read_value(zero, "sum", Type.f32, openvino.PartialShape([1, 8, 4, 4]))
+        total = opset1.add(layer, state)
+        return Model([opset1.result(total)], [opset6.assign(total, "sum")], net.get_parameters(), "net")
+
+    found = ovlpt.check(counting())
+    assert found.ok
+    assert found.numbers.records
+    break_lowering(monkeypatch, anywhere)
+    assert not ovlpt.check(counting()).ok
+    (case,) = module.cases_of(counting(), None)
+    assert {len(sample) for sample in case.samples} == {module.STEPS}
+    given = np.zeros((5, 16, 4, 4), np.float32)
+    (case,) = module.cases_of(counting(), [given])
+    assert [len(sample) for sample in case.samples] == [5]
+
+
+def test_an_output_that_does_not_move_proves_little():
+    net = pointwise([1, 16, 4, 4])
+    still = opset1.multiply(net.get_results()[0].input_value(0), np.float32(0))
+    found = ovlpt.check(Model([opset1.result(still)], net.get_parameters(), "net"))
+    assert found.ok
+    assert any("is 0 throughout" in note for note in found.numbers.notes)
+
+
+def test_a_limited_instruction_set_is_compared_too():
+    found = ovlpt.check(pointwise([1, 16, 4, 4]), isa="sse41")
+    assert found.numbers.records
+    assert found.numbers.ok
+
+
+def test_counters_hold_no_numbers(tmp_path):
+    path = save(pointwise([1, 16, 4, 4]), tmp_path / "net.xml")
+    recorded = str(tmp_path / "counters.csv")
+    assert cli.main(["check", path, "--no-numbers", "--save-counters", recorded]) == 0
+    found = ovlpt.check(path, expect="int8:Convolution", counters=recorded)
+    assert found.numbers is None
+    assert "numbers are not compared: counters hold none" in found.notes
+
+
+def test_a_transformed_model_has_no_simulation():
+    found = ovlpt.check(ovlpt.transform(pointwise([1, 16, 4, 4])))
+    assert found.numbers.records == ()
+    assert "transformed already" in found.numbers.notes[0]
+
+
+def test_the_bundled_network():
+    found = ovlpt.check(data.digits(), inputs=[data.heldout()[0][:4]])
+    assert found.ok
+    assert found.numbers.worst.ovlpt > 20
+    json.dumps(found.to_json())
+
+
+@pytest.mark.parametrize(
+    ("mine", "stock", "expected"),
+    [
+        (39.0, 41.0, Verdict.NEAR),
+        (39.0, 42.5, Verdict.BELOW),
+        (40.0, 90.0, Verdict.NEAR),
+        (20.0, 10.0, Verdict.NEARER),
+        (80.0, 10.0, Verdict.NEARER),
+        (80.0, 60.0, Verdict.NEAR),
+        (20.0, None, Verdict.BELOW),
+        (60.0, None, Verdict.NEAR),
+        (-math.inf, -math.inf, Verdict.NEAR),
+        (-math.inf, 20.0, Verdict.BELOW),
+        (math.inf, math.inf, Verdict.NEAR),
+    ],
+)
+def test_the_rule(mine, stock, expected):
+    assert verdict(mine, stock) == expected
+
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("reference", "value", "expected"),
+    [
+        ([1, 2], [1, 2], INF),
+        ([3, 4], [3, 4.5], 20.0),
+        ([NAN, INF, 10], [NAN, INF, 11], 20.0),
+        ([NAN, INF, 10], [NAN, -INF, 10], -INF),
+        ([1, 2], [1, NAN], -INF),
+        ([1, NAN], [1, 2], -INF),
+        ([0, 0], [0, 1e-9], INF),
+        ([0, 0], [0, 1e-2], -INF),
+        ([], [], INF),
+        ([1, 2], [1, 2, 3], -INF),
+    ],
+)
+def test_what_has_a_distance(reference, value, expected):
+    found = Distance.of(np.array(reference, np.float32), np.array(value, np.float32)).sqnr
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_inputs_look_like_the_networks_data():
+    x = networks.parameter([1, 3, 8, 8])
+    net = networks.model(networks.quantized(opset1.divide(opset1.subtract(x, np.float32(10)), np.float32(5)), -1, 3), x)
+    (values,) = typical_inputs(net)
+    assert values.min() >= 5
+    assert values.max() <= 25
+    assert 1 < values.std() < 6
+    table = networks.const(np.zeros((50, 4)))
+    ids = networks.parameter([-1, -1], "i64", name="ids")
+    embedded = opset1.gather(table, ids, opset1.constant(np.int64(0)))
+    net = networks.model(embedded, ids)
+    (values,) = typical_inputs(net, batch=2, length=100)
+    assert values.shape == (2, 100)
+    assert values.dtype == np.int64
+    assert values.min() >= 0
+    assert 20 < values.max() < 50
+    image = networks.parameter([1, 4, 4, 3], "u8", name="image")
+    (values,) = typical_inputs(networks.model(opset1.convert(image, "f32"), image))
+    assert values.max() > 128
+
+
+def test_open_sizes_have_1_among_them():
+    assert open_sizes(pointwise([1, 16, 4, 4])) == [(1, 64)]
+    assert open_sizes(pointwise([-1, 16, 4, 4])) == [(1, 64), (2, 64)]
+    assert open_sizes(pointwise([-1, 16, -1, -1])) == [(1, 64), (1, 1), (2, 64), (2, 1)]
+
+
+def test_inputs_that_do_not_fit():
+    with pytest.raises(InputError, match="takes the shape"):
+        ovlpt.check(pointwise([1, 16, 4, 4]), inputs=[np.zeros((1, 3), np.float32)])
