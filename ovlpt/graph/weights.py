@@ -22,15 +22,19 @@ from ovlpt.trace import reject_unless
 class Weights:
     """Quantized weights: ``w = (integers - zero_point) * scale``; the constants broadcast against the stored values."""
 
-    source: Output  # a Constant: the integers, or the real values that ``fake_quantize`` quantizes
+    source: Output  # the integers, or a Constant of the real values that ``fake_quantize`` quantizes
     fake_quantize: Node | None
     scale: np.ndarray
     zero_point: np.ndarray | None
     precision: str
     shape: tuple[int, ...]  # as the operation reads them, behind a Reshape
 
+    @property
+    def are_constant(self) -> bool:
+        return isinstance(self.source.get_node(), Constant)
+
     def integers(self) -> Output:
-        """A Constant of ``precision`` and ``shape``."""
+        """Of ``precision`` and ``shape``; a Constant where the weights are."""
         if self.fake_quantize is None and shape_of(self.source) == self.shape:
             return self.source
         values = values_of(self.source.get_node())
@@ -107,7 +111,12 @@ def _dequantized(
     source = found.data
     if source.get_node().get_type_name() == "FakeQuantize" and (folded := folded_constant(source)) is not None:
         source = constant(np.rint(folded), precision_of(source)).output(0)
-    reject_unless(isinstance(source.get_node(), Constant), "dynamic_weights", "the weights are not constant")
+    is_direct = found.zero_point is None and shape_of(source) == shape and is_low(found.data_precision)
+    reject_unless(
+        isinstance(source.get_node(), Constant) or is_direct,
+        "dynamic_weights",
+        "the weights are not constant, and have a zero point",
+    )
     reject_unless(
         is_low(found.data_precision), "weights_precision", f"the weights are stored as {found.data_precision}"
     )

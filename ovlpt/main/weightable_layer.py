@@ -67,7 +67,14 @@ class WeightableLayerTransformation(LayerTransformation):
             )
         weights = self.weights(node)
         if self.params.native_only:
+            is_direct = weights.are_constant or weights.source.get_node().get_type_name() == "FakeQuantize"
+            reject_unless(is_direct, "dynamic_weights", "the weights are not constant, nor quantized right before it")
             return
+        reject_unless(
+            weights.are_constant or found.zero_point is None,
+            "dynamic_weights",
+            "the weights are not constant, and the data has a zero point",
+        )
         if remainder(weights.zero_point, weights.precision) is not None:
             _reject_fraction(weights.zero_point)
 
