@@ -1,4 +1,7 @@
-"""``python -m tools.zoo NAME... -o DIR`` writes DIR/NAME.xml (quantized) and DIR/NAME_float.xml (before)."""
+"""``python -m tools.zoo NAME... -o DIR`` writes DIR/NAME.xml (quantized) and DIR/NAME_float.xml (before).
+
+``real`` builds the pretrained networks of `tools.real`, ``real/NAME`` one of them: a folder each, with quantizations.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import sys
 import warnings
 from pathlib import Path
 
+from tools.real.networks import REAL
+from tools.real.wheels import Missing
 from tools.zoo.benchmark import BENCHMARK
 from tools.zoo.catalogue import CATALOGUE
 
@@ -19,7 +24,7 @@ def refuse(sentence: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.zoo", description=sys.modules[__name__].__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="networks to build, all, or benchmark")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="networks to build, all, benchmark, or real")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to")
     parser.add_argument(
         "--overflow-fix",
@@ -35,13 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.list:
         for name, entry in CATALOGUE.items():
             print(f"{name:20} {entry.summary}")
+        for name, network in REAL.items():
+            print(f"{'real/' + name:20} {network.kind}, by the wheel {network.wheel}")
         return 0
     if options.coverage:
         return coverage(options.coverage)
     if not options.names or not options.output:
         return refuse("give names of networks and -o DIR, --list, or --coverage DIR")
-    groups = {"all": list(CATALOGUE), "benchmark": [contender.name for contender in BENCHMARK]}
-    if unknown := [name for name in options.names if name not in CATALOGUE and name not in groups]:
+    pretrained = [f"real/{name}" for name in REAL]
+    groups = {
+        "all": list(CATALOGUE),
+        "benchmark": [contender.name for contender in BENCHMARK],
+        "real": pretrained,
+    }
+    if unknown := [name for name in options.names if name not in {*CATALOGUE, *groups, *pretrained}]:
         return refuse(f"no network is called {', '.join(unknown)}; there are {', '.join(CATALOGUE)}")
 
     # Tracing warns of every shape that becomes a constant, which is wanted here.
@@ -49,11 +61,20 @@ def main(arguments: list[str] | None = None) -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     status = 0
     for name in dict.fromkeys(each for given in options.names for each in groups.get(given, [given])):
-        entry = CATALOGUE[name]
         try:
-            print(entry.build(options.output, options.overflow_fix), flush=True)
+            if name in pretrained:
+                needs, extras = "nncf, onnx and onnxruntime", "zoo,real"
+                from tools.real.build import build
+
+                for line in build(name.removeprefix("real/"), options.output):
+                    print(line, flush=True)
+            else:
+                needs, extras = CATALOGUE[name].needs, "zoo"
+                print(CATALOGUE[name].build(options.output, options.overflow_fix), flush=True)
         except ImportError as error:
-            status = refuse(f"{name} needs {entry.needs} ({error}): pip install 'ovlpt[zoo]'")
+            status = refuse(f"{name} needs {needs} ({error}): pip install 'ovlpt[{extras}]'")
+        except Missing as error:
+            status = refuse(f"{name} cannot be built: {error}")
         except Exception as error:  # whatever torch, transformers, nncf or onnx throw at a version they do not know
             reason = " ".join(str(error).split())
             status = refuse(f"{name} cannot be built ({type(error).__name__}): {reason[:300]}")

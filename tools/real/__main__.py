@@ -1,0 +1,79 @@
+"""``python -m tools.real DIR``: each network's task in float, in the simulation, by stock and by ovlpt; misses first.
+
+Exit status 1 where ovlpt is worse than stock: in the task's metric beyond its noise, by more than 1 dB of SQNR against
+the simulation, in int8 layers or in executed layers. `EXPECTED` names what is allowed to be, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tools.real.expected import EXPECTED
+from tools.real.measure import Result, Run, measure
+from tools.real.networks import REAL
+from tools.real.table import markdown, text
+
+VARIANTS = ("default", "mixed", "qdq_u8i8", "qdq_s8s8")
+SUFFIXES = (".xml", ".onnx")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.real", description=sys.modules[__name__].__doc__)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="what python -m tools.zoo real -o DIR wrote")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"networks; all of {', '.join(REAL)} by default")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a file of Markdown, too")
+    parser.add_argument("--one", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.one:
+        warnings.simplefilter("ignore")
+        print(json.dumps(asdict(measure(options.one.parent, options.one))))
+        return 0
+    if unknown := [name for name in options.names if name not in REAL]:
+        print(f"no network is called {', '.join(unknown)}; there are {', '.join(REAL)}", file=sys.stderr)
+        return 2
+    files = (
+        options.folder / name / f"{variant}{suffix}"
+        for name in options.names or REAL
+        for variant in VARIANTS
+        for suffix in SUFFIXES
+    )
+    paths = [path for path in files if path.exists()]
+    if not paths:
+        print(
+            f"no network lies in {options.folder}; python -m tools.zoo real -o {options.folder} builds them",
+            file=sys.stderr,
+        )
+        return 2
+    results = [apart(options.folder, path) for path in paths]
+    print(text(results))
+    if options.markdown:
+        options.markdown.write_text(markdown(results))
+    return int(
+        any(set(result.misses()) - set(EXPECTED.get((result.network, result.variant), {})) for result in results)
+    )
+
+
+def apart(folder: Path, path: Path) -> Result:
+    """Measured in a process of its own, which a crash of the plugin ends alone."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tools.real", str(folder), "--one", str(path)], capture_output=True, text=True
+    )
+    if run.returncode:
+        last = next(iter(run.stderr.strip().splitlines()[-1:]), "")
+        return Result(path.parent.name, path.stem, {}, f"the process ended with {run.returncode}: {last[:200]}")
+    found = json.loads(run.stdout.splitlines()[-1])
+    runs = {name: Run(**values) for name, values in found.pop("runs").items()}
+    result = Result(**found, runs=runs)
+    print(text([result]).splitlines()[-1], file=sys.stderr, flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""One quantized network: float, FakeQuantize simulation, stock and ovlpt on the same samples."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import ovlpt
+from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
+from ovlpt.inspect.check import WEIGHTED_LAYERS
+from ovlpt.openvino_api import Core
+from tools.real.networks import REAL, Sample
+from tools.real.wheels import Wheels
+
+ROUNDING = 80.0  # dB: beyond, the rounding of f32 decides
+FLOAT, SIMULATION, STOCK, OVLPT = "float", "simulation", "stock", "ovlpt"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one way of running a network gave."""
+
+    scores: tuple[float, ...]  # of the samples, 0 to 1
+    decibels: float | None = None  # of the output that is furthest from the simulation's
+    weighted: int = 0
+    int8: int = 0  # of these
+    executed: int = 0
+    float_layers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Result:
+    """A network, how it was quantized, and what became of it; ``failure`` where something did not compile or run."""
+
+    network: str
+    variant: str
+    runs: dict[str, Run]
+    failure: str = ""
+
+    def misses(self) -> dict[str, str]:
+        """What is worse than stock: one of "failure", "metric", "SQNR", "int8", "layers" → a sentence."""
+        if self.failure:
+            return {"failure": self.failure}
+        stock, mine, found = self.runs[STOCK], self.runs[OVLPT], {}
+        difference = np.subtract(mine.scores, stock.scores)
+        error = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
+        if difference.mean() < -2 * error - 1e-3:
+            found["metric"] = f"{np.mean(mine.scores):.3f}, stock {np.mean(stock.scores):.3f}"
+        if mine.decibels < min(stock.decibels, ROUNDING) - 1:
+            found["SQNR"] = f"{mine.decibels:.1f} dB, stock {stock.decibels:.1f}"
+        if mine.int8 < stock.int8:
+            found["int8"] = f"{mine.int8} layers, stock {stock.int8}"
+        if mine.executed > stock.executed:
+            found["layers"] = f"{mine.executed} executed, stock {stock.executed}"
+        return found
+
+
+def measure(home: Path, path: Path) -> Result:
+    """Measure the quantized model ``path`` of the network whose files lie in ``home``."""
+    network = REAL[home.name]
+    with (home / "data.pickle").open("rb") as file:
+        data = pickle.load(file)
+    samples, truth, score = data["evaluation"], data["truth"], network.score(Wheels(home.parent / "wheels"))
+    core, runs = Core(), {}
+    try:
+        model = core.read_model(path)
+        reference = infer(core.compile_model(str(home / "float.xml"), "CPU", EXACT), samples)
+        truth = reference if network.truth_is_float else truth
+        runs[FLOAT] = Run(tuple(score(reference, truth)))
+        truly = infer(core.compile_model(model, "CPU", simulation()), samples)
+        runs[SIMULATION] = Run(tuple(score(truly, truth)))
+        ways: dict[str, Callable] = {STOCK: core.compile_model, OVLPT: ovlpt.compile_model}
+        for name, compiler in ways.items():
+            given = {"core": core} if name == OVLPT else {}
+            compiled = compiler(model, "CPU", {**F32, **UNCACHED}, **given)
+            outputs = infer(compiled, samples)
+            layers = ovlpt.execution_types(compiled).executed
+            weighted = [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
+            runs[name] = Run(
+                tuple(score(outputs, truth)), distance(truly, outputs), len(weighted),
+                sum(layer.is_int8 for layer in weighted), len(layers),
+                tuple(layer.name for layer in weighted if not layer.is_int8),
+            )  # fmt: skip
+    except Exception as error:  # of the plugin or of the pass: the network is a miss, the others are still measured
+        return Result(home.name, path.stem, runs, " ".join(f"{type(error).__name__}: {error}".split())[:300])
+    return Result(home.name, path.stem, runs)
+
+
+def infer(compiled, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
+    """The outputs of every sample, in the model's order."""
+    found = []
+    for sample in samples:
+        result = compiled(sample)
+        found.append([np.array(result[output]) for output in compiled.outputs])
+    return found
+
+
+def distance(reference: Sequence[Sequence[np.ndarray]], outputs: Sequence[Sequence[np.ndarray]]) -> float:
+    """Signal to noise ratio in dB of the output that is furthest from the reference, over all samples.
+
+    -inf where a shape differs or a value is not finite; 200 where nothing differs.
+    """
+    worst = 200.0
+    for index in range(len(reference[0])):
+        if any(a[index].shape != b[index].shape for a, b in zip(reference, outputs, strict=True)):
+            return -np.inf
+        true, found = (
+            np.concatenate([each[index].ravel() for each in side]).astype(float) for side in (reference, outputs)
+        )
+        if not np.isfinite(found).all():
+            return -np.inf
+        noise, signal = ((true - found) ** 2).sum(), (true**2).sum()
+        if noise:
+            worst = min(worst, float(10 * np.log10(max(signal, 1e-30) / noise)))
+    return worst

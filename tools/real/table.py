@@ -1,0 +1,103 @@
+"""The table of `tools.real`, as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tools.real.expected import EXPECTED
+from tools.real.measure import FLOAT, OVLPT, SIMULATION, STOCK, Result
+from tools.real.networks import REAL
+
+HEAD = (
+    "network",
+    "variant",
+    "metric",
+    FLOAT,
+    SIMULATION,
+    STOCK,
+    OVLPT,
+    "dB stock",
+    "dB ovlpt",
+    "int8",
+    "layers",
+    "worse than stock",
+)
+MARKDOWN = """# Real networks
+
+Pretrained networks out of wheels of the package index, quantized on real data and measured on their tasks.
+
+    python -m tools.zoo real -o DIR && python -m tools.real DIR --markdown docs/real_networks.md
+
+Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8i8` (one scale a tensor) and `qdq_s8s8`
+(a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task stands for the
+float network, the FakeQuantize simulation, stock's own LPT and ovlpt; the decibels are of the output that is furthest from
+the simulation's; int8 and executed layers are ovlpt's, then stock's. Misses come first. Two networks are TFLite files, which
+ONNX Runtime's quantizer does not read.
+
+## Results
+
+{results}
+
+## Networks
+
+{networks}
+"""
+
+
+def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """A row for each result; what is worse than stock comes first, what is expected to be after that."""
+    found = []
+    for result in results:
+        misses, allowed = result.misses(), EXPECTED.get((result.network, result.variant), {})
+        said = [
+            f"{what}: {sentence}" + (f" (expected: {allowed[what]})" if what in allowed else "")
+            for what, sentence in misses.items()
+        ]
+        rank = 0 if set(misses) - set(allowed) else 1 if misses else 2
+        metrics = [metric(result, name) for name in (FLOAT, SIMULATION, STOCK, OVLPT)]
+        stock, mine = result.runs.get(STOCK), result.runs.get(OVLPT)
+        counts = ["", "", "", ""]
+        if stock and mine:
+            counts = [
+                f"{stock.decibels:.1f}", f"{mine.decibels:.1f}", f"{mine.int8}/{mine.weighted}, {stock.int8}/{stock.weighted}",
+                f"{mine.executed}, {stock.executed}",
+            ]  # fmt: skip
+        found.append(
+            (rank, (result.network, result.variant, REAL[result.network].metric, *metrics, *counts, "; ".join(said)))
+        )
+    return [row for _, row in sorted(found, key=lambda each: each[0])]
+
+
+def metric(result: Result, name: str) -> str:
+    """The sum of scores that are right or wrong, of how many; the mean of others."""
+    if name not in result.runs:
+        return ""
+    scores = np.array(result.runs[name].scores)
+    return f"{scores.sum():.0f}/{len(scores)}" if np.isin(scores, (0, 1)).all() else f"{scores.mean():.3f}"
+
+
+def text(results: Sequence[Result]) -> str:
+    """The table in columns."""
+    table = [HEAD, *rows(results)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(HEAD) - 1)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in table
+    )
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """The table with what stands around it, as a file of Markdown."""
+    networks = [
+        ("network", "task", "wheel", "licence"),
+        *((name, each.kind, each.wheel, each.licence) for name, each in REAL.items()),
+    ]
+    return MARKDOWN.format(results=grid([HEAD, *rows(results)]), networks=grid(networks))
+
+
+def grid(table: Sequence[Sequence[str]]) -> str:
+    """Rows as a table of Markdown; the first is the head."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table]
+    return "\n".join([lines[0], "| " + " | ".join("---" for _ in table[0]) + " |", *lines[1:]])
