@@ -49,8 +49,20 @@ class QuantizationDetails:
 
 
 def interval_end(value: Output) -> Constant | None:
-    """The Constant that an interval ends at; the lowering hides one behind a Reshape to its own shape."""
+    """The Constant that an interval ends at.
+
+    The lowering hides one: by the LogSoftmax of a single value, which is zero, or behind a Reshape to its own shape.
+    """
     node = value.get_node()
     if node.get_type_name() == "Reshape" and node.input_value(0).get_partial_shape() == value.get_partial_shape():
         node = node.input_value(0).get_node()
+    if node.get_type_name() == "Add" and _is_zero(node.input_value(1)):
+        node = node.input_value(0).get_node()
     return node if isinstance(node, Constant) else None
+
+
+def _is_zero(value: Output) -> bool:
+    node = value.get_node()
+    while node.get_type_name() in ("Convert", "Split", "Squeeze"):
+        node = node.input_value(0).get_node()
+    return node.get_type_name() == "LogSoftmax" and node.get_output_partial_shape(0)[-1] == 1

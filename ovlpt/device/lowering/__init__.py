@@ -35,7 +35,7 @@ are the rules, all found by running; each says at its function what happens with
     keep_scale_in_front             of what it is moved up through with open sizes
     compute_in_steps                along another axis than the channels
     keep_behind_transpose           an interval by channel, which would come to another axis
-    hide_from_lpt                   from the plugin's own LPT, in a model that may be saved
+    hide_from_lpt                   all of them from the plugin's own LPT, in a model that may be saved
 
 `mat_mul`
     absorb_transposes               in front
@@ -58,6 +58,7 @@ layer the Clamp; `run_at_rank_3` is not needed. And:
     lay_weights_in_rows             of a MatMul
     read_input_in_f32               a FakeQuantize of an input, where the model runs in f16
     keep_sums_in_f32                where the model runs in f16 (`half`)
+    hide_end                        for hide_from_lpt
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ from ovlpt.device.lowering.fake_quantize import (
 )
 from ovlpt.device.lowering.gpu import (
     add_negative,
+    hide_end,
     keep_weights_zero_point,
     lay_weights_in_rows,
     scale_in_f32_before_weights,
@@ -164,6 +166,9 @@ class PluginLowering(ModelPass):
         if self.serializable and self.device == "CPU":
             for body in with_bodies(model):
                 share_constants(body)
+        if self.serializable and self.device == "CPU" and not self.lpt_on:
+            for body in with_bodies(model):
+                hide_from_lpt(body)
         model.validate_nodes_and_infer_types()
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])
@@ -206,9 +211,8 @@ class PluginLowering(ModelPass):
 
     def _rules_of_all(self) -> Rules:
         """Once the guards stand: rules of operations that are relaxed or not."""
-        hiding = (hide_from_lpt,) if self.serializable and not self.lpt_on else ()
         if self.device == "GPU":
-            return {"Convolution": (keep_stride,), "FakeQuantize": hiding}
+            return {"Convolution": (keep_stride,), "FakeQuantize": (hide_end,)}
         return {
             "Convolution": (keep_stride,),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
@@ -219,7 +223,6 @@ class PluginLowering(ModelPass):
                 keep_scale_in_front,
                 keep_transpose,
                 differ_by_channel,
-                *hiding,
             ),
         }
 

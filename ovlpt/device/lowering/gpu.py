@@ -7,6 +7,7 @@ import numpy as np
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
 from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.relaxed import is_relaxed, relaxed
+from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.precisions import INT8, REAL
@@ -97,3 +98,15 @@ def read_input_in_f32(node: Node, precision: str) -> None:
     new = relaxed("FakeQuantize", node.input_values(), reported, node.get_attributes(), in_f32=True)
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0) if reported == stored else opset1.convert(new, stored).output(0))
+
+
+def hide_end(node: Node) -> Node:
+    """The highest output value of a FakeQuantize behind a Reshape, which the plugin folds after it has looked for
+    quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; who folds constants before it
+    compiles the model sets its LPT off.
+    """
+    value = node.input_value(4)
+    if isinstance(value.get_node(), Constant):
+        shape = constant(np.array(shape_of(value), np.int64), "i64")
+        node.input(4).replace_source_output(opset1.reshape(value, shape, False).output(0))
+    return node

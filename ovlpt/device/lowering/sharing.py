@@ -18,36 +18,27 @@ def share_constants(model: Model) -> None:
     """Orders, shapes and axes, and the integers at which most intervals end."""
     found: dict[Hashable, Node] = {}
     for node in model.get_ordered_ops():
-        kind = _kind(node) if node.get_type_name() in ("Constant", "Reshape") else None
+        kind = _kind(node) if isinstance(node, Constant) else None
         if kind is not None and (first := found.setdefault(kind, node)) is not node:
             replace_output(node.output(0), first.output(0))
 
 
-def _kind(node: Node) -> Hashable:
+def _kind(node: Constant) -> Hashable:
     """The same for nodes that one can stand for; None for a node that stays."""
+    precision, shape = precision_of(node.output(0)), shape_of(node.output(0))
     if is_output(node.output(0)):
         return None
-    is_end = shape_of(node.output(0)) == () and _is_end(node)
-    if isinstance(node, Constant):
-        precision, shape = precision_of(node.output(0)), shape_of(node.output(0))
-        if (precision in _INDICES and node.data.size <= _SMALL) or (precision == "f32" and is_end):
-            return precision, shape, node.data.tobytes()
-    elif node.get_type_name() == "Reshape" and is_end:
-        sources = [value.get_node() for value in node.input_values()]
-        if all(isinstance(source, Constant) for source in sources):
-            return tuple(source.get_instance_id() for source in sources)
+    is_index = precision in _INDICES and node.data.size <= _SMALL
+    if is_index or (precision == "f32" and shape == () and _is_end(node)):
+        return precision, shape, node.data.tobytes()
     return None
 
 
 def _is_end(node: Node) -> bool:
-    """Whether only output intervals read it, hidden or not.
+    """Whether only output intervals read it.
 
     The plugin takes no FakeQuantize into a layer that shares an array with another, or an end of its input interval; a
     scalar of its output interval it does not mind.
     """
     readers = node.output(0).get_target_inputs()
-    return all(
-        (reader.get_node().get_type_name() == "FakeQuantize" and reader.get_index() > 2)
-        or (reader.get_node().get_type_name() == "Reshape" and reader.get_index() == 0 and _is_end(reader.get_node()))
-        for reader in readers
-    )
+    return all(reader.get_node().get_type_name() == "FakeQuantize" and reader.get_index() > 2 for reader in readers)
