@@ -102,7 +102,8 @@ def test_a_zero_point_behind_a_layer_is_part_of_its_bias(core, infer, serializab
     kinds, before = ([node.get_type_name() for node in each.get_ops()] for each in (lowered, plain))
     assert "Subtract" in before
     assert "Subtract" not in kinds
-    assert kinds.count("Add") <= before.count("Add")
+    hidden = kinds.count("FakeQuantize") if serializable else 0  # a zero is added to an end of each
+    assert kinds.count("Add") - hidden <= before.count("Add")
     assert_close(infer(lowered, inputs), infer(net, inputs, "YES"), level=np.inf, share=1e-3)
 
 
