@@ -40,6 +40,7 @@ are the rules, all found by running; each says at its function what happens with
 `mat_mul`
     absorb_transposes               in front
     run_at_rank_3                   of rank 4
+    lay_weights_in_rows             on a GPU, and in a model that may be saved
 
 `reductions`
     pool_alone                      of a few integers, without an interval by channel
@@ -55,7 +56,6 @@ layer the Clamp; `run_at_rank_3` is not needed. And:
     scale_in_f32_before_weights     for scale_in_f32
     needless_clamp_in_f32           for clamp_in_f32
     keep_weights_zero_point         of a layer
-    lay_weights_in_rows             of a MatMul
     read_input_in_f32               a FakeQuantize of an input, where the model runs in f16
     keep_sums_in_f32                where the model runs in f16 (`half`)
     hide_end                        for hide_from_lpt
@@ -92,7 +92,6 @@ from ovlpt.device.lowering.gpu import (
     add_negative,
     hide_end,
     keep_weights_zero_point,
-    lay_weights_in_rows,
     scale_in_f32_before_weights,
 )
 from ovlpt.device.lowering.guards import (
@@ -103,7 +102,7 @@ from ovlpt.device.lowering.guards import (
     shift_behind_scale,
 )
 from ovlpt.device.lowering.half import keep_sums_in_f32
-from ovlpt.device.lowering.mat_mul import absorb_transposes, run_at_rank_3
+from ovlpt.device.lowering.mat_mul import absorb_transposes, lay_weights_in_rows, run_at_rank_3
 from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
@@ -198,11 +197,12 @@ class PluginLowering(ModelPass):
                 "Subtract": (add_negative,),
             }
         layer = (shift_behind_scale, *layer)
+        rows = (lay_weights_in_rows,) if self.serializable else ()
         return rules | {
             **dict.fromkeys(WEIGHTED, layer),
             "AvgPool": (pool_alone,),
             "GroupConvolution": (pad_before_zero_point, *layer),
-            "MatMul": (absorb_transposes, run_at_rank_3, *layer),
+            "MatMul": (absorb_transposes, run_at_rank_3, *rows, *layer),
             "NormalizeL2": (normalize_in_f32,),
             "Multiply": (scale_in_f32,),
             "Add": (add_in_f32,),

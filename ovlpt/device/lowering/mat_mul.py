@@ -41,6 +41,23 @@ def absorb_transposes(node: Node) -> Node:
     return new
 
 
+def lay_weights_in_rows(node: Node) -> Node:
+    """``MatMul(x, W)`` as ``MatMul(x, W.T, transpose_b)``.
+
+    Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed: by a GPU,
+    and by who optimizes a saved model once more (MatMulConstTransposesExtraction).
+    """
+    weights, attributes = node.input_value(1), node.get_attributes()
+    if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) != 2 or attributes["transpose_b"]:
+        return node
+    rows = constant(values_of(weights.get_node()).T, precision_of(weights))
+    inputs, attributes = [node.input_value(0), rows.output(0)], {**attributes, "transpose_b": True}
+    new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
+
+
 def run_at_rank_3(node: Node) -> Node:
     """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now
     there.
