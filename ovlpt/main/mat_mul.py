@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovlpt.attributes import Precisions
@@ -125,14 +127,13 @@ class MatMulTransformation(LayerTransformation):
             product, zero_point = self._less_sums(layer, left, self._right(node)), None
         else:
             zero_point = self._folded_zero_point(left, integers, attributes)
-        rank = len(shape_of(left.data))
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
         if not self.params.native_only:
             left_scale = to_scalar_if_possible(left_scale)
         scale = _product(
             _transposed(np.atleast_2d(left_scale) if left_scale.size > 1 else left_scale, attributes["transpose_a"]),
             _transposed(right_scale, attributes["transpose_b"]),
-            rank,
+            [len(shape_of(value) or (None, None)) for value in (left.data, integers)],
         )
         name = layer.get_friendly_name()
         output, nodes = write_dequantization(product, name, scale, zero_point, deq, original, scale_precision="f32")
@@ -213,7 +214,7 @@ class MatMulTransformation(LayerTransformation):
         weights = np.swapaxes(weights, -1, -2) if attributes["transpose_b"] and weights.ndim > 1 else weights
         depth, rank = weights.shape[-2 if weights.ndim > 1 else 0], len(shape_of(left.data))
         if left.zero_point.size == 1:
-            sums = weights.sum(-2 if weights.ndim > 1 else 0, dtype=np.int32, keepdims=weights.ndim > 1)
+            sums = weights.sum(-2 if weights.ndim > 1 else 0, dtype=np.int32, keepdims=weights.ndim > 1 and rank > 1)
             row = (sums * left.zero_point.reshape(-1)).astype(np.float32)
             return to_scalar_if_possible(row.reshape((1,) * (rank - row.ndim) + row.shape))
         zero_point = left.zero_point.reshape((1,) * (rank - left.zero_point.ndim) + left.zero_point.shape)
@@ -234,10 +235,14 @@ def _transposed(scale: np.ndarray, transpose: bool) -> np.ndarray:
     return np.swapaxes(scale, -1, -2) if transpose and scale.ndim > 1 else scale
 
 
-def _product(left: np.ndarray, right: np.ndarray, rank: int) -> np.ndarray:
+def _product(left: np.ndarray, right: np.ndarray, ranks: Sequence[int]) -> np.ndarray:
+    """Of the scales, in the form of the result: that of a vector has no rows, that with a vector no columns."""
     right = (
         right.reshape(-1)[0].reshape(())
         if is_scalar_like(right)
-        else right.reshape((1,) * (rank - right.ndim) + right.shape)
+        else right.reshape((1,) * (max(ranks[0], 2) - right.ndim) + right.shape)
     )
-    return to_scalar_if_possible((left * right).astype(np.float32))
+    scale = to_scalar_if_possible((left * right).astype(np.float32))
+    for axis, rank in zip((-2, -1), ranks, strict=True):
+        scale = scale.squeeze(axis) if rank == 1 and scale.ndim else scale
+    return scale

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+import ovlpt
+from ovlpt.fake_quantize import fake_quantize as quantize
 from ovlpt.openvino_api import opset1
-from tests.conftest import Transformed, needs_avx2
-from tests.graphs import fake_quantize, model, parameter, quantized, weights
+from tests.conftest import Transformed, assert_close, needs_avx2
+from tests.graphs import f32, fake_quantize, model, parameter, quantized, weights
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -90,3 +92,43 @@ def test_an_interval_of_fewer_axes_along_the_rows():
     result = Transformed(model(opset1.matmul(data, weights((4, 5), 0.01), True, False)))
     assert result.transformed("MatMul")
     result.assert_numbers()
+
+
+VECTORS = {
+    "vector @ matrix": ((8,), (8, 4), False),
+    "vector @ matrix.T": ((8,), (4, 8), True),
+    "vector @ matrices": ((8,), (2, 8, 4), False),
+    "vector @ vector": ((8,), (8,), False),
+    "matrix @ vector": ((3, 8), (8,), False),
+    "matrices @ vector": ((2, 3, 8), (8,), False),
+    "images @ vector": ((2, 2, 3, 8), (8,), False),
+    "one element": ((1,), (1, 4), False),
+}
+
+
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("by_channel", ["tensor", "rows", "columns"])
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors(core, infer, name, by_channel, low, serializable):
+    """The result of a vector has no rows, that with a vector no columns; nor have scales and zero points."""
+    shape, kernel, transposed = VECTORS[name]
+    high, scale, rng = np.float32(2.55), np.float32(0.01), np.random.default_rng(0)
+    if by_channel == "rows" and len(shape) > 1:
+        high = np.linspace(1, 2.5, 3, dtype=np.float32).reshape(3, 1)
+    if by_channel == "columns" and len(kernel) > 1:
+        scale = np.linspace(0.01, 0.03, 4, dtype=np.float32).reshape((4, 1) if transposed else (1, 4))
+    ends = np.float32(low / 2.55) * high, high * np.float32(1 + low / 2.55)
+    stored = rng.integers(-60, 61, kernel)
+    matrix = opset1.multiply(opset1.convert(opset1.constant(stored.astype(np.int8)), "f32"), f32(scale))
+    data = fake_quantize(parameter(shape), *ends)
+    graph = model(opset1.matmul(data, matrix, False, transposed))
+    values, columns = rng.uniform(-1, 2.5, shape).astype(np.float32), stored * scale
+    quantized_values = quantize(values, *ends, *ends, 256)
+    expected = quantized_values @ (columns.swapaxes(-1, -2) if transposed and columns.ndim > 1 else columns)
+    for native_only in (False, True):
+        result = ovlpt.transform(graph, native_only=native_only, core=core, serializable=serializable)
+        (product,) = (node for node in result.get_ops() if node.get_type_name() == "MatMul")
+        assert {value.get_element_type().get_type_name() for value in product.input_values()} <= {"u8", "i8"}
+        assert_close(infer(result, [values]), [expected.astype(np.float32)])
+        assert infer(result, [values])[0].shape == expected.shape
