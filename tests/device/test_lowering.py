@@ -12,7 +12,7 @@ from ovlpt.plugin_config import cpu
 import ovlpt
 from ovlpt.device import PluginLowering, instruction_sets, own_process
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.openvino_api import Core, Manager, opset1, opset6
+from ovlpt.openvino_api import Core, Manager, NodeFactory, opset1, opset6
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.networks import (
@@ -135,19 +135,24 @@ def test_a_transformed_model_that_is_saved_and_compiled_by_ovlpt(core, tmp_path,
 FORMS = ["in memory", "saved", "with the plugin's own LPT"]
 
 
+def compiled_in(form, net, core, path, **properties):
+    """The transformed model in one of `FORMS`."""
+    lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
+    if form == "saved":
+        openvino.save_model(lowered, path / "net.xml", compress_to_fp16=False)
+        lowered = path / "net.xml"
+    own = "YES" if form == FORMS[2] else "NO"
+    return core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": own, **properties})
+
+
 @pytest.fixture
 def by_form(core, tmp_path):
     """Output of the transformed model in one of `FORMS`; the simulation's without a form."""
 
     def run(net, inputs, form=None, **properties):
         if form is None:
-            return core.compile_model(net, "CPU", {**TRUTH, "LP_TRANSFORMS_MODE": "NO", **properties})(inputs)[0]
-        lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
-        if form == "saved":
-            openvino.save_model(lowered, tmp_path / "net.xml", compress_to_fp16=False)
-            lowered = tmp_path / "net.xml"
-        own = "YES" if form == FORMS[2] else "NO"
-        return core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": own, **properties})(inputs)[0]
+            return core.compile_model(net, "CPU", {**TRUTH, **properties})(inputs)[0]
+        return compiled_in(form, net, core, tmp_path, **properties)(inputs)[0]
 
     return run
 
@@ -218,6 +223,40 @@ def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):
     assert np.array_equal(found(inputs)[0], expected(inputs)[0])
 
 
+def expanded(x, data, target, mode="bidirectional"):
+    shape = NodeFactory("opset3").create("ShapeOf", [x.output(0)], {"output_type": "i64"})
+    target = const(target, "i64")
+    if mode == "numpy":  # known when the data is
+        target = opset1.maximum(shape, target)
+    return NodeFactory("opset3").create("Broadcast", [data.output(0), target.output(0)], {"mode": mode})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [[1, 1, 6, 6], [-1, 1, -1, -1]], ids=str)
+@pytest.mark.parametrize(
+    "widen",
+    [
+        lambda x, data: opset1.concat([data] * 3, 1),
+        lambda x, data: expanded(x, data, [1, 3, 1, 1]),
+        lambda x, data: expanded(x, data, [2, 3, 1, 1]),
+        lambda x, data: expanded(x, data, [1, 3, 1, 1], "numpy"),
+    ],
+    ids=["concat", "broadcast", "also the batch", "when the data is known"],
+)
+def test_one_channel_with_a_zero_point_becomes_several(core, tmp_path, widen, shape, form):
+    """The plugin leaves the Broadcast out: the zero point had more channels than the data."""
+    x = parameter(shape)
+    layer = opset1.convolution(
+        widen(x, quantized(x, -1, 1.55)), int8_weights([8, 3, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1]
+    )
+    net = model(layer, x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 1, 6, 6)).astype(np.float32)]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    compiled = compiled_in(form, net, core, tmp_path)
+    assert [layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled, inputs))] == [True]
+    assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_integers_minus_a_float_constant(core, infer):
     """ConvertSubtractWithConstant throws on mixed types."""
     x = parameter([1, 16, 8, 8])
@@ -269,7 +308,6 @@ def test_a_transpose_before_a_product(core, infer):
 
 def test_a_normalization_without_a_kernel(core, infer):
     """Decomposed by the plugin in the type of its data."""
-    from ovlpt.openvino_api import NodeFactory
 
     x = parameter([1, 8, 8, 16])
     attributes = {"eps": 1e-6, "normalize_variance": True, "eps_mode": "inside_sqrt"}
@@ -745,7 +783,6 @@ def test_an_unknown_device_is_refused():
 
 def recurrent():
     """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand."""
-    from ovlpt.openvino_api import NodeFactory
 
     generator = np.random.default_rng(0)
     x, h = parameter([1, 6, 16], name="x"), parameter([1, 1, 32], name="h")

@@ -25,6 +25,7 @@ are the rules, all found by running; each says at its function what happens with
     subtract_signed_in_f32          a zero point of i8 data saturates
     keep_apart                      equal zero points on one tensor, which would be merged
     keep_stride                     of a 1×1 convolution of data with a zero point, or padded
+    broadcast_before_zero_point     behind a Broadcast
     pad_before_zero_point           of a grouped convolution over three axes
 
 `fake_quantize`
@@ -106,6 +107,7 @@ from ovlpt.device.lowering.mat_mul import absorb_transposes, lay_weights_in_rows
 from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
+    broadcast_before_zero_point,
     keep_apart,
     keep_stride,
     pad_before_zero_point,
@@ -194,7 +196,7 @@ class PluginLowering(ModelPass):
                 "Clamp": (needless_clamp_in_f32,),
                 "MatMul": (absorb_transposes, lay_weights_in_rows, *layer),
                 "Multiply": (scale_in_f32_before_weights,),
-                "Subtract": (add_negative,),
+                "Subtract": (broadcast_before_zero_point, add_negative),
             }
         layer = (shift_behind_scale, *layer)
         rows = (lay_weights_in_rows,) if self.serializable else ()
@@ -206,7 +208,7 @@ class PluginLowering(ModelPass):
             "NormalizeL2": (normalize_in_f32,),
             "Multiply": (scale_in_f32,),
             "Add": (add_in_f32,),
-            "Subtract": (subtract_signed_in_f32, subtract_in_f32),
+            "Subtract": (broadcast_before_zero_point, subtract_signed_in_f32, subtract_in_f32),
         }
 
     def _rules_of_all(self) -> Rules:

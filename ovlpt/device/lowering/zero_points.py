@@ -9,10 +9,12 @@ import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened
 from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, same_operation, values_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
+from ovlpt.precisions import INT8
 
 
 def subtract_in_f32(subtract: Node) -> Node:
@@ -33,6 +35,47 @@ def subtract_signed_in_f32(subtract: Node) -> Node:
     plain.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), plain.output(0))
     return plain
+
+
+def broadcast_before_zero_point(subtract: Node) -> Node:
+    """A Broadcast in front of a zero point would be left out, since the zero point makes up for it. The layer then has a
+    zero point of more channels than its data, and throws, or runs in float. A Tile of one axis does the same as the
+    Broadcast; other Broadcasts go in front of the FakeQuantize.
+    """
+    broadcast = subtract.input_value(0).get_node()
+    if broadcast.get_type_name() != "Broadcast" or precision_of(subtract.input_value(0)) not in INT8:
+        return subtract
+    quantize, repeats = broadcast.input_value(0).get_node(), _repeats(broadcast)
+    details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
+    moves = details is not None and all(end.size == 1 for end in details.intervals)
+    moves = moves and len(quantize.output(0).get_target_inputs()) == 1
+    if repeats is not None and (len(repeats) - repeats.count(1) == 1 or not moves):
+        wide = opset1.tile(broadcast.input_value(0), constant(np.array(repeats), "i64"))
+        wide.set_friendly_name(broadcast.get_friendly_name())
+        replace_output(broadcast.output(0), wide.output(0))
+    elif moves:
+        replace_output(broadcast.output(0), quantize.output(0))
+        broadcast.input(0).replace_source_output(quantize.input_value(0))
+        broadcast.validate_and_infer_types()
+        quantize.input(0).replace_source_output(broadcast.output(0))
+        quantize.validate_and_infer_types()
+    return subtract
+
+
+def _repeats(broadcast: Node) -> list[int] | None:
+    """By axis, how often a Broadcast repeats its data; None where that is not known before the data is."""
+    target = broadcast.input_value(1).get_node()
+    before, after = (shape_of(value) for value in (broadcast.input_value(0), broadcast.output(0)))
+    if None in (before, after) or len(before) != len(after) or broadcast.get_attributes()["mode"].lower() == "explicit":
+        return None
+    wanted = (
+        values_of(target) if isinstance(target, Constant) and len(before) == target.data.size else [None] * len(before)
+    )
+    repeats = [
+        1 if given == result is not None or size == 1 else result if given == 1 else None
+        for given, result, size in zip(before, after, wanted, strict=True)
+    ]
+    return None if None in repeats else repeats
 
 
 def sibling_numbers(subtracts: Iterable[Node]) -> dict[int, int]:
