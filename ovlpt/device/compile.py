@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
@@ -213,15 +215,44 @@ def compile_model(
     native_only: bool = False,
     core: Core | None = None,
     trace: Trace | None = None,
+    self_check: Sequence[np.ndarray] | None = None,
 ) -> CompiledModel:
     """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
 
     The caller's model is not changed. One that `transform` has lowered is compiled as it is.
-    ``properties``: more properties for ``Core.compile_model``. Raises as `transform`.
+    ``properties``: more properties for ``Core.compile_model``.
+
+    ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
+    own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
+    names the first layer that goes wrong, and the model compiled with the plugin's own LPT is returned. That costs two
+    compilations more.
+
+    Raises as `transform`; with ``self_check`` an `InputError` as well for arrays that do not fit the inputs, and for a
+    model that was transformed before, which has no simulation.
     """
     core = core or Core()
+    if self_check is not None:
+        model = read_model(model, core)
+        if model.has_rt_info([MARKER, "transformed"]):
+            raise InputError(
+                f'the model "{model.get_friendly_name()}" is transformed already, and there is no simulation to check it '
+                "against; give the quantized model that it was made from"
+            )
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
     transformed = transform(
         model, device, config, native_only=native_only, core=core, trace=trace, serializable=False, precision=precision
     )
-    return core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})
+    compiled = core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})
+    if self_check is not None:
+        from ovlpt.inspect.numbers import numbers_of  # which compiles models itself
+
+        found = numbers_of(compiled, model, device, core, config, native_only, self_check, properties)
+        if not found.ok:
+            where = f'from the layer "{found.layer}" on' if found.layer else "in the whole"
+            warnings.warn(
+                f'the model "{model.get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the '
+                'plugin\'s own LPT instead ("ovlpt check" says more)',
+                stacklevel=2,
+            )
+            return core.compile_model(model, device, properties or {})
+    return compiled

@@ -39,7 +39,7 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import execution_types, transform
+from ovlpt.device import compile_model, execution_types, transform
 from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED, simulation
@@ -85,6 +85,10 @@ class OutputNumbers:
     stock: float | None  # None: the plugin does not run it
     verdict: Verdict
     text: str = ""  # what else there is to say
+
+    def __str__(self) -> str:
+        text = f'{self.ovlpt:.1f} dB against the simulation at the output "{self.output}"'
+        return text if self.stock is None else f"{text}, the plugin's own LPT {self.stock:.1f} dB"
 
     @property
     def fails(self) -> bool:
@@ -580,6 +584,28 @@ def numbers(
     with TemporaryDirectory() as folder:
         ways = Variants(device, core, config, properties or {}, Path(folder))
         return compare_numbers(source, ways, simulator(device, core), cases, progress)
+
+
+def numbers_of(
+    compiled: CompiledModel,
+    source: Model,
+    device: str,
+    core: Core,
+    config: PluginConfig | None,
+    native_only: bool,
+    inputs: Sequence[np.ndarray],
+    properties: Mapping[str, object] | None,
+) -> Numbers:
+    """The same of what `compile_model` made of ``source`` with these settings, as it stands."""
+    properties = {**(properties or {}), **UNCACHED}
+
+    def run(model: Model) -> CompiledModel:
+        if model is source:
+            return compiled
+        return compile_model(model, device, properties, config, native_only, core)
+
+    variant = Variant(COMPILED, "as compiled", run, lambda model: core.compile_model(model, device, properties))
+    return compare_numbers(source, [variant], simulator(device, core), cases_of(source, inputs))
 
 
 def simulator(device: str, core: Core) -> Compile:

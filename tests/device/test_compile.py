@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import openvino
 import pytest
 
 import ovlpt
@@ -12,7 +13,8 @@ from ovlpt import data
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
-from tests.conftest import EXACT, assert_close
+from tests.conftest import EXACT, TRUTH, assert_close
+from tests.inspect.faults import break_lowering, pointwise
 from tests.networks import const, convolution, int8_weights, model, one_convolution, parameter, quantized
 
 
@@ -137,3 +139,50 @@ def test_quantize_and_dequantize_pairs_as_the_onnx_front_end_leaves_them(core, i
     layers = ovlpt.execution_types(compiled)
     assert layers.summary()["Convolution"] == (1, 1)
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
+def test_a_self_check_keeps_what_is_right(core, recwarn):
+    net = pointwise([1, 16, 4, 4])
+    values = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, 4, 4)).astype(np.float32)]
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT, self_check=values)
+    layers = ovlpt.execution_types(compiled)
+    assert [layer.is_int8 for layer in layers if layer.layer_type == "Convolution"] == [True, True]
+    assert not [warning for warning in recwarn if issubclass(warning.category, UserWarning)]
+    assert_close(list(compiled(values).values()), infer(core, net, values))
+
+
+def test_a_self_check_falls_back_to_the_plugins_own_lpt_and_names_the_layer(core, monkeypatch, tmp_path):
+    net = pointwise([1, 16, 4, 4])
+    values = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, 4, 4)).astype(np.float32)]
+    expected = infer(core, net, values)
+    break_lowering(monkeypatch, lambda _, lowering: not lowering.serializable)
+    wrong = ovlpt.compile_model(net, core=core, properties=EXACT)(values)[0]
+    assert np.abs(wrong - expected[0]).max() > 0.1 * np.abs(expected[0]).max()  # off by default
+    openvino.save_model(net, tmp_path / "net.xml", compress_to_fp16=False)
+    for given in (net, tmp_path / "net.xml"):
+        with pytest.warns(UserWarning, match=r'wrong numbers from the layer "first" on: .* dB against the simulation'):
+            compiled = ovlpt.compile_model(given, core=core, properties=EXACT, self_check=values)
+        assert_close(list(compiled(values).values()), expected)
+        layers = ovlpt.execution_types(compiled)
+        assert [layer.is_int8 for layer in layers if layer.layer_type == "Convolution"] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "values", "sentence"),
+    [
+        (lambda: pointwise([1, 16, 4, 4]), [np.zeros((1, 16), np.float32)], "takes the shape"),
+        (lambda: pointwise([1, 16, 4, 4]), [], "has 1 inputs, and 0 arrays are given"),
+        (
+            lambda: ovlpt.transform(pointwise([1, 16, 4, 4])),
+            [np.zeros((1, 16, 4, 4), np.float32)],
+            "is transformed already, and there is no simulation",
+        ),
+    ],
+)
+def test_a_self_check_that_cannot_be(make, values, sentence, core):
+    with pytest.raises(InputError, match=sentence):
+        ovlpt.compile_model(make(), core=core, self_check=values)
+
+
+def infer(core, net, values):
+    return [np.array(value) for value in core.compile_model(net, "CPU", TRUTH)(values).values()]
