@@ -21,15 +21,24 @@ def test_both_tables_name_the_same_devices():
     assert set(re.findall(r'^    \{"(\w+)", +"Virtual', source, re.MULTILINE)) == set(virtual_gpu.GPUS)
 
 
-def test_the_source_compiles_without_warnings():
+@pytest.mark.parametrize("execute", [False, True])
+def test_the_source_compiles_without_warnings(execute):
     folder = Path(virtual_gpu.__file__).parent
     command = ["cc", *virtual_gpu._FLAGS, "-Wall", "-Wextra", "-Werror", "-o", os.devnull]
-    done = subprocess.run([*command, *map(str, sorted(folder.glob("*.c")))], capture_output=True, text=True)
+    sources = [str(folder / name) for name in virtual_gpu._SOURCES[execute]]
+    done = subprocess.run([*command, *sources], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_only_opencl_is_visible():
-    symbols = subprocess.run(["nm", "-D", "--defined-only", virtual_gpu.library()], capture_output=True, text=True)
+def test_every_source_is_compiled():
+    listed = {name for names in virtual_gpu._SOURCES.values() for name in names}
+    assert listed == {path.name for path in Path(virtual_gpu.__file__).parent.glob("*.c")}
+
+
+@pytest.mark.parametrize("execute", [False, True])
+def test_only_opencl_is_visible(execute):
+    built = virtual_gpu.library(execute)
+    symbols = subprocess.run(["nm", "-D", "--defined-only", built], capture_output=True, text=True)
     names = [line.split()[-1] for line in symbols.stdout.splitlines()]
     assert len(names) > 60
     assert all(name.startswith("cl") for name in names)
@@ -51,10 +60,55 @@ def test_a_library_is_built_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     built = virtual_gpu.library()
     assert built.is_relative_to(tmp_path / "ovlpt")
-    assert [path.name for path in built.parent.iterdir()] == ["libOpenCL.so.1"]
+    assert {path.name for path in built.parent.iterdir()} == {"libOpenCL.so.1", "digest"}
     assert ctypes.CDLL(str(built)).clGetPlatformIDs(0, None, None) == 0
     made = built.stat().st_mtime_ns
     assert virtual_gpu.library().stat().st_mtime_ns == made
+
+
+@pytest.mark.parametrize("content", [b"", b"someone's"])
+def test_a_library_that_is_not_what_was_built_is_built_anew(tmp_path, monkeypatch, content):
+    """Cut off, or another's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    built = virtual_gpu.library()
+    built.write_bytes(content or built.read_bytes()[:1000])
+    assert ctypes.CDLL(str(virtual_gpu.library())).clGetPlatformIDs(0, None, None) == 0
+
+
+def test_a_library_that_others_may_write_to_is_built_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    built = virtual_gpu.library()
+    made = built.stat().st_mtime_ns
+    built.chmod(0o722)
+    assert virtual_gpu.library().stat().st_mtime_ns != made
+    assert built.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_may_write_to_is_closed_to_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folders = (virtual_gpu.library().parent, tmp_path / "ovlpt")
+    for folder in folders:
+        folder.chmod(0o777)
+    virtual_gpu.library()
+    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o755, 0o755]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    os.chown(virtual_gpu.library().parent, 12345, -1)
+    with pytest.raises(InputError, match=r"is not a folder of yours, so nothing is loaded from it; set XDG_CACHE_HOME"):
+        virtual_gpu.library()
+
+
+def test_a_folder_that_is_a_link(tmp_path, monkeypatch):
+    """It could be turned to another's at any time."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = virtual_gpu.library().parent
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is not a folder of yours"):
+        virtual_gpu.library()
 
 
 def test_without_a_compiler(tmp_path, monkeypatch):
@@ -68,9 +122,19 @@ def test_without_a_compiler(tmp_path, monkeypatch):
 def test_a_compiler_that_fails(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CC", "false")
-    with pytest.raises(InputError, match="cannot build the virtual GPU"):
+    with pytest.raises(InputError, match="cannot build the virtual GPU: it ends with status 1 and says nothing"):
         virtual_gpu.library()
     assert not list(tmp_path.rglob("libOpenCL*"))
+
+
+def test_a_compiler_that_says_why(tmp_path, monkeypatch):
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\necho 'no space left' >&2\nexit 3\n")
+    compiler.chmod(0o700)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CC", str(compiler))
+    with pytest.raises(InputError, match="cannot build the virtual GPU: no space left"):
+        virtual_gpu.library()
 
 
 def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):

@@ -1,13 +1,17 @@
-"""A virtual GPU: the unmodified GPU plugin's decisions on a machine without one.
+"""A virtual GPU: the unmodified GPU plugin on a machine without one.
 
-The plugin asks an OpenCL library for its device. Here that library is compiled from the C files of this folder: it
-describes an Intel GPU, says that every program builds, and runs none. The plugin lists ``GPU``, runs its own passes,
-chooses its kernels and reports its execution graph.
+The plugin asks an OpenCL library for its device. Here that library is compiled from the C files of this folder, and
+describes an Intel GPU. The plugin lists ``GPU``, runs its own passes, chooses its kernels and reports its execution graph.
+There are two forms:
 
-What to trust: whether a layer runs in int8. Kernel names and layouts may differ from a real device's. Output values and
-times mean nothing; the package never reports them. On devices with matrix engines (XMX: ``dg2``, ``lnl``, ``bmg``) the
-plugin would compile fused attention to machine code, which nothing here can; `properties` turns that off, so attention
-appears as separate layers there.
+decide      every program builds, none runs. What to trust: whether a layer runs in int8. Kernel names and layouts may
+            differ from a real device's. Output values mean nothing; the package never reports them.
+execute     programs run on Intel's OpenCL runtime for CPUs (the extra ``gpu``), so that the numbers are those of the
+            plugin's own kernels. Only on GPUs without matrix engines: for others (XMX: ``dg2``, ``lnl``, ``bmg``, …) oneDNN
+            makes machine code.
+
+Times mean nothing in either. With matrix engines the plugin would compile fused attention to machine code, which nothing
+here can; `properties` turns that off, so attention appears as separate layers there.
 
 The library is loaded into a process of its own (`ovlpt.device.own_process`): a process has one OpenCL library, and a
 real GPU must not be hidden from the caller.
@@ -16,27 +20,42 @@ real GPU must not be hidden from the caller.
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
-import tempfile
+from importlib import metadata
 from pathlib import Path
 
+from ovlpt.device import cache
 from ovlpt.device.execution_types import last_line
 from ovlpt.trace import InputError
 
 DP4A, XMX, NO_INT8 = "DP4A", "XMX", "no int8"
 GPUS = {"gen9": NO_INT8, "xelp": DP4A, "dg2": XMX, "mtl": DP4A, "lnl": XMX, "bmg": XMX}  # how each computes in int8
 
+EXECUTABLE = tuple(gpu for gpu, how in GPUS.items() if how == DP4A)
+
 _FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wl,-soname,libOpenCL.so.1")
+_SOURCES = {
+    False: ("answers.c", "device.c", "memory.c", "programs.c", "runtime.c"),
+    True: ("answers.c", "device.c", "execute.c"),
+}
+_RUNTIME = {"intel-opencl-rt": "libintelocl.so", "intel-cmplr-lib-rt": "libsvml.so", "tbb": "libtbb.so.12"}
 
 
-def check_known(gpu: str) -> None:
-    """Raise `InputError` for a GPU that is not in the table."""
+def check_known(gpu: str, execute: bool = False) -> None:
+    """Raise `InputError` for a GPU that is not in the table, or whose kernels cannot be executed."""
     if gpu not in GPUS:
         raise InputError(f'no virtual GPU "{gpu}"; there are {", ".join(GPUS)}')
+    if execute and gpu not in EXECUTABLE:
+        why = "has no int8" if GPUS[gpu] == NO_INT8 else "runs machine code of its matrix engines"
+        raise InputError(
+            f'the virtual GPU "{gpu}" {why}, so nothing of it can be executed here; {" and ".join(EXECUTABLE)} can be'
+        )
 
 
 def properties(gpu: str) -> dict[str, object]:
@@ -44,27 +63,79 @@ def properties(gpu: str) -> dict[str, object]:
     return {"GPU_ENABLE_SDPA_OPTIMIZATION": False} if GPUS[gpu] == XMX else {}
 
 
-def load(gpu: str) -> None:
+def environment(execute: bool) -> dict[str, str]:
+    """Variables of the process that is to `load` a GPU.
+
+    Raises `InputError` where the runtime that executes is not installed.
+    """
+    if not execute:
+        return {}
+    before = os.environ.get("LD_PRELOAD")  # OpenVINO brings an older TBB, which would be found first
+    return {"LD_PRELOAD": f"{_runtime()['tbb']}{f':{before}' if before else ''}"}
+
+
+def load(gpu: str, execute: bool = False) -> None:
     """Make ``gpu`` the device that the GPU plugin of this process finds. Once, before the plugin is first asked.
 
-    Raises `InputError` for a GPU that is not in the table, and on a machine that cannot build the library.
+    ``execute``: with kernels that run, in a process that has the variables of `environment`. Raises `InputError` for a
+    GPU that is not in the table, and on a machine that cannot build the library or lacks the runtime.
     """
-    check_known(gpu)
+    check_known(gpu, execute)
     os.environ["OVLPT_VIRTUAL_GPU"] = gpu
-    ctypes.CDLL(str(library()), mode=ctypes.RTLD_GLOBAL)
+    built = library(execute)
+    if execute:
+        runtime = _runtime()["intel-opencl-rt"]
+        os.environ["OVLPT_OPENCL_RUNTIME"] = str(runtime)
+        os.environ["OVLPT_KERNELS"] = str(_kernels(built, runtime))
+        try:
+            ctypes.CDLL(str(runtime))
+        except OSError as error:
+            raise InputError(f"the OpenCL runtime for CPUs cannot be loaded: {error}") from error
+    ctypes.CDLL(str(built), mode=ctypes.RTLD_GLOBAL)
 
 
-def library() -> Path:
-    """The compiled library, in the user's cache folder; built at the first call after its source has changed."""
+def _runtime() -> dict[str, Path]:
+    """By distribution, the library of it that the runtime needs."""
+    found = {}
+    for name, library_name in _RUNTIME.items():
+        try:
+            files = metadata.files(name) or []
+        except metadata.PackageNotFoundError:
+            files = []
+        paths = [Path(file.locate()).resolve() for file in files if file.name == library_name]
+        if not paths or not paths[0].exists():
+            raise InputError(
+                f'executing a virtual GPU needs Intel\'s OpenCL runtime for CPUs, and "{name}" is not installed; install '
+                'ovlpt with the extra "gpu": pip install "ovlpt[gpu]"'
+            )
+        found[name] = paths[0]
+    return found
+
+
+def _kernels(built: Path, runtime: Path) -> Path:
+    """The folder of built programs: of one library, one runtime and one kind of CPU, whose machine code they hold."""
+    facts = [built.parent.name, str(runtime), str(runtime.stat().st_mtime_ns), str(runtime.stat().st_size)]
+    text = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+    facts += [line for line in text.splitlines() if line.startswith(("model name", "flags"))]
+    folder = cache.folder() / f"kernels-{hashlib.sha256(chr(10).join(facts).encode()).hexdigest()[:16]}"
+    cache.own_folder(folder)
+    return folder
+
+
+def library(execute: bool = False) -> Path:
+    """The compiled library, in the user's cache folder; built at the first call after its source has changed.
+
+    Raises `InputError` on a machine that cannot build it, and for a cache folder that others can write to.
+    """
     if sys.platform != "linux":
         raise InputError("a virtual GPU needs Linux, whose loader lets a process bring its own OpenCL library")
-    sources = sorted(Path(__file__).parent.glob("*.[ch]"))
-    key = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + " ".join(_FLAGS).encode()).hexdigest()
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ovlpt")
-    built = folder / f"virtual-gpu-{key[:16]}" / "libOpenCL.so.1"
-    if not built.exists():
-        _build([source for source in sources if source.suffix == ".c"], built)
-    return built
+    if execute and platform.machine() != "x86_64":
+        raise InputError("executing a virtual GPU needs an x86-64 CPU, which Intel's OpenCL runtime is for")
+    here = Path(__file__).parent
+    sources = [here / name for name in _SOURCES[execute]]
+    content = b"".join(source.read_bytes() for source in [*sources, *sorted(here.glob("*.h"))])
+    key = hashlib.sha256(content + " ".join(_FLAGS).encode()).hexdigest()
+    return cache.file(f"virtual-gpu-{key[:16]}", "libOpenCL.so.1", functools.partial(_build, sources))
 
 
 def _build(sources: list[Path], target: Path) -> None:
@@ -74,16 +145,11 @@ def _build(sources: list[Path], target: Path) -> None:
         raise InputError(
             "a virtual GPU needs a C compiler once, and there is none of cc, gcc and clang; install one, or set CC"
         )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            made = Path(folder, target.name)
-            command = [compiler, *_FLAGS, "-o", str(made), *map(str, sources)]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                raise InputError(f'the C compiler "{compiler}" cannot build the virtual GPU: {last_line(done.stderr)}')
-            made.replace(target)  # whole or not at all, whoever else builds it now
-    except OSError as error:
-        raise InputError(
-            f'cannot write "{target}": {error.strerror}; set XDG_CACHE_HOME to a folder of yours'
-        ) from error
+    done = subprocess.run(
+        [compiler, *_FLAGS, "-o", str(target), *map(str, sources), "-ldl"], capture_output=True, text=True
+    )
+    if done.returncode or not target.exists():
+        said = (
+            last_line(done.stderr) if done.stderr.strip() else f"it ends with status {done.returncode} and says nothing"
+        )
+        raise InputError(f'the C compiler "{compiler}" cannot build the virtual GPU: {said}')

@@ -1,4 +1,4 @@
-/* The platform, its one device, and what the device answers: a table of devices and a table of answers.
+/* What the platform and its one device answer: a table of devices and a table of answers.
  *
  * The environment variable OVLPT_VIRTUAL_GPU names the device, once for a process. Its numbers follow public
  * descriptions of such devices; what decides is the architecture and whether it computes int8 by DP4A or by XMX. */
@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define INTEL 0x8086
 #define GIB (1ull << 30)
@@ -52,12 +51,6 @@ static struct gpu devices[] = {
 #define MATRIX_EXTENSIONS                                                                                              \
     EXTENSIONS "cl_intel_subgroup_matrix_multiply_accumulate cl_intel_subgroup_split_matrix_multiply_accumulate "
 
-static struct platform {
-    COUNTED;
-} platform = {1};
-
-struct gpu *const the_device = devices; /* a handle: whose answers it gives is decided by `chosen` */
-
 static const struct gpu *chosen(void) {
     const char *key = getenv("OVLPT_VIRTUAL_GPU");
     for (size_t i = 0; key && i < LENGTH(devices); i++)
@@ -66,33 +59,15 @@ static const struct gpu *chosen(void) {
     return NULL;
 }
 
-API cl_int clGetPlatformIDs(cl_uint capacity, cl_platform_id *platforms, cl_uint *count) {
-    if (count)
-        *count = 1;
-    if (platforms && capacity)
-        *platforms = &platform;
-    return CL_SUCCESS;
-}
+int is_gpu_chosen(void) { return chosen() != NULL; }
 
-API cl_int clGetPlatformInfo(cl_platform_id of, ASKED) {
-    (void)of;
+cl_int describe_platform(ASKED) {
     static const struct answer answers[] = {
         TEXT(CL_PLATFORM_PROFILE, "FULL_PROFILE"),        TEXT(CL_PLATFORM_VERSION, "OpenCL 3.0 "),
         TEXT(CL_PLATFORM_VENDOR, "Intel(R) Corporation"), TEXT(CL_PLATFORM_NAME, "Intel(R) OpenCL Graphics"),
         TEXT(CL_PLATFORM_EXTENSIONS, EXTENSIONS),
     };
     return REPLY(answers);
-}
-
-API cl_int clGetDeviceIDs(cl_platform_id of, cl_flags type, cl_uint capacity, cl_device_id *found, cl_uint *count) {
-    (void)of;
-    if (chosen() == NULL || !(type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)))
-        return CL_DEVICE_NOT_FOUND;
-    if (count)
-        *count = 1;
-    if (found && capacity)
-        *found = the_device;
-    return CL_SUCCESS;
 }
 
 /* The same for every device. */
@@ -104,8 +79,6 @@ static const struct answer common_answers[] = {
     TEXT(CL_DEVICE_OPENCL_C_VERSION, "OpenCL C 1.2 "),
     TEXT(CL_DEVICE_PROFILE, "FULL_PROFILE"),
     TEXT(CL_DRIVER_VERSION, "25.18.33578"),
-    VALUE(CL_DEVICE_PLATFORM, void *, &platform),
-    VALUE(CL_DEVICE_PARENT_DEVICE, void *, NULL),
     VALUE(CL_DEVICE_PARTITION_MAX_SUB_DEVICES, cl_uint, 0),
     VALUE(CL_DEVICE_REFERENCE_COUNT, cl_uint, 1),
     VALUE(CL_DEVICE_AVAILABLE, cl_bool, 1),
@@ -138,8 +111,7 @@ static const struct answer common_answers[] = {
     VALUE(CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL, cl_flags, CL_UNIFIED_SHARED_MEMORY_ALL_INTEL),
 };
 
-API cl_int clGetDeviceInfo(cl_device_id of, ASKED) {
-    (void)of;
+cl_int describe_device(ASKED) {
     const struct gpu *gpu = chosen();
     const char *extensions = gpu->features == XMX ? MATRIX_EXTENSIONS : EXTENSIONS;
     const struct answer answers[] = {
@@ -162,28 +134,4 @@ API cl_int clGetDeviceInfo(cl_device_id of, ASKED) {
     };
     cl_int status = REPLY(answers);
     return status == CL_SUCCESS ? status : REPLY(common_answers);
-}
-
-API cl_int clRetainDevice(cl_device_id of) {
-    (void)of;
-    return CL_SUCCESS;
-}
-
-API cl_int clReleaseDevice(cl_device_id of) {
-    (void)of;
-    return CL_SUCCESS;
-}
-
-API cl_int clCreateSubDevices(cl_device_id of, const intptr_t *how, cl_uint capacity, cl_device_id *found,
-                              cl_uint *count) {
-    (void)of, (void)how, (void)capacity, (void)found, (void)count;
-    return CL_DEVICE_PARTITION_FAILED;
-}
-
-API cl_int clGetDeviceAndHostTimer(cl_device_id of, cl_ulong *device, cl_ulong *host) {
-    (void)of;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    *device = *host = now.tv_sec * 1000000000ull + now.tv_nsec;
-    return CL_SUCCESS;
 }

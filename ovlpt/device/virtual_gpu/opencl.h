@@ -43,6 +43,7 @@ enum status {
     CL_DEVICE_PARTITION_FAILED = -18,
     CL_KERNEL_ARG_INFO_NOT_AVAILABLE = -19,
     CL_INVALID_VALUE = -30,
+    CL_INVALID_WORK_GROUP_SIZE = -54,
 };
 
 enum platform_question {
@@ -166,6 +167,7 @@ enum object_question {
 
 enum value {
     CL_DEVICE_TYPE_DEFAULT = 1,
+    CL_DEVICE_TYPE_CPU = 2,
     CL_DEVICE_TYPE_GPU = 4,
     CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE = 1,
     CL_QUEUE_PROFILING_ENABLE = 2,

@@ -1,25 +1,10 @@
-/* Objects and answers, contexts, queues and events. */
+/* Devices, contexts, queues and events. */
 #define _GNU_SOURCE
 #include "runtime.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-cl_int reply(const struct answer *answers, size_t count, ASKED) {
-    for (size_t i = 0; i < count; i++) {
-        if (answers[i].question != question)
-            continue;
-        if (size)
-            *size = answers[i].size;
-        if (out && capacity < answers[i].size)
-            return CL_INVALID_VALUE;
-        if (out)
-            memcpy(out, answers[i].value, answers[i].size);
-        return CL_SUCCESS;
-    }
-    return CL_INVALID_VALUE;
-}
+#include <time.h>
 
 cl_int retain(void *object) {
     if (object == NULL)
@@ -30,16 +15,6 @@ cl_int retain(void *object) {
 
 int is_last_reference(void *object) { return __atomic_sub_fetch((cl_uint *)object, 1, __ATOMIC_ACQ_REL) == 0; }
 
-static void *checked(void *bytes) {
-    if (bytes == NULL) {
-        fputs("virtual GPU: out of memory\n", stderr);
-        abort();
-    }
-    return bytes;
-}
-
-void *allocate(size_t size) { return checked(calloc(1, size)); }
-
 void *allocate_device(size_t size) {
     const size_t page = 4096, rounded = size ? (size + page - 1) / page * page : page;
     return memset(checked(aligned_alloc(page, rounded)), 0, rounded);
@@ -49,6 +24,77 @@ void *succeed(void *object, cl_int *status) {
     if (status)
         *status = CL_SUCCESS;
     return object;
+}
+
+/* The platform and its one device */
+
+struct platform {
+    COUNTED;
+};
+
+static struct platform platform = {1};
+static struct device {
+    COUNTED;
+} device = {1};
+
+const cl_device_id the_device = (cl_device_id)&device;
+
+API cl_int clGetPlatformIDs(cl_uint capacity, cl_platform_id *platforms, cl_uint *count) {
+    if (count)
+        *count = 1;
+    if (platforms && capacity)
+        *platforms = &platform;
+    return CL_SUCCESS;
+}
+
+API cl_int clGetPlatformInfo(cl_platform_id of, ASKED) {
+    (void)of;
+    return describe_platform(question, capacity, out, size);
+}
+
+API cl_int clGetDeviceIDs(cl_platform_id of, cl_flags type, cl_uint capacity, cl_device_id *found, cl_uint *count) {
+    (void)of;
+    if (!is_gpu_chosen() || !(type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)))
+        return CL_DEVICE_NOT_FOUND;
+    if (count)
+        *count = 1;
+    if (found && capacity)
+        *found = the_device;
+    return CL_SUCCESS;
+}
+
+API cl_int clGetDeviceInfo(cl_device_id of, ASKED) {
+    (void)of;
+    const struct answer answers[] = {
+        VALUE(CL_DEVICE_PLATFORM, void *, &platform),
+        VALUE(CL_DEVICE_PARENT_DEVICE, void *, NULL),
+    };
+    cl_int status = REPLY(answers);
+    return status == CL_SUCCESS ? status : describe_device(question, capacity, out, size);
+}
+
+API cl_int clRetainDevice(cl_device_id of) {
+    (void)of;
+    return CL_SUCCESS;
+}
+
+API cl_int clReleaseDevice(cl_device_id of) {
+    (void)of;
+    return CL_SUCCESS;
+}
+
+API cl_int clCreateSubDevices(cl_device_id of, const intptr_t *how, cl_uint capacity, cl_device_id *found,
+                              cl_uint *count) {
+    (void)of, (void)how, (void)capacity, (void)found, (void)count;
+    return CL_DEVICE_PARTITION_FAILED;
+}
+
+API cl_int clGetDeviceAndHostTimer(cl_device_id of, cl_ulong *device, cl_ulong *host) {
+    (void)of;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *device = *host = now.tv_sec * 1000000000ull + now.tv_nsec;
+    return CL_SUCCESS;
 }
 
 /* Contexts */

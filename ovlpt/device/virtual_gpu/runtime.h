@@ -25,6 +25,11 @@ struct answer {
 
 cl_int reply(const struct answer *answers, size_t count, ASKED);
 
+/* Of the device that OVLPT_VIRTUAL_GPU names, as far as `device.c` knows; CL_INVALID_VALUE for other questions. */
+int is_gpu_chosen(void);
+cl_int describe_platform(ASKED);
+cl_int describe_device(ASKED);
+
 /* Every object that is counted begins with its count. */
 #define COUNTED cl_uint references
 
@@ -41,6 +46,7 @@ int is_last_reference(void *object); /* releases one reference */
         return CL_SUCCESS;                                                                                             \
     }
 
+void *checked(void *bytes);         /* never NULL */
 void *allocate(size_t size);        /* zeros; never NULL */
 void *allocate_device(size_t size); /* the same, aligned as device memory is */
 void *succeed(void *object, cl_int *status);
@@ -65,7 +71,7 @@ struct memory {
     cl_image_desc image; /* width 0: a buffer */
 };
 
-extern struct gpu *const the_device;
+extern const cl_device_id the_device;
 
 /* The commands of a queue end as soon as they are given; an event says so. */
 #define WAIT_LIST cl_uint waiting, const cl_event *wait_list, cl_event *event

@@ -1,0 +1,78 @@
+"""The GPU plugin's own kernels, executed on a virtual GPU: with ovlpt no number is worse than with the plugin's own LPT.
+
+Networks: `tests.gpu_networks`; ``python -m tools.gpu_numbers`` prints the table, and takes whole networks too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovlpt.device import own_process, virtual_gpu
+from ovlpt.device.properties import EXACT
+from ovlpt.openvino_api import Core, opset1
+from ovlpt.trace import InputError
+from tests.networks import const, model, parameter
+from tools.gpu_numbers import Row, ratio
+
+try:
+    virtual_gpu.environment(execute=True)
+    MISSING = ""
+except InputError as error:
+    MISSING = str(error)
+executes = pytest.mark.skipif(bool(MISSING), reason=MISSING)
+
+
+def of_plain_convolution() -> list[float]:
+    """In dB between CPU and GPU: of floats in f32, and in f16."""
+    virtual_gpu.load("xelp", execute=True)
+    core, x = Core(), parameter([1, 16, 12, 12])
+    weights = const(np.random.default_rng(0).standard_normal((8, 16, 3, 3)))
+    net = model(opset1.convolution(x, weights, [1, 1], [1, 1], [1, 1], [1, 1]), x)
+    data = np.random.default_rng(1).standard_normal((1, 16, 12, 12)).astype(np.float32)
+    expected = core.compile_model(net, "CPU", EXACT)(data)[0]
+    hints = ({**EXACT, "INFERENCE_PRECISION_HINT": hint} for hint in ("f32", "f16"))
+    return [ratio([expected], [core.compile_model(net, "GPU", hint)(data)[0]]) for hint in hints]
+
+
+@executes
+def test_kernels_run():
+    """As exactly as f32 and f16 are."""
+    f32, f16 = own_process.call(of_plain_convolution, environment=virtual_gpu.environment(True))[0]
+    assert f32 > 120
+    assert 40 < f16 < 90
+
+
+def test_what_is_a_miss():
+    def row(stock: float, mine: float, stock_int8: int = 2, mine_int8: int = 2) -> Row:
+        return Row("net", "f16", stock, mine, stock_int8, mine_int8, 0.0)
+
+    assert not row(50, 49.5).is_miss
+    assert not row(140, 130).is_miss  # rounding of f32
+    assert not row(50, 60, 1, 2).is_miss
+    assert all(miss.is_miss for miss in (row(50, 48.5), row(50, -np.inf), row(50, np.nan), row(50, 50, 2, 1)))
+
+
+def test_devices_that_cannot_be_executed():
+    with pytest.raises(InputError, match='"dg2" runs machine code of its matrix engines'):
+        virtual_gpu.check_known("dg2", execute=True)
+    with pytest.raises(InputError, match='"gen9" has no int8'):
+        virtual_gpu.check_known("gen9", execute=True)
+
+
+def test_without_the_runtime(monkeypatch):
+    monkeypatch.setattr(virtual_gpu.metadata, "files", lambda name: None)
+    with pytest.raises(InputError, match=r'"intel-opencl-rt" is not installed; .* pip install "ovlpt\[gpu\]"'):
+        virtual_gpu.environment(execute=True)
+
+
+@executes
+def test_built_programs_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    environment = {**virtual_gpu.environment(True), "XDG_CACHE_HOME": str(tmp_path)}
+    first = own_process.call(of_plain_convolution, environment=environment)[0]
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("kernels-*/*")}
+    assert kept
+    next(iter(kept)).write_bytes(b"cut off")
+    assert own_process.call(of_plain_convolution, environment=environment)[0] == first
+    assert all(path.stat().st_size > 100 for path in kept)

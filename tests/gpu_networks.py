@@ -1,0 +1,319 @@
+"""Small quantized networks whose numbers are computed by the GPU plugin's own kernels: each weighted operation, each form
+that becomes part of a layer, zero points, constants by channel, attention, recurrence, open sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ovlpt.openvino_api import Model, Node, opset1, opset6
+from tests.graphs import NodeFactory
+from tests.networks import const, convolution, depthwise, encoder, int8_weights, model, parameter, quantized, residual
+
+ONE, NONE = ([1, 1], [1, 1], [1, 1], [1, 1]), ([1, 1], [0, 0], [0, 0], [1, 1])
+
+
+def image(shape=(1, 16, 12, 12)) -> Node:
+    return parameter(shape)
+
+
+def values(shape, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Node:
+    return const(np.random.default_rng(seed).uniform(low, high, shape))
+
+
+def stored(shape, precision: str, zero_point) -> Node:
+    """Integer weights less a zero point, times a scale by channel."""
+    generator = np.random.default_rng(1)
+    integers = const(generator.integers(*((0, 256) if precision == "u8" else (-128, 128)), shape), precision)
+    scale = const(generator.uniform(0.002, 0.01, [shape[0], *[1] * (len(shape) - 1)]))
+    return opset1.multiply(opset1.subtract(opset1.convert(integers, "f32"), const(zero_point)), scale)
+
+
+def _on_image(build: Callable[[Node], Node], shape=(1, 16, 12, 12)) -> Callable[[], Model]:
+    def network() -> Model:
+        x = image(shape)
+        return model(build(x), x)
+
+    return network
+
+
+def _ending(layer: Node, low: float = -6.0, high: float = 6.0) -> Node:
+    """A layer behind the next quantization."""
+    return convolution(quantized(layer, low, high), 8, 1, seed=9)
+
+
+def two_layers(x: Node) -> Node:
+    return _ending(opset1.relu(convolution(quantized(x, -2, 2.1), 16, bias=True)), 0, 6)
+
+
+def linear(x: Node, outputs: int, seed: int = 0) -> Node:
+    return opset1.matmul(x, int8_weights([outputs, x.get_output_shape(0)[-1]], seed=seed), False, True)
+
+
+def mlp() -> Model:
+    """Sums of 4 x 512 numbers between ±127 x ±63 pass what a half holds."""
+    x = parameter([4, 8, 512])
+    hidden = opset1.add(linear(quantized(x, -1.28, 1.27), 64), values((64,)))
+    return model(linear(quantized(NodeFactory("opset7").create("Gelu", [hidden.output(0)]), -0.2, 8), 16, 1), x)
+
+
+def attention() -> Model:
+    x = parameter([2, 8, 32])
+    low = quantized(x, -2, 2.2)
+
+    def heads(seed: int) -> Node:
+        split = opset1.reshape(linear(low, 32, seed), const([2, 8, 4, 8], "i64"), False)
+        return quantized(opset1.transpose(split, const([0, 2, 1, 3], "i64")), -1.5, 1.6)
+
+    scores = opset1.multiply(opset1.matmul(heads(0), heads(1), False, True), const(0.35))
+    mixed = opset1.matmul(quantized(opset1.softmax(scores, 3), 0, 1), heads(2), False, False)
+    joined = opset1.reshape(opset1.transpose(mixed, const([0, 2, 1, 3], "i64")), const([2, 8, 32], "i64"), False)
+    return model(linear(quantized(joined, -1, 1.1), 16, 3), x)
+
+
+def recurrent() -> Model:
+    x = parameter([2, 6, 16])
+    generator = np.random.default_rng(0)
+    states = [const(np.zeros((2, 1, 8))) for _ in range(2)]
+    weights = [const(generator.uniform(-0.3, 0.3, shape)) for shape in ((1, 32, 16), (1, 32, 8), (1, 32))]
+    attributes = {"direction": "forward", "hidden_size": 8, "activations": ["sigmoid", "tanh", "tanh"], "clip": 0.0}
+    inputs = [quantized(linear(quantized(x, -2, 2), 16), -3, 3), *states, const([6, 6], "i64"), *weights]
+    sequence = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
+    last = opset1.reshape(sequence.output(0), const([2, 6, 8], "i64"), False)
+    return model(linear(quantized(last, -1, 1), 8), x)
+
+
+def open_sizes() -> Model:
+    x = parameter([-1, 16, -1, -1])
+    first = opset1.relu(opset1.convolution(quantized(x, -2, 2.1), int8_weights([16, 16, 3, 3]), *ONE))
+    return model(opset1.convolution(quantized(first, 0, 6), int8_weights([8, 16, 1, 1]), *NONE), x)
+
+
+def open_rows() -> Model:
+    x = parameter([-1, 64])
+    first = opset1.relu(opset1.matmul(quantized(x, -2, 2), int8_weights([32, 64]), False, True))
+    return model(opset1.matmul(quantized(first, 0, 5), int8_weights([8, 32]), False, True), x)
+
+
+def two_tensors() -> Model:
+    x, y = parameter([1, 4, 8, 16]), parameter([1, 4, 16, 8], name="y")
+    return model(opset1.softmax(opset1.matmul(quantized(x, -2, 2.1), quantized(y, -1.5, 1.6), False, False), 3), [x, y])
+
+
+def float_branch() -> Model:
+    """Floats are added in the scale of integers."""
+    x, y = image(), parameter([1, 16, 12, 12], name="y")
+    both = opset1.add(quantized(depthwise(quantized(x, -2, 2.1)), -3, 3), opset1.sigmoid(y))
+    return model(opset1.tanh(both), [x, y])
+
+
+def depthwise_between(x: Node) -> Node:
+    wide = quantized(convolution(quantized(x, -2, 2.1), 32, 1), -3, 3.2)
+    return _ending(opset1.relu(depthwise(wide)), 0, 3)
+
+
+def grouped(x: Node) -> Node:
+    weights = int8_weights([64, 4, 3, 3])
+    groups = opset1.reshape(weights, const([4, 16, 4, 3, 3], "i64"), False)
+    return opset1.group_convolution(quantized(x, -2, 2.1), groups, *ONE)
+
+
+def deconvolution(x: Node) -> Node:
+    weights = int8_weights([16, 16, 2, 2], axis=1)
+    return _ending(opset1.convolution_backprop_data(quantized(x, 0, 2.55), weights, [2, 2]))
+
+
+def grouped_deconvolution(x: Node) -> Node:
+    weights = int8_weights([2, 16, 16, 2, 2], axis=2)
+    return opset1.group_convolution_backprop_data(quantized(x, 0, 2.55), weights, [2, 2])
+
+
+def joined(x: Node) -> Node:
+    low = quantized(x, 0, 3)
+    first = quantized(opset1.relu(convolution(low, 16)), 0, 2)
+    second = quantized(convolution(low, 16, 1, seed=1), -3, 3.5)
+    return convolution(opset1.concat([first, second, low], 1), 8, seed=2)
+
+
+def pooled(x: Node) -> Node:
+    first = quantized(convolution(quantized(x, -1, 3), 16), -4, 4)
+    small = convolution(opset1.max_pool(first, [2, 2], [0, 0], [0, 0], [2, 2]), 16, seed=1)
+    mean = opset1.avg_pool(quantized(opset1.relu(small), 0, 6), [2, 2], [0, 0], [0, 0], [2, 2], False)
+    return convolution(mean, 8, 1, seed=2)
+
+
+def pooled_sums(x: Node) -> Node:
+    """The scale stands behind a mean and a Reshape."""
+    mean = opset1.avg_pool(convolution(quantized(x, 0, 2.55), 16), [2, 2], [0, 0], [0, 0], [2, 2], False)
+    return opset1.softmax(opset1.reshape(mean, const([1, -1], "i64"), False), 1)
+
+
+def reduced(x: Node) -> Node:
+    low = quantized(opset1.relu(convolution(quantized(x, -1, 3), 16)), 0, 3)
+    return _ending(opset1.reduce_mean(low, const([2, 3], "i64"), True), 0, 2)
+
+
+def summed(x: Node) -> Node:
+    """A sum of 144 integers passes what a half holds exactly."""
+    low = quantized(opset1.relu(convolution(quantized(x, -1, 3), 16)), 0, 3)
+    return opset1.sigmoid(opset1.multiply(opset1.reduce_sum(low, const([2, 3], "i64"), True), const(0.01)))
+
+
+def squeezed(x: Node) -> Node:
+    """Squeeze and excitation: a mean before a float layer."""
+    low = quantized(opset1.relu(x), 0, 2.55)
+    mean = opset1.reduce_mean(low, const([2, 3], "i64"), True)
+    gate = opset1.sigmoid(opset1.convolution(mean, values((16, 16, 1, 1)), *NONE))
+    return convolution(quantized(opset1.multiply(low, quantized(gate, 0, 1)), 0, 2.55), 16)
+
+
+def before_float_layer(x: Node) -> Node:
+    return opset1.convolution(convolution(quantized(x, 0, 2.55), 16), values((4, 16, 1, 1)), *NONE)
+
+
+def shuffled(x: Node) -> Node:
+    low = quantized(opset1.relu(convolution(quantized(x, 0, 3), 32, 1)), 0, 4)
+    halves = NodeFactory("opset1").create("ShuffleChannels", [low.output(0)], {"axis": 1, "group": 2})
+    first, second = opset1.split(halves, const(1, "i64"), 2).outputs()
+    changed = quantized(opset1.relu(opset1.convolution(first, int8_weights([16, 16, 3, 3]), *ONE)), 0, 4)
+    return convolution(opset1.concat([changed.output(0), second], 1), 8, 1)
+
+
+def enlarged(x: Node) -> Node:
+    attributes = {"axes": [2, 3], "mode": "nearest", "align_corners": False, "antialias": False}
+    low = quantized(convolution(quantized(x, -1, 3), 16, 1), -3, 3)
+    return convolution(opset1.interpolate(low, const([24, 24], "i64"), attributes), 8)
+
+
+def activated(*names: str) -> Callable[[Node], Node]:
+    """Activations behind one layer each."""
+
+    def build(x: Node) -> Node:
+        low = quantized(x, -1, 3)
+        ends = []
+        for seed, name in enumerate(names):
+            layer = convolution(low, 8, 1, seed=seed, bias=True)
+            inputs = [layer.output(0)] + ([values((8,)).output(0)] if name == "PRelu" else [])
+            opset = {"HSwish": "opset4", "Swish": "opset4", "Mish": "opset4", "Gelu": "opset7", "SoftPlus": "opset4"}
+            attributes = {"Elu": {"alpha": 1.0}, "Clamp": {"min": 0.0, "max": 6.0}}.get(name, {})
+            function = NodeFactory(opset.get(name, "opset1")).create(name, inputs, attributes)
+            ends.append(quantized(function, -3, 4))
+        return convolution(opset1.concat(ends, 1), 8, seed=7)
+
+    return build
+
+
+def normalized(x: Node) -> Node:
+    low = quantized(x, -1, 3)
+    return _ending(opset6.mvn(low, const([2, 3], "i64"), True, 1e-5, "inside_sqrt"), -3, 3)
+
+
+def by_channel(x: Node) -> Node:
+    ends = np.linspace(1, 2, 16).reshape(1, 16, 1, 1)
+    low = opset1.fake_quantize(x, const(-ends), const(ends * 1.1), const(-ends), const(ends * 1.1), 256)
+    return _ending(depthwise(low))
+
+
+def scaled_and_shifted(x: Node) -> Node:
+    low = quantized(x, -1, 3)
+    return _ending(opset1.add(opset1.multiply(low, values((1, 16, 1, 1))), values((1, 16, 1, 1), 1)), -4, 4)
+
+
+def two_residuals(x: Node) -> Node:
+    """A quantized and a float connection around layers."""
+    low = quantized(x, -2, 2.1)
+    first = opset1.add(convolution(low, 16, bias=True), x)
+    second = opset1.add(quantized(convolution(quantized(first, -5, 5), 16, seed=1), -4, 4), quantized(first, -5, 5))
+    return _ending(opset1.relu(second), 0, 8)
+
+
+def subtracted(x: Node) -> Node:
+    low = quantized(x, -2, 2.1)
+    first = quantized(convolution(low, 16), -3, 3.1)
+    return opset1.sigmoid(opset1.subtract(first, quantized(convolution(low, 16, seed=1), -2.5, 2.6)))
+
+
+def multiplied(x: Node) -> Node:
+    low = quantized(x, -2, 2.1)
+    gate = quantized(opset1.sigmoid(convolution(low, 16)), 0, 1)
+    return _ending(opset1.multiply(quantized(convolution(low, 16, seed=1), -3, 3.1), gate), -3, 3)
+
+
+def padded(x: Node) -> Node:
+    low = quantized(x, 0, 2.55)
+    pads = const([0, 0, 1, 1], "i64")
+    return opset1.convolution(opset1.pad(low, pads, pads, "constant", const(0.0)), int8_weights([8, 16, 3, 3]), *NONE)
+
+
+def negative_scales(x: Node) -> Node:
+    layer = opset1.relu(convolution(quantized(x, 0, 2.55), 16, bias=True))
+    return _ending(opset1.multiply(layer, values((1, 16, 1, 1))))
+
+
+def tiny_scales(x: Node) -> Node:
+    """Scales below 6e-5, which a half rounds."""
+    stored = opset1.convert(const(np.random.default_rng(3).integers(-63, 64, (16, 16, 3, 3)), "i8"), "f32")
+    weights = opset1.multiply(stored, const(np.full((16, 1, 1, 1), 2e-5)))
+    return opset1.multiply(opset1.convolution(quantized(x, 0, 2.55), weights, *ONE), const(100.0))
+
+
+def of_one_step(levels: int, low: float, high: float) -> Callable[[Node], Node]:
+    return lambda x: _ending(opset1.relu(convolution(quantized(x, low, high, levels), 16, bias=True)), 0, 6)
+
+
+def weights_zero_point(shape, precision: str, zero_point, low: float = 0.0) -> Callable[[Node], Node]:
+    def build(x: Node) -> Node:
+        data = quantized(x, low, low + 2.55)
+        layer = opset1.group_convolution if len(shape) == 5 else opset1.convolution
+        return layer(data, stored(shape, precision, zero_point), *(ONE if shape[-1] == 3 else NONE))
+
+    return build
+
+
+SMALL = (1, 16, 6, 6)
+NETWORKS: dict[str, Callable[[], Model]] = {
+    "attention": attention,
+    "before_float_layer": _on_image(before_float_layer),
+    "bounded": _on_image(activated("Clamp", "Relu", "HSwish")),
+    "by_channel": _on_image(by_channel),
+    "concatenation": _on_image(joined),
+    "curved": _on_image(activated("Sigmoid", "Tanh", "Elu", "Gelu", "Swish", "PRelu"), SMALL),
+    "deconvolution": _on_image(deconvolution, SMALL),
+    "depthwise": _on_image(depthwise_between),
+    "encoder": encoder,
+    "enlarged": _on_image(enlarged, SMALL),
+    "float_branch": float_branch,
+    "grouped": _on_image(grouped),
+    "grouped_deconvolution": _on_image(grouped_deconvolution, (1, 32, 6, 6)),
+    "levels_16": _on_image(of_one_step(16, 0, 3)),
+    "levels_255": _on_image(of_one_step(255, -2, 2)),
+    "mlp": mlp,
+    "multiplied": _on_image(multiplied),
+    "negative_scales": _on_image(negative_scales),
+    "normalized": _on_image(normalized, SMALL),
+    "open_rows": open_rows,
+    "open_sizes": open_sizes,
+    "padded": _on_image(padded),
+    "pooled": _on_image(pooled),
+    "pooled_sums": _on_image(pooled_sums),
+    "recurrent": recurrent,
+    "reduced": _on_image(reduced),
+    "residual": residual,
+    "scaled_and_shifted": _on_image(scaled_and_shifted),
+    "shuffled": _on_image(shuffled),
+    "squeezed": _on_image(squeezed),
+    "subtracted": _on_image(subtracted),
+    "summed": _on_image(summed),
+    "tiny_scales": _on_image(tiny_scales),
+    "two_layers": _on_image(two_layers),
+    "two_residuals": _on_image(two_residuals),
+    "two_tensors": two_tensors,
+    "weights_i8_zero_point": _on_image(weights_zero_point([8, 16, 3, 3], "i8", -37)),
+    "weights_u8_around_128": _on_image(weights_zero_point([8, 16, 3, 3], "u8", 128)),
+    "weights_zero_point_by_channel": _on_image(
+        weights_zero_point([8, 16, 1, 1], "u8", np.arange(90, 98).reshape(8, 1, 1, 1), -1.0)
+    ),
+    "weights_zero_point_depthwise": _on_image(weights_zero_point([16, 1, 1, 3, 3], "u8", 91)),
+}
