@@ -2,7 +2,8 @@
 
 Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Each
 level runs in a process of its own, as many at once as there are cores. What the CPU itself has is what pytest runs by
-default; levels above it cannot be shown here. Exit status 1 where a test fails on any level.
+default; levels above it cannot be shown here. SSE4.1 is left out: there OpenVINO's own int8 layers of open sizes end the
+process, with stock, too. Exit status 1 where a test fails on any level.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ DEFAULT = ("tests/device", "tests/inspect", "tests/main", "tests/test_beyond_nat
 def limits() -> tuple[dict[str, str], list[str]]:
     """What oneDNN says of itself on each level that this CPU can show, and the levels that it cannot."""
     shown, absent = {}, []
-    for isa in instruction_sets.INSTRUCTION_SETS:
+    for isa in list(instruction_sets.INSTRUCTION_SETS)[1:]:
         try:
             shown[isa] = str(instruction_sets.limits(isa))
         except InputError:
