@@ -11,7 +11,19 @@ from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.device.properties import EXACT
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
-from tools.fuzz.operations import ADDED, KINDS, MOTIFS, QUANTIZES, WEIGHTED, Builder, Random, chance, parameter, pick
+from tools.fuzz.operations import (
+    ADDED,
+    KINDS,
+    MOTIFS,
+    QUANTIZES,
+    WEIGHTED,
+    Builder,
+    Random,
+    chance,
+    parameter,
+    pick,
+    sizes,
+)
 from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
@@ -210,6 +222,8 @@ def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int
         step = Step(kind, tuple(sources), new_seed(), ())
         built = _node(step, [outputs[index][port] for index, port in sources])
         if built is None or any(output.get_partial_shape().is_dynamic for output in built):
+            return []
+        if not all(sizes(output) for output in built):  # scalars end most operations
             return []
         if max(int(np.prod(output.get_shape())) for output in built) > _LARGEST:
             return []
