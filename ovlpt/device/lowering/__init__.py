@@ -13,7 +13,7 @@ are the rules, all found by running; each says at its function what happens with
 
 `element_types`: data that a relaxed operation would be rewritten in the type of
     report_f32                      f16 that an operation reports: f32, and a Convert follows
-    clamp_in_f32                    before a FakeQuantize that makes the Clamp needless
+    clamp_in_f32                    before a FakeQuantize that makes the Clamp needless, or where it cuts between integers
     mvn_in_f32                      where it is decomposed
     normalize_in_f32                of rank 5, where it is decomposed
     reduce_in_f32                   before another reduction

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ovlpt.device.hazards import WEIGHTED
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -14,7 +16,9 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1
-from ovlpt.precisions import REAL
+from ovlpt.precisions import NUMPY, REAL
+
+_OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
 def report_f32(node: Node) -> Node:
@@ -33,9 +37,9 @@ def report_f32(node: Node) -> Node:
 
 def clamp_in_f32(node: Node) -> Node:
     """A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize
-    then report its new input's type.
+    then report its new input's type. One that cuts between two integers would be rounded to one of them.
     """
-    return _read_f32(node)
+    return _read_f32(node) if _is_needless(node) or _cuts_between_integers(node) else node
 
 
 def needless_clamp_in_f32(node: Node) -> Node:
@@ -49,6 +53,14 @@ def _is_needless(clamp: Node) -> bool:
     readers = [target.get_node() for target in clamp.output(0).get_target_inputs()]
     found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
     return any(each is None or ((each.input_low >= low).all() and (each.input_high <= high).all()) for each in found)
+
+
+def _cuts_between_integers(clamp: Node) -> bool:
+    if precision_of(clamp.input_value(0)) in REAL:
+        return False
+    limits = np.iinfo(NUMPY[precision_of(clamp.input_value(0))])
+    ends = (clamp.get_attributes()[end] for end in ("min", "max"))
+    return any(limits.min < end < limits.max and abs(end - round(end)) > _OFF_GRID for end in ends)
 
 
 def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node:

@@ -1,0 +1,44 @@
+"""A Clamp of integers stays part of the layer before it, unless its ends lie between two of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovlpt.openvino_api import opset1
+from tests.graphs import f32, fake_quantize, model, parameter
+from tests.prerequisites.test_quantize_dequantize import assert_as_stock
+from tools.parity.pipeline import DEFAULT, NATIVE, STOCK, pipeline
+
+
+def convolution(data):
+    kernel = fake_quantize(f32(np.random.default_rng(0).uniform(-0.4, 0.4, (16, 16, 3, 3))), -1.0, 1.0, 255)
+    return opset1.convolution(data, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def signed(data, high: float = 4.0):
+    return fake_quantize(data, -high, high * 127 / 128)
+
+
+def network(low: float, high: float, between=lambda value: value):
+    layer = signed(convolution(fake_quantize(parameter((1, 16, 8, 8)), 0.0, 2.55)))
+    return model(convolution(signed(between(opset1.clamp(layer, low, high)))))
+
+
+@pytest.mark.parametrize("low, high", [(0.0, 6.0), (-1.0, 1.0), (-9.0, 2.5)])
+def test_ends_on_the_grid(low, high, core):
+    """In steps of 1 / 32: whole numbers, or beyond i8."""
+    graph = network(low, high)
+    result = pipeline(graph, core)
+    assert result.equal, result.differences
+    assert result.executed[DEFAULT].count <= result.executed[STOCK].count
+    assert result.executed[NATIVE].low == result.executed[STOCK].low
+    assert_as_stock(graph, core)
+
+
+@pytest.mark.parametrize("low, high", [(-0.7, 0.71), (0.0, 1.009)])
+@pytest.mark.parametrize("between", [lambda value: value, opset1.relu], ids=["", "relu"])
+def test_ends_between_integers_are_not_rounded(low, high, between, core):
+    """Stock rounds them; the layer more is the price."""
+    executed = pipeline(network(low, high, between), core).executed
+    assert executed[DEFAULT].sqnr[0] >= max(executed[STOCK].sqnr[0], 40)
