@@ -43,7 +43,6 @@ Output = type(opset1.parameter([1], Type.f32).output(0))
 Constant = _module("op").Constant
 Assign = _module("op").assign
 
-UNDEFINED = "dynamic" if RELEASE >= (2025, 1) else "undefined"
 # Whether an IR names the opset of a type-relaxed operation. Earlier releases know the first version of each only.
 RELAXES_EVERY_OPSET = RELEASE >= (2025, 2)
 

@@ -73,6 +73,22 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
         raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
 
 
+def read_quantized(model: Model | str | Path, core: Core) -> Model:
+    """`read_model` for what has to know how the model was quantized. Raises `InputError` for a transformed one, too."""
+    read = read_model(model, core)
+    if read.has_rt_info([MARKER, "transformed"]):
+        raise InputError(
+            f"{label_of(model, read)} is transformed already, and says no more how it was quantized; give the quantized "
+            "model that it was made from"
+        )
+    return read
+
+
+def label_of(model: Model | str | Path, read: Model) -> str:
+    """What sentences call the model that was given."""
+    return f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{read.get_friendly_name()}"'
+
+
 def _check_line(path: Path) -> None:
     """Releases before 2025.2 name type-relaxed operations in another way than those since."""
     text = path.read_bytes()
@@ -132,7 +148,7 @@ def transform(
     if len({plugin_config.kind(each) for each in devices}) > 1:
         raise InputError(f'device "{device}" joins plugins that need different models; name devices of one of them')
     source = read_model(model, core)
-    label = f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{source.get_friendly_name()}"'
+    label = label_of(model, source)
     work = source.clone()
     if not work.has_rt_info([MARKER, "transformed"]):
         quantization = _quantization(source)

@@ -13,10 +13,11 @@ import functools
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, UNDEFINED, Core, Model, Node, Output, relaxed_version
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node, Output, relaxed_version
 from ovlpt.trace import OvlptError, reject
 
-# Inputs that hold axes, sizes or shapes. They keep their own type: read as f32, an axis becomes 12884901890.
+# Inputs that hold axes, sizes or shapes: the last ones. They keep their own type, since the list of types ends before
+# them: read as f32, an axis becomes 12884901890, and releases name the type that says so in different ways.
 _INDEX_INPUTS = {
     "ConvolutionBackpropData": (2,),
     "GroupConvolutionBackpropData": (2,),
@@ -83,7 +84,7 @@ def _template(
     in_f32: bool,
 ) -> _Template:
     index = _INDEX_INPUTS.get(operation, ())
-    origins = ", ".join([*(UNDEFINED if port in index else origin for port in range(inputs)), *[origin] * siblings])
+    origins = ", ".join([origin] * (inputs - sum(port < inputs for port in index) + siblings))
     layers, edges = [], []
     for port in range(inputs):
         kind = "i64" if port in index and (operation, port) not in _REAL_INDEX_INPUTS else "f32"

@@ -31,7 +31,7 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
-from ovlpt.device.compile import read_model
+from ovlpt.device.compile import label_of, read_model
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import without_fake_quantize
@@ -307,9 +307,8 @@ def _candidates(
 
     first = candidate(OVLPT, model, True)
     if against in (STOCK, FLOAT) and first.model.has_rt_info([MARKER, "transformed"]):
-        label = f'the model "{model.get_friendly_name()}"' if isinstance(model, Model) else f'"{model}"'
         raise InputError(
-            f'{label} is transformed already, and its "{against}" side cannot be made of it; give the quantized model it '
+            f'{label_of(model, first.model)} is transformed already, and its "{against}" side cannot be made of it; give the quantized model it '
             "was made of"
         )
     if against == STOCK:

@@ -50,7 +50,7 @@ import numpy as np
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, compile_model, execution_types
-from ovlpt.device.compile import read_model
+from ovlpt.device.compile import read_model, read_quantized
 from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant_above, is_constant_path
@@ -60,7 +60,6 @@ from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.run import relative_difference
 from ovlpt.inspect.segments import Segments, apart, observed, up_to
 from ovlpt.interpreter.layer import WEIGHTED
-from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, opset1
 from ovlpt.trace import InputError
 
@@ -210,9 +209,7 @@ def compare(
     bundled = model is None
     if bundled:
         model, float_model = data.digits(), float_model or data.digits_float()
-    source = read_model(model, core)
-    if source.has_rt_info([MARKER, "transformed"]):
-        raise InputError("the model is transformed already; give the quantized model that it was made from")
+    source = read_quantized(model, core)
     plugin_config.check_physical(core, device)
     if layer_samples < 1:
         raise InputError(f"{layer_samples} samples leave nothing to compare the layers on; give at least 1")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
+from ovlpt.device.compile import read_quantized
 from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.display import html_table, to_frame
@@ -149,8 +150,10 @@ def explain(
 ) -> Explanation:
     """Transform a copy of the model and say of each operation that is not in low precision why.
 
-    Raises `InputError` as `transform` does.
+    Raises `InputError` as `transform` does, and for a model that is transformed already.
     """
+    core = core or Core()
+    read_quantized(model, core)
     trace = Trace()
     result = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
     return explanation(result, trace, native_only)

@@ -12,7 +12,7 @@ import numpy as np
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import ExecutionTypes, execution_types, transform
-from ovlpt.device.compile import inference_precision, lpt_properties, read_model
+from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.properties import F32, UNCACHED, simulation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
@@ -73,7 +73,7 @@ def run(
     bundled = model is None
     if bundled:
         model, float_model = data.digits(), data.digits_float()
-    source = read_model(model, core)
+    source = read_quantized(model, core)
     config = config or plugin_config.for_device(core, device)
     arrays = load_inputs(inputs, source) if inputs else [data.heldout()[0][:1]] if bundled else random_inputs(source)
     plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)

@@ -25,7 +25,7 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import PluginLowering, saturates, transform
-from ovlpt.device.compile import lpt_properties, read_model
+from ovlpt.device.compile import lpt_properties, read_quantized
 from ovlpt.device.properties import EXACT, simulation
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import open_sizes, output_names, random_inputs
@@ -91,7 +91,7 @@ def verify(
     """
     core = core or Core()
     plugin_config.check_physical(core, device)
-    source = read_model(model, core)
+    source = read_quantized(model, core)
     work = transform(model, device, config, lowered=False, core=core)
     other = work if against is None else transform(against, device, config, lowered=False, core=core)
     samples = [inputs] if inputs is not None else [random_inputs(source, 0, *sizes) for sizes in open_sizes(source)]

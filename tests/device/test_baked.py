@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -118,6 +119,12 @@ def test_another_line_of_openvino_is_named_before_reading(core, baked):
         ovlpt.compile_model(baked, core=core)
 
 
+def test_no_release_of_a_line_has_a_type_that_another_cannot_read(baked):
+    """Of an input that keeps its type: 2024.6 calls it undefined, 2025.1 dynamic."""
+    types = re.findall('input_data_types="([^"]*)"', baked.read_text())
+    assert {name for each in types for name in each.split(", ")} == {"f32"}
+
+
 def test_another_device_is_named(core, baked):
     own = ovlpt.plugin_config.gpu.config()
     with pytest.raises(InputError, match=r'baked.xml" was transformed for CPU, not for "GPU"'):
@@ -149,3 +156,27 @@ def test_a_model_without_quantization(tmp_path, capsys):
     assert cli.main(["transform", str(tmp_path / "float.xml"), "-o", str(tmp_path / "out.xml")]) == 2
     assert "is not quantized: it has no FakeQuantize" in capsys.readouterr().err
     assert not (tmp_path / "out.xml").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "explain", "report", "compare"])
+def test_what_asks_for_the_quantization_refuses_it(baked, tmp_path, command):
+    """In a process of its own: a transformed model beside its simulation ended it."""
+    options = ["-o", str(tmp_path / "page.html")] if command == "report" else []
+    code = "import sys; from ovlpt.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code, command, str(baked), *options], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        f'ovlpt: "{baked}" is transformed already, and says no more how it was quantized; give the quantized model that '
+        "it was made from"
+    ]
+
+
+def test_what_is_true_of_it_is_said(core, baked, tmp_path, capsys):
+    stock = ovlpt.check(data.digits(), against="stock", core=core)
+    found = ovlpt.check(baked, against="stock", core=core)
+    assert found.ok
+    assert len(found.compared) == len(stock.compared)
+    assert cli.main(["transform", str(baked), "-o", str(tmp_path / "again.xml")]) == 0
+    assert (tmp_path / "again.xml").with_suffix(".bin").read_bytes() == baked.with_suffix(".bin").read_bytes()
+    assert cli.main(["bench", str(data.digits()), "--against", str(baked), "-niter", "5"]) in (0, 1)
+    assert "baked.xml" in capsys.readouterr().out

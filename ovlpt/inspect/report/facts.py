@@ -12,7 +12,7 @@ import openvino
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import execution_types, transform
-from ovlpt.device.compile import inference_precision, lpt_properties, read_model
+from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.hazards import Hazard
 from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, UNCACHED
@@ -24,9 +24,8 @@ from ovlpt.inspect.report.borders import Border, borders
 from ovlpt.inspect.report.causes import Facts, Offender, Verdict, offenders, verdict
 from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
 from ovlpt.inspect.report.overhead import latencies
-from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Core, Model
-from ovlpt.trace import InputError, Trace
+from ovlpt.trace import Trace
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
 HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED, "PERF_COUNT": True}
@@ -119,13 +118,9 @@ def report(
     `transform` does.
     """
     core = core or Core()
-    source = read_model(model, core)
+    source = read_quantized(model, core)
     own = config or plugin_config.for_device(core, device, force=True)  # what has no int8 is reported to have none
     physical = plugin_config.physical_devices(core, device)[0]
-    if source.has_rt_info([MARKER, "transformed"]):
-        raise InputError(
-            f"{_name(model)} is transformed already, and says no more why; give the quantized model it was made of"
-        )
     arrays = load_inputs(inputs, source) if inputs else random_inputs(source)
     trace = Trace()
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
