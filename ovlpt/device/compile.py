@@ -161,6 +161,7 @@ def transform(
                 f"{label} has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
                 stacklevel=2,
             )
+            work.set_rt_info("weights", [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
             return work
         trace = Trace() if trace is None else trace
         before, manager = len(trace), Manager()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -168,6 +170,80 @@ def test_benchmark_app(saved, tmp_path):
     layers = ElementTree.parse(tmp_path / "graph.xml").findall("layers/layer")
     kernels = [each.find("data").get("primitiveType") for each in layers if each.get("type") in WITH_WEIGHTS]
     assert sum("_i8" in kernel.lower() for kernel in kernels) == int8_layers(saved[3])
+
+
+PROGRAM = """
+#include <stdio.h>
+#include <stddef.h>
+typedef struct ov_core core_t; typedef struct ov_compiled_model model_t;
+typedef struct ov_infer_request request_t; typedef struct ov_tensor tensor_t;
+int ov_core_create(core_t**);
+int ov_core_compile_model_from_file(const core_t*, const char*, const char*, size_t, model_t**, ...);
+int ov_compiled_model_create_infer_request(const model_t*, request_t**);
+int ov_infer_request_get_input_tensor_by_index(const request_t*, size_t, tensor_t**);
+int ov_infer_request_get_output_tensor_by_index(const request_t*, size_t, tensor_t**);
+int ov_infer_request_infer(request_t*);
+int ov_tensor_data(const tensor_t*, void**);
+int ov_tensor_get_byte_size(const tensor_t*, size_t*);
+#define CALL(call) do { int status = call; if (status) { fprintf(stderr, "%s: %d", #call, status); return 1; } } while (0)
+int main(int count, char** names) {
+    core_t* core; model_t* model; request_t* request; tensor_t* tensor; void* data; size_t size;
+    CALL(ov_core_create(&core));
+    CALL(ov_core_compile_model_from_file(core, names[1], "CPU", 2, &model, "INFERENCE_PRECISION_HINT", "f32"));
+    CALL(ov_compiled_model_create_infer_request(model, &request));
+    for (int at = 3; at < count; at++) {
+        CALL(ov_infer_request_get_input_tensor_by_index(request, at - 3, &tensor));
+        CALL(ov_tensor_data(tensor, &data));
+        CALL(ov_tensor_get_byte_size(tensor, &size));
+        FILE* file = fopen(names[at], "rb");
+        if (!file || fread(data, 1, size, file) != size) return 2;
+    }
+    CALL(ov_infer_request_infer(request));
+    CALL(ov_infer_request_get_output_tensor_by_index(request, 0, &tensor));
+    CALL(ov_tensor_data(tensor, &data));
+    CALL(ov_tensor_get_byte_size(tensor, &size));
+    FILE* file = fopen(names[2], "wb");
+    return fwrite(data, 1, size, file) != size || fclose(file);
+}
+"""
+
+
+def test_c_program(saved, tmp_path):
+    """The C library of the wheel, with default properties but for the floats' type."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    _, path, inputs, _, expected = saved
+    libraries = Path(openvino.__file__).parent / "libs"
+    (tmp_path / "load.c").write_text(PROGRAM)
+    library = next(libraries.glob("libopenvino_c.so*"))
+    places = [f"-Wl,-rpath,{libraries}", f"-Wl,-rpath-link,{libraries}"]
+    program = [compiler, "load.c", str(library), *places, "-o", "load"]
+    subprocess.run(program, check=True, cwd=tmp_path, capture_output=True)
+    for index, each in enumerate(inputs):
+        each.tofile(tmp_path / f"{index}.bin")
+    given = [f"{index}.bin" for index in range(len(inputs))]
+    subprocess.run(["./load", str(path), "out.bin", *given], check=True, cwd=tmp_path, capture_output=True)
+    found = np.fromfile(tmp_path / "out.bin", np.float32).reshape(expected[0].shape)
+    assert np.abs(found - expected[0]).max() <= 1e-5 * np.abs(expected[0]).max()
+
+
+FRESH = """
+import sys, openvino
+core = openvino.Core()
+{line}
+core.read_model(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("line", ["core.available_devices", 'core.get_versions("CPU")', ""])
+def test_read_in_a_fresh_process(core, tmp_path, line):
+    """The CPU plugin brings the operations."""
+    ovlpt.save_model(ovlpt.transform(data.digits(), core=core), tmp_path / "saved.xml")
+    command = [sys.executable, "-c", FRESH.format(line=line), str(tmp_path / "saved.xml")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode == 0) == bool(line)
+    assert line or "unsupported opset: type_relaxed_opset" in done.stderr
 
 
 def test_no_loader_can_see_the_ends(saved, core):

@@ -381,7 +381,7 @@ def test_what_cannot_be_reported(tmp_path, capsys):
 
 
 def test_a_transformed_model_has_no_reasons_left(core):
-    with pytest.raises(InputError, match="give the quantized model it was made of"):
+    with pytest.raises(InputError, match="give the quantized model that it was made from"):
         found(ovlpt.transform(chain(), core=core), core)
 
 
