@@ -45,7 +45,7 @@ def int8_weights(shape, axis: int = 0, seed: int = 0) -> Node:
 def convolution(
     data, outputs: int, kernel: int = 3, seed: int = 0, name: str | None = None, bias: bool = False
 ) -> Node:
-    channels = data.get_output_shape(0)[1]
+    channels = data.get_output_partial_shape(0)[1].get_length()
     weights = int8_weights([outputs, channels, kernel, kernel], seed=seed)
     pads = [kernel // 2] * 2
     node = opset1.convolution(data, weights, [1, 1], pads, pads, [1, 1])
@@ -57,7 +57,7 @@ def convolution(
 
 
 def depthwise(data, kernel: int = 3, seed: int = 0) -> Node:
-    channels = data.get_output_shape(0)[1]
+    channels = data.get_output_partial_shape(0)[1].get_length()
     weights = int8_weights([channels, 1, 1, kernel, kernel], seed=seed)
     pads = [kernel // 2] * 2
     return opset1.group_convolution(data, weights, [1, 1], pads, pads, [1, 1])

@@ -178,6 +178,29 @@ def test_one_element_of_open_sizes(by_form, form, batch, height, width):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "zero_point"])
+def test_two_factors_of_open_sizes(core, by_form, form, low):
+    """Squeeze and excitation: the integers, and what they are multiplied with, go into the product without a layer that
+    converts them.
+    """
+    x = parameter([-1, 16, -1, -1])
+    data = quantized(opset1.tanh(convolution(quantized(x, 0, 2.55), 16)), low, low + 2.55)
+    mean = quantized(opset1.reduce_mean(data, const([2, 3], "i64"), True), -1, 1)
+    gate = quantized(opset1.sigmoid(convolution(mean, 16, seed=1)), 0, 1)
+    net = model(convolution(quantized(opset1.multiply(data, gate), -1.28, 1.27), 8, seed=2), x)
+    lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
+    ours, stock = (
+        ovlpt.execution_types(core.compile_model(each, "CPU", {**EXACT, **properties})).executed
+        for each, properties in ((lowered, {"LP_TRANSFORMS_MODE": "YES" if form == FORMS[2] else "NO"}), (net, {}))
+    )
+    assert len(ours) <= len(stock)
+    for shape in ((1, 16, 1, 1), (1, 16, 5, 4), (2, 16, 3, 3)):
+        inputs = [np.random.default_rng(0).uniform(0, 2.6, shape).astype(np.float32)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
     """As above."""
     x = parameter([-1, 16, 3, 3])
@@ -579,6 +602,19 @@ def test_a_reduction_before_scalars_stays_as_it_is(core):
     normal = opset1.divide(deviation, opset1.sqrt(opset1.add(variance, const(np.float32(1e-6)))))
     net = model(opset1.matmul(quantized(normal, -3, 3), int8_weights([16, 8], axis=1), False, False), x)
     assert not [node for node in drop_in(net, core).get_ops() if node.get_friendly_name().endswith("/Alone")]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
+    """A target shape is no constant by channel that the kernel would take."""
+    x = parameter([2, 4, 6])
+    greatest = opset1.reduce_max(quantized(x, -1.28, 1.27), const([2], "i64"), keep)
+    layer = opset1.matmul(opset1.reshape(greatest, const([1, 8], "i64"), False), int8_weights([5, 8]), False, True)
+    net = model(layer, x)
+    lowered = drop_in(net, core)
+    assert not [node for node in lowered.get_ops() if node.get_friendly_name().endswith("/Alone")]
+    inputs = inputs_of(net)
+    assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
 
 
 def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):

@@ -87,10 +87,12 @@ def reduce_in_f32(node: Node) -> Node:
 def scale_in_f32(multiply: Node) -> Node:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
-    subtract in the integer type: wrong numbers, no error.
+    subtract in the integer type: wrong numbers, no error. Where both factors are tensors the plugin changes nothing, and
+    a Convert of open sizes would be a layer of its own.
     """
     is_real = precision_of(multiply.input_value(0)) in REAL
-    return convert_data(multiply, opset1.multiply) if not is_real or is_widened(multiply) else multiply
+    by_constant = constant_above(multiply.input_value(1)) is not None
+    return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else multiply
 
 
 def add_in_f32(add: Node) -> Node:

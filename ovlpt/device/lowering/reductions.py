@@ -51,6 +51,8 @@ def _takes_wrongly(reduction: Node) -> bool:
     while len(targets := link.output(0).get_target_inputs()) == 1:
         (target,) = targets
         link = target.get_node()
+        if link.get_type_name() not in (*_AFTER_REDUCTION, "FakeQuantize"):
+            return False
         others = [value for port, value in enumerate(link.input_values()) if port != target.get_index()]
         constants = [constant_above(value) for value in others]
         if not all(values is None or is_scalar_like(values) for values in constants):
@@ -58,6 +60,6 @@ def _takes_wrongly(reduction: Node) -> bool:
         if link.get_type_name() == "FakeQuantize":
             is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
             return is_extreme and precision_of(link.output(0)) not in REAL
-        if link.get_type_name() not in _AFTER_REDUCTION or any(values is None for values in constants):
+        if any(values is None for values in constants):
             return False
     return False
