@@ -15,7 +15,6 @@ from ovlpt.cleanup.fuse_elementwise_to_fake_quantize import (
     FuseSubtractToFakeQuantizeTransformation,
 )
 from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
-from ovlpt.cleanup.restore_weights import RestoreWeightsTransformation
 from ovlpt.config import (
     Params,
     PassConfig,
@@ -167,7 +166,6 @@ CLEANUP: tuple[type[LayerTransformation], ...] = (
     FuseConvertTransformation,
     FuseSubtractToFakeQuantizeTransformation,
     FuseMultiplyToFakeQuantizeTransformation,
-    RestoreWeightsTransformation,
 )
 
 MARKUP: tuple[type[Markup], ...] = (

@@ -27,7 +27,7 @@ def result(stock: Run, mine: Run, variant: str = "default") -> Result:
 
 
 def run(right: int, of: int = 40, decibels: float = 30.0, int8: int = 5, executed: int = 20) -> Run:
-    return Run((1.0,) * right + (0.0,) * (of - right), decibels, 6, int8, executed)
+    return Run((1.0,) * right + (0.0,) * (of - right), decibels, (decibels,) * of, 6, int8, executed)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,16 @@ def test_what_is_worse_than_stock(mine, misses):
 def test_beyond_the_rounding_of_floats_distances_do_not_count():
     assert not result(run(36, decibels=200.0), run(36, decibels=100.0)).misses()
     assert set(result(run(36, decibels=200.0), run(36, decibels=78.0)).misses()) == {"SQNR"}
+
+
+def flipped(count: int, to: float) -> Run:
+    """Of a hundred samples ``count`` are ``to`` dB from the simulation, the others as it is."""
+    return Run((1.0,) * 100, to + 10 * np.log10(100 / count), (to,) * count + (200.0,) * (100 - count), 1, 1, 1)
+
+
+@pytest.mark.parametrize("count, to, misses", [(2, 22.0, set()), (20, 22.0, {"SQNR"}), (1, 2.0, {"SQNR"})])
+def test_ties_that_are_rounded_apart_are_noise(count, to, misses):
+    assert set(result(flipped(1, 60.0), flipped(count, to)).misses()) == misses
 
 
 def test_a_failure_is_a_miss():
@@ -193,6 +203,7 @@ def test_the_status_says_whether_something_is_worse(tmp_path, monkeypatch, capsy
     assert command.main([str(tmp_path), "magika", "--markdown", str(page)]) == status
     assert "36/40" in capsys.readouterr().out
     assert "| magika | default |" in page.read_text()
+    assert command.main([str(tmp_path), "--report"]) == 0  # nothing was recorded
     if status:
         monkeypatch.setattr(command, "EXPECTED", {("magika", "default"): {"int8": "a reason"}})
         assert command.main([str(tmp_path)]) == 0

@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, metavar="DIR", help="what python -m tools.zoo real -o DIR wrote")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"networks; all of {', '.join(REAL)} by default")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a file of Markdown, too")
+    parser.add_argument("--report", action="store_true", help="of what was measured before, each file's last time")
     parser.add_argument("--one", type=Path, metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.one:
@@ -51,7 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    results = [apart(options.folder, path) for path in paths]
+    if options.report:
+        results = [read(path) for path in paths if path.with_suffix(".json").exists()]
+    else:
+        results = [apart(options.folder, path) for path in paths]
     print(text(results))
     if options.markdown:
         options.markdown.write_text(markdown(results))
@@ -61,18 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def apart(folder: Path, path: Path) -> Result:
-    """Measured in a process of its own, which a crash of the plugin ends alone."""
+    """Measured in a process of its own, which a crash of the plugin ends alone; a record lies next to the model."""
     run = subprocess.run(
         [sys.executable, "-m", "tools.real", str(folder), "--one", str(path)], capture_output=True, text=True
     )
     if run.returncode:
         last = next(iter(run.stderr.strip().splitlines()[-1:]), "")
         return Result(path.parent.name, path.stem, {}, f"the process ended with {run.returncode}: {last[:200]}")
-    found = json.loads(run.stdout.splitlines()[-1])
-    runs = {name: Run(**values) for name, values in found.pop("runs").items()}
-    result = Result(**found, runs=runs)
+    path.with_suffix(".json").write_text(run.stdout.splitlines()[-1])
+    result = read(path)
     print(text([result]).splitlines()[-1], file=sys.stderr, flush=True)
     return result
+
+
+def read(path: Path) -> Result:
+    """The record of a model's last measurement."""
+    found = json.loads(path.with_suffix(".json").read_text())
+    return Result(**{**found, "runs": {name: Run(**values) for name, values in found["runs"].items()}})
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-import torch
-
 _DESCRIBED = re.compile(r'register_(?:fake|meta)\("(?:torchvision::)?(\w+)"\)')
 
 
 def declare() -> None:
     """Declare the operations that torchvision's modules describe and its file does not bring; before its import."""
+    import torch
+
     if not (spec := find_spec("torchvision")):
         return
     folder = Path(spec.submodule_search_locations[0])

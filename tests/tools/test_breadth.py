@@ -1,0 +1,84 @@
+"""The run over many families: its plan, what it flags, that it goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tools.breadth import __main__ as command
+from tools.breadth.families import FAMILIES
+from tools.breadth.plan import DEFAULT, OTHERS, flags, plan
+
+
+def numbers(int8: int = 5, executed: int = 20, decibels: float = 30.0) -> dict[str, object]:
+    return {"int8": int8, "weighted": 6, "executed": executed, "decibels": decibels, "float": []}
+
+
+def line(
+    mine: dict[str, object], stock: dict[str, object] | None = None, name: str = "timm/resnet18"
+) -> dict[str, object]:
+    """The open batch as given, the fixed one the same in both."""
+    same = {"stock": numbers(), "ovlpt": numbers()}
+    return {"family": name, "quantizer": DEFAULT, "static": same, "open": {"stock": stock or numbers(), "ovlpt": mine}}
+
+
+def test_many_families_and_a_tenth_by_every_quantizer():
+    planned = list(plan(list(FAMILIES)))
+    assert len(FAMILIES) >= 80
+    assert len({name.split("/")[0] for name in FAMILIES}) == 4
+    assert {name for name, quantizer in planned if quantizer == DEFAULT} == set(FAMILIES)
+    for other in OTHERS:
+        assert sum(quantizer == other for _, quantizer in planned) == -(-len(FAMILIES) // 10)
+    assert len(planned) == len(set(planned))
+
+
+@pytest.mark.parametrize(
+    "mine, found",
+    [
+        (numbers(), []),
+        (numbers(int8=6, executed=19, decibels=60.0), []),
+        (numbers(decibels=29.5), []),
+        (numbers(int8=4), ["open int8"]),
+        (numbers(executed=21, decibels=12.0), ["open layers", "open SQNR"]),
+        ({"failure": "RuntimeError"}, ["open failure"]),
+    ],
+)
+def test_what_is_flagged(mine, found):
+    assert flags(line(mine)) == found
+
+
+def test_where_stock_fails_nothing_is_compared():
+    assert flags(line({"failure": "no"}, {"failure": "no"})) == flags(line(numbers(), {"failure": "no"})) == []
+    assert flags({**line(numbers()), "open": {"failure": "cannot be reshaped"}}) == []
+
+
+def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    def one(name, quantizer):
+        asked.append((name, quantizer))
+        return {**line(numbers(executed=21) if quantizer == "mixed" else numbers(), name=name), "quantizer": quantizer}
+
+    monkeypatch.setattr(command, "apart", one)
+    (tmp_path / "results.jsonl").write_text(json.dumps(line(numbers())) + "\n")
+    assert command.main([str(tmp_path), "timm/resnet18"]) == 1
+    assert asked == [("timm/resnet18", other) for other in OTHERS]
+    assert re.search(r"mixed: .*FLAGGED open layers", capsys.readouterr().out)
+    asked.clear()
+    monkeypatch.setattr(command, "EXPECTED", {("timm/resnet18", "mixed"): "a reason"})
+    assert command.main([str(tmp_path), "timm/resnet18"]) == 0
+    assert not asked
+    assert "expected: a reason" in (said := capsys.readouterr().out)
+    assert "5 of 6 without a flag" in said
+
+
+def test_a_process_that_ends_is_a_failure(monkeypatch):
+    monkeypatch.setattr(command.sys, "executable", "false")
+    assert command.apart("torch/gru", DEFAULT)["failure"].startswith("the process ended with 1")
+
+
+def test_an_unknown_family_is_named(tmp_path, capsys):
+    assert command.main([str(tmp_path), "timm/none"]) == 2
+    assert "no family is called timm/none" in capsys.readouterr().err

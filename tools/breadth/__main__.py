@@ -1,0 +1,108 @@
+"""``python -m tools.breadth DIR``: families of architectures, quantized, against stock, with fixed and with open batch.
+
+A family, a quantizer and a line in DIR/results.jsonl at a time, each in a process of its own; what has a line is not
+done again. Every family by NNCF's default, one in ten by five more. A run is flagged where ovlpt loses int8 layers, runs
+more layers, is 1 dB below stock (under 80 dB), or fails where stock does not; `EXPECTED` names what may, and why. Exit
+status 1 where one is flagged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.breadth.expected import EXPECTED
+from tools.breadth.families import FAMILIES
+from tools.breadth.plan import WAYS, flags, plan
+
+LIMIT = 900  # seconds for one
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.breadth", description=sys.modules[__name__].__doc__)
+    parser.add_argument("folder", type=Path, metavar="DIR", help="where results.jsonl lies or is written")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="families; all by default")
+    parser.add_argument("--report", action="store_true", help="say what there is, and do nothing more")
+    parser.add_argument("--one", nargs=2, metavar=("NAME", "QUANTIZER"), help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.one:
+        warnings.simplefilter("ignore")
+        from tools.breadth.one import run
+
+        print(json.dumps(run(*options.one)), flush=True)
+        return 0
+    if unknown := [name for name in options.names if name not in FAMILIES]:
+        print(f"no family is called {', '.join(unknown)}; there are {', '.join(FAMILIES)}", file=sys.stderr)
+        return 2
+    options.folder.mkdir(parents=True, exist_ok=True)
+    path = options.folder / "results.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(line["family"], line["quantizer"]) for line in lines}
+    for name, quantizer in plan(options.names or list(FAMILIES)):
+        if options.report or (name, quantizer) in done:
+            continue
+        line = apart(name, quantizer)
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        lines.append(line)
+        print(sentence(line), flush=True)
+    chosen = [line for line in lines if not options.names or line["family"] in options.names]
+    return summary(chosen)
+
+
+def apart(name: str, quantizer: str) -> dict[str, object]:
+    """The line of one, from a process that a crash or the limit ends alone."""
+    command = [sys.executable, "-m", "tools.breadth", ".", "--one", name, quantizer]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return {"family": name, "quantizer": quantizer, "failure": f"took longer than {LIMIT} s"}
+    if run.returncode:
+        last = next(iter(run.stderr.strip().splitlines()[-1:]), "")
+        return {
+            "family": name,
+            "quantizer": quantizer,
+            "failure": f"the process ended with {run.returncode}: {last[:200]}",
+        }
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def sentence(line: dict[str, object]) -> str:
+    """A line about one."""
+    head = f"{line['family']} {line['quantizer']}"
+    if "failure" in line:
+        return f"{head}: not built ({line['failure'][:120]})"
+    said = []
+    for way in WAYS:
+        stock, mine = (line[way].get(each, {}) for each in ("stock", "ovlpt"))
+        if "decibels" in stock and "decibels" in mine:
+            said.append(
+                f"{way} {mine['int8']}/{mine['weighted']} int8 ({stock['int8']}), {mine['executed']} layers "
+                f"({stock['executed']}), {mine['decibels']:.1f} dB ({stock['decibels']:.1f})"
+            )
+        else:
+            said.append(f"{way} " + (line[way].get("failure") or stock.get("failure") or mine["failure"])[:90])
+    found = flags(line)
+    return f"{head}: {'; '.join(said)}" + (f"  FLAGGED {', '.join(found)}" if found else "")
+
+
+def summary(lines: Sequence[dict[str, object]]) -> int:
+    """Print what is flagged and how much is not; 1 where something is that is not expected."""
+    built = [line for line in lines if "failure" not in line]
+    found = {(line["family"], line["quantizer"]): flags(line) for line in built}
+    for line in built:
+        key = (line["family"], line["quantizer"])
+        if found[key]:
+            print(sentence(line) + (f"  (expected: {EXPECTED[key]})" if key in EXPECTED else ""))
+    clean = sum(not each for each in found.values())
+    print(f"{clean} of {len(built)} without a flag; {len(lines) - len(built)} could not be built")
+    return int(any(each and key not in EXPECTED for key, each in found.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+"""Flagged runs that are known: (family, quantizer) → the reason."""
+
+EXPECTED: dict[tuple[str, str], str] = {}

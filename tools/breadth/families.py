@@ -1,0 +1,250 @@
+"""The families: a small member of each, from timm, torchvision and transformers, with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tools.zoo.torchvision_operations import declare
+
+if TYPE_CHECKING:
+    from torch import nn
+
+IMAGE, TOKENS, SIGNAL = "image", "input_ids", "signal"
+
+
+@dataclass(frozen=True)
+class Family:
+    """``make`` gives a module; ``shapes`` are those of what it reads, in the order of its parameters: images f32
+    [1, 3, size, size], tokens i64 and a mask of them, or signals f32 of any shape (`tools.zoo.signals.draw`).
+    """
+
+    make: Callable[[], nn.Module]
+    shapes: dict[str, tuple[int, ...]]
+    transformer: bool = False
+
+
+# name of timm's: the size of its images. Those that are built with another size than their own are told so.
+TIMM = {
+    "botnet26t_256": 128, "caformer_s18": 96, "cait_xxs24_224": 96, "coat_lite_tiny": 96, "coatnet_nano_rw_224": 96,
+    "convit_tiny": 96, "convmixer_768_32": 56, "convnext_atto": 96, "convnextv2_atto": 96, "crossvit_9_240": 240,
+    "cs3darknet_focus_s": 96, "cspresnet50": 96, "cspnext_tiny": 96, "davit_tiny": 96, "deit3_small_patch16_224": 96,
+    "densenet121": 96, "dla46_c": 96, "dm_nfnet_f0": 96, "dpn48b": 96, "ecaresnet26t": 96, "eca_halonext26ts": 128,
+    "edgenext_xx_small": 96, "efficientformer_l1": 96, "efficientformerv2_s0": 96, "efficientnet_b0": 96,
+    "efficientvit_b0": 96, "efficientvit_m0": 96, "ese_vovnet19b_dw": 96, "eva02_tiny_patch14_224": 98,
+    "fasternet_t0": 96, "fastvit_t8": 96, "fbnetv3_b": 96, "focalnet_tiny_srf": 96, "gcresnext26ts": 96,
+    "gcvit_xxtiny": 224, "ghostnet_050": 96, "ghostnetv2_100": 96, "gmlp_ti16_224": 224, "hardcorenas_a": 96,
+    "hgnetv2_b0": 96, "hiera_tiny_224": 224, "hrnet_w18_small": 96, "inception_next_atto": 96, "inception_v3": 128,
+    "inception_v4": 128, "lambda_resnet26t": 128, "lcnet_050": 96, "legacy_seresnet18": 96, "levit_128s": 224,
+    "mambaout_femto": 96, "mixer_s32_224": 224, "mixnet_s": 96, "mnasnet_small": 96, "mobilenetv1_100": 96,
+    "mobilenetv2_050": 96, "mobilenetv3_small_050": 96, "mobilenetv4_conv_small_050": 96, "mobileone_s0": 96,
+    "mobilevit_xxs": 96, "mobilevitv2_050": 96, "mvitv2_tiny": 96, "nest_tiny": 224, "nextvit_small": 96,
+    "nf_regnet_b0": 96, "pit_ti_224": 224, "poolformer_s12": 96, "pvt_v2_b0": 96, "rdnet_tiny": 96, "regnetx_002": 96,
+    "regnety_002": 96, "repghostnet_050": 96, "repvgg_a0": 96, "repvit_m0_9": 96, "res2net50_14w_8s": 96,
+    "resmlp_12_224": 224, "resnest14d": 96, "resnet18": 96, "resnetv2_18": 96, "resnext26ts": 96, "rexnet_100": 96,
+    "selecsls42": 96, "semnasnet_050": 96, "sequencer2d_s": 224, "shvit_s1": 96, "skresnet18": 96, "starnet_s050": 96,
+    "swiftformer_xs": 96, "swin_tiny_patch4_window7_224": 224, "swinv2_tiny_window8_256": 128, "tf_efficientnet_lite0": 96,
+    "tiny_vit_5m_224": 224, "tinynet_e": 96, "tnt_s_patch16_224": 224, "tresnet_m": 96, "twins_svt_small": 96,
+    "vgg11_bn": 64, "visformer_tiny": 224, "vit_tiny_patch16_224": 96, "vit_relpos_small_patch16_224": 224,
+    "volo_d1_224": 224, "xception41": 96, "xcit_nano_12_p16_224": 96,
+}  # fmt: skip
+TRANSFORMERS_OF_TIMM = (
+    "cait", "convit", "crossvit", "deit", "eva02", "gcvit", "hiera", "levit", "mixer", "gmlp", "mvit", "nest", "pit", "pvt",
+    "resmlp", "swin", "tiny_vit", "tnt", "twins", "visformer", "vit_", "volo", "xcit", "davit",
+)  # fmt: skip
+
+
+def of_timm(name: str, size: int) -> Family:
+    """A network of timm with 100 classes; layer scales that begin near 0 are set to 0.3, or blocks would add nothing."""
+
+    def make() -> nn.Module:
+        import torch
+
+        declare()
+        import timm
+
+        error: Exception | None = None
+        for given in ({"img_size": size}, {}):
+            try:
+                module = timm.create_model(name, pretrained=False, num_classes=100, **given).eval()
+                with torch.no_grad():
+                    module(torch.zeros(1, 3, size, size))
+            except Exception as failure:  # most families take no size
+                error = failure
+                continue
+            enliven(module)
+            return module
+        raise error
+
+    return Family(make, {IMAGE: (1, 3, size, size)}, name.startswith(TRANSFORMERS_OF_TIMM))
+
+
+def enliven(module: nn.Module) -> None:
+    """Scales that begin at or near 0 become what training leaves."""
+    for name, parameter in module.named_parameters():
+        largest = float(parameter.detach().abs().max()) if parameter.numel() else 1.0
+        if parameter.ndim <= 1 and name.endswith("weight") and largest == 0:
+            parameter.data.fill_(0.5)
+        elif largest < 1e-3 and any(part in name for part in ("gamma", "scale", ".ls")):
+            parameter.data.fill_(0.3)
+
+
+def first(module: nn.Module, call: Callable | None = None) -> nn.Module:
+    """The module with one tensor as its output: the first, or what ``call`` makes of module and inputs."""
+    from torch import nn
+
+    class First(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = module
+
+        def forward(self, *inputs):
+            output = call(self.inner, *inputs) if call else self.inner(*inputs)
+            return output if not isinstance(output, tuple) and not hasattr(output, "to_tuple") else output[0]
+
+    return First().eval()
+
+
+def of_torchvision(path: str, size: int, **given: object) -> Family:
+    """A network of torchvision, by its dotted path below ``models``; segmentation gives the map alone."""
+
+    def make() -> nn.Module:
+        declare()
+        import torchvision
+
+        builder = torchvision.models
+        for part in path.split("."):
+            builder = getattr(builder, part)
+        call = (lambda module, x: module(x)["out"]) if path.startswith("segmentation") else None
+        return first(builder(weights=None, **given), call)
+
+    shape = (1, 3, 4, size, size) if path.startswith("video") else (1, 3, size, size)
+    return Family(make, {SIGNAL if path.startswith("video") else IMAGE: shape})
+
+
+SMALL = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 2000,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+AUDIO = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "conv_dim": (16, 16),
+    "conv_stride": (5, 4), "conv_kernel": (10, 8), "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 4,
+    "num_feat_extract_layers": 2,
+}  # fmt: skip
+IDS, MASK = {TOKENS: (1, 12)}, {TOKENS: (1, 12), "attention_mask": (1, 12)}
+
+
+def of_transformers(
+    kind: str, config: dict[str, object], shapes: dict[str, tuple[int, ...]], call: Callable, **more
+) -> Family:
+    """A network of transformers, ``kind`` by the names of its model class and its configuration's class."""
+
+    def make() -> nn.Module:
+        declare()
+        import transformers
+
+        model, configuration = kind.split()
+        return first(getattr(transformers, model)(getattr(transformers, configuration)(**config)), call)
+
+    return Family(make, shapes, **{"transformer": True, **more})
+
+
+def masked(module, tokens, mask):
+    return module(input_ids=tokens, attention_mask=mask)[0]
+
+
+def unmasked(module, tokens):
+    return module(input_ids=tokens, use_cache=False)[0]
+
+
+def recurrent(kind: str, bidirectional: bool) -> Family:
+    """Two recurrent layers of torch and a Linear."""
+
+    def make() -> nn.Module:
+        from torch import nn
+
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = getattr(nn, kind)(16, 24, 2, batch_first=True, bidirectional=bidirectional)
+                self.head = nn.Linear(48 if bidirectional else 24, 10)
+
+            def forward(self, x):
+                return self.head(self.layers(x)[0])
+
+        return Tagger().eval()
+
+    return Family(make, {SIGNAL: (1, 9, 16)})
+
+
+FAMILIES: dict[str, Family] = {
+    **{f"timm/{name}": of_timm(name, size) for name, size in TIMM.items()},
+    "torchvision/alexnet": of_torchvision("alexnet", 64, num_classes=10),
+    "torchvision/squeezenet1_1": of_torchvision("squeezenet1_1", 64, num_classes=10),
+    "torchvision/shufflenet_v2_x0_5": of_torchvision("shufflenet_v2_x0_5", 96, num_classes=10),
+    "torchvision/mnasnet0_5": of_torchvision("mnasnet0_5", 96, num_classes=10),
+    "torchvision/maxvit_t": of_torchvision("maxvit_t", 224, num_classes=10),
+    "torchvision/deeplabv3": of_torchvision(
+        "segmentation.deeplabv3_mobilenet_v3_large", 96, weights_backbone=None, num_classes=5
+    ),
+    "torchvision/lraspp": of_torchvision("segmentation.lraspp_mobilenet_v3_large", 96, weights_backbone=None, num_classes=5),
+    "torchvision/fcn": of_torchvision("segmentation.fcn_resnet50", 64, weights_backbone=None, num_classes=5),
+    "torchvision/r3d_18": of_torchvision("video.r3d_18", 32, num_classes=5),
+    "transformers/roberta": of_transformers("RobertaModel RobertaConfig", SMALL, MASK, masked),
+    "transformers/deberta": of_transformers(
+        "DebertaV2Model DebertaV2Config", {**SMALL, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]}, MASK, masked
+    ),
+    "transformers/distilbert": of_transformers(
+        "DistilBertModel DistilBertConfig",
+        {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64, "vocab_size": 2000}, MASK, masked,
+    ),
+    "transformers/mobilebert": of_transformers(
+        "MobileBertModel MobileBertConfig",
+        {**SMALL, "hidden_size": 64, "intra_bottleneck_size": 32, "embedding_size": 32}, MASK, masked,
+    ),
+    "transformers/albert": of_transformers("AlbertModel AlbertConfig", {**SMALL, "embedding_size": 16}, MASK, masked),
+    "transformers/electra": of_transformers("ElectraModel ElectraConfig", {**SMALL, "embedding_size": 16}, MASK, masked),
+    "transformers/squeezebert": of_transformers(
+        "SqueezeBertModel SqueezeBertConfig", {**SMALL, "embedding_size": 32}, MASK, masked
+    ),
+    "transformers/gpt2": of_transformers(
+        "GPT2LMHeadModel GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 2000, "n_positions": 64}, IDS, unmasked
+    ),
+    "transformers/llama": of_transformers("LlamaForCausalLM LlamaConfig", {**SMALL, "num_key_value_heads": 2}, IDS, unmasked),
+    "transformers/mamba": of_transformers(
+        "MambaForCausalLM MambaConfig", {"vocab_size": 2000, "hidden_size": 32, "state_size": 4, "num_hidden_layers": 2}, {TOKENS: (1, 6)}, unmasked
+    ),
+    "transformers/t5_encoder": of_transformers(
+        "T5EncoderModel T5Config",
+        {"d_model": 32, "d_ff": 64, "d_kv": 8, "num_layers": 2, "num_heads": 4, "vocab_size": 2000}, IDS,
+        lambda module, tokens: module(input_ids=tokens)[0],
+    ),
+    "transformers/clip_vision": of_transformers(
+        "CLIPVisionModel CLIPVisionConfig",
+        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "image_size": 32, "patch_size": 8},
+        {IMAGE: (1, 3, 32, 32)}, lambda module, x: module(x)[1],
+    ),
+    "transformers/wav2vec2": of_transformers("Wav2Vec2Model Wav2Vec2Config", AUDIO, {SIGNAL: (1, 1600)}, lambda m, x: m(x)[0]),
+    "transformers/hubert": of_transformers("HubertModel HubertConfig", AUDIO, {SIGNAL: (1, 1600)}, lambda m, x: m(x)[0]),
+    "transformers/conformer": of_transformers(
+        "Wav2Vec2ConformerModel Wav2Vec2ConformerConfig", {**AUDIO, "position_embeddings_type": "relative"}, {SIGNAL: (1, 1600)},
+        lambda module, x: module(x)[0],
+    ),
+    "transformers/patchtst": of_transformers(
+        "PatchTSTForPrediction PatchTSTConfig",
+        {"num_input_channels": 3, "context_length": 32, "patch_length": 8, "patch_stride": 8, "prediction_length": 8, "d_model": 32,
+         "num_attention_heads": 4, "num_hidden_layers": 2, "ffn_dim": 64},
+        {SIGNAL: (1, 32, 3)}, lambda module, x: module(past_values=x)[0],
+    ),
+    "transformers/segformer": of_transformers(
+        "SegformerForSemanticSegmentation SegformerConfig",
+        {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 32, 48, 64], "num_attention_heads": [1, 2, 3, 4], "decoder_hidden_size": 32},
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0],
+    ),
+    "torch/lstm": recurrent("LSTM", False),
+    "torch/lstm_both": recurrent("LSTM", True),
+    "torch/gru": recurrent("GRU", False),
+    "torch/gru_both": recurrent("GRU", True),
+    "torch/rnn": recurrent("RNN", False),
+}  # fmt: skip
