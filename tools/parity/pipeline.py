@@ -26,6 +26,8 @@ VARIANTS = {NATIVE: {"native_only": True}, DEFAULT: {}}
 ENOUGH = 60.0  # dB: what is nearer to the simulation differs by the last bits
 MARGIN = 1.0  # dB below stock
 _LOW = ("u8", "i8")
+_PRODUCTS = frozenset(("Einsum", "MatMul", "ScaledDotProductAttention"))
+Signature = tuple[frozenset[str], str, str]  # of an output: names, type and shape
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Executed:
 
     layers: ExecutionTypes
     sqnr: tuple[float, ...]
-    signature: tuple[tuple[frozenset[str], str, str], ...]  # of each output: names, type and shape
+    signature: tuple[Signature, ...]
 
     @property
     def count(self) -> int:
@@ -73,7 +75,8 @@ def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
     except RuntimeError as error:
         raise InputError(f"the stock plugin cannot run {path}: {last_line(error)}") from error
     executed, differences = {STOCK: stock}, {}
-    names = {node.get_friendly_name() for node in source.get_ops()}
+    kinds = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
+    names = [port.get_names() for port in source.outputs]
     for variant, settings in VARIANTS.items():
         try:
             compiled = ovlpt.compile_model(source, "CPU", properties, core=core, **settings)
@@ -83,7 +86,10 @@ def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
         except RuntimeError as error:
             differences[variant] = (f"it does not run: {last_line(error)}",)
             continue
-        differences[variant] = tuple(_worse(stock, executed[variant], names))
+        differences[variant] = (
+            *_worse(stock, executed[variant], kinds),
+            *_other_outputs(stock.signature, executed[variant].signature, names),
+        )
     return Pipeline(executed, differences)
 
 
@@ -113,30 +119,34 @@ def _sqnr(expected: np.ndarray, result: np.ndarray) -> float:
     return noise.sqnr
 
 
-def _worse(stock: Executed, mine: Executed, names: set[str]) -> Iterator[str]:
-    for theirs, ours in _lost(stock.layers, mine.layers, names):
+def _worse(stock: Executed, mine: Executed, kinds: Mapping[str, str]) -> Iterator[str]:
+    for theirs, ours in _lost(stock.layers, mine.layers, kinds):
         yield f"{theirs} in stock, {ours}"
     if mine.count > stock.count:
         yield f"{mine.count} executed layers, {stock.count} in stock"
     for index, (near, nearer) in enumerate(zip(mine.sqnr, stock.sqnr, strict=True)):
         if near < min(nearer - MARGIN, ENOUGH):
             yield f"output {index}: {near:.1f} dB from the simulation, {nearer:.1f} in stock"
-    for index, (ours, theirs) in enumerate(zip(mine.signature, stock.signature, strict=True)):
-        if ours != theirs:
-            yield f"output {index} is {_shown(ours)}, not {_shown(theirs)}"
 
 
-def _shown(signature: tuple[frozenset[str], str, str]) -> str:
+def _other_outputs(stock: tuple[Signature, ...], mine: tuple[Signature, ...], names: list[set[str]]) -> Iterator[str]:
+    """``names``: of the model's outputs; stock joins others to them where it leaves out what stands before an output."""
+    for index, (theirs, ours, own) in enumerate(zip(stock, mine, names, strict=True)):
+        if ours[1:] != theirs[1:] or not own <= ours[0]:
+            yield f"output {index} is {_shown(ours)}, not {_shown((frozenset(own), *theirs[1:]))}"
+
+
+def _shown(signature: Signature) -> str:
     names, precision, shape = signature
     return f"{precision}{shape} {'/'.join(sorted(names))}"
 
 
-def _lost(stock: ExecutionTypes, mine: ExecutionTypes, names: set[str]) -> Iterator[tuple[str, str]]:
-    """Weighted layers that are int8 in stock only, and others of one type that read integers in stock only."""
+def _lost(stock: ExecutionTypes, mine: ExecutionTypes, kinds: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Weighted layers that are int8 in stock only, and Subgraphs of products that read integers in stock only."""
     sides = []
     for layers in (stock, mine):
         found = {layer.name: layer for layer in layers.executed}
-        sides.append(([LayerPrecision.of(layer, names) for layer in found.values()], found))
+        sides.append(([LayerPrecision.of(layer, kinds) for layer in found.values()], found))
     (theirs, of_stock), (ours, of_mine) = sides
     for wanted, partner in pair(theirs, ours):
         layer, other = of_stock[wanted.name], None if partner is None else of_mine[partner.name]
@@ -145,6 +155,7 @@ def _lost(stock: ExecutionTypes, mine: ExecutionTypes, names: set[str]) -> Itera
         was_int8 = layer.layer_type in WEIGHTED_LAYERS and layer.is_int8
         if was_int8 and not other.is_int8 and other.layer_type != "Subgraph":  # which has products of integers as well
             yield f"{layer.layer_type} {layer.name} runs in {layer.exec_type}", f"here in {other.exec_type}"
-        is_subgraph = layer.layer_type == other.layer_type == "Subgraph"
-        if is_subgraph and layer.precision in _LOW and other.precision not in _LOW:
+        are_subgraphs = layer.layer_type == other.layer_type == "Subgraph"
+        has_product = any(kinds.get(name) in _PRODUCTS for name in wanted.operations)
+        if are_subgraphs and has_product and layer.precision in _LOW and other.precision not in _LOW:
             yield f"{layer.layer_type} {layer.name} reads {layer.precision}", f"here {other.precision}"
