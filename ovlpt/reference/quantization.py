@@ -64,10 +64,20 @@ class Quantization:
         return self.scale.size > 1
 
     def aligned(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
-        """Scale (float32) and zero point (int64), shaped to broadcast against a tensor of this rank."""
-        shape = [1] * rank
-        shape[self.axis] = -1
-        return tuple(value.reshape(shape) if value.ndim else value for value in (self.scale, self.zero_point))
+        """Scale (float32) and zero point (int64), shaped to broadcast against a tensor of this rank.
+
+        Raises `InputError` for values per channel where the tensor has no such axis.
+        """
+        values = tuple(value.reshape(()) if value.size == 1 else value for value in (self.scale, self.zero_point))
+        if not any(value.ndim for value in values):
+            return values
+        if not 0 <= self.axis < rank:
+            raise InputError(
+                f"There is a scale or zero point for each channel of axis {self.axis}, and the tensor has {rank} axes: "
+                "name one of them as the axis, or give one number."
+            )
+        shape = [-1 if axis == self.axis else 1 for axis in range(rank)]
+        return tuple(value.reshape(shape) if value.ndim else value for value in values)
 
     def same_as(self, other: Quantization) -> bool:
         """Whether both describe the same reals by the same integers."""

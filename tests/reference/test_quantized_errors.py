@@ -65,6 +65,9 @@ def test_an_empty_cell_says_that_the_framework_has_no_such_operator(operator, me
         ("positive and finite", lambda: Quantization(0)),
         ("outside u8", lambda: Quantization(1, 256)),
         ("'u4' is unknown", lambda: Quantization(1, 0, "u4")),
+        ("axis 1, and the tensor has 1 axes", lambda: reference.quantize(np.zeros(2), Quantization([0.1, 0.2]))),
+        ("axis 1, and the tensor has 0 axes", lambda: reference.dequantize(np.uint8(3), Quantization([0.1, 0.2]))),
+        ("axis -1", lambda: reference.quantize(np.zeros((2, 2)), Quantization([0.1, 0.2], 0, "u8", -1))),
         ("several dimensions", lambda: Quantization([[1, 2], [3, 4]])),
     ],
 )  # fmt: skip
@@ -73,3 +76,21 @@ def test_bad_input_is_one_sentence_with_culprit_and_remedy(culprit, call):
         call()
     assert str(error.value).endswith(".")
     assert ": " in str(error.value)
+
+
+@pytest.mark.parametrize("method", ["tflite", "onnx", "torch-fbgemm", "caffe2"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (1, 2, 1, 3, 1)])
+@pytest.mark.parametrize("scale", [0.5, [0.5]], ids=["number", "list of one"])
+def test_tensors_of_any_rank_are_quantized(shape, scale, method):
+    quantization, values = Quantization(scale, 3, "u8"), np.full(shape, 1.5, np.float32)
+    stored = reference.quantize(values, quantization, method)
+    assert stored.shape == shape
+    assert (stored == 6).all()
+    np.testing.assert_array_equal(reference.dequantize(stored, quantization, method), values)
+
+
+def test_a_vector_with_a_scale_for_each_element():
+    quantization = Quantization([0.5, 0.25], [1, 2], "u8", 0)
+    stored = reference.quantize(np.array([1, 1], np.float32), quantization)
+    assert stored.tolist() == [3, 6]
+    assert reference.dequantize(stored, quantization).tolist() == [1, 1]
