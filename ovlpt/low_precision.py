@@ -15,6 +15,7 @@ from ovlpt.cleanup.fuse_elementwise_to_fake_quantize import (
     FuseSubtractToFakeQuantizeTransformation,
 )
 from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
+from ovlpt.cleanup.restore_weights import RestoreWeightsTransformation
 from ovlpt.config import (
     Params,
     PassConfig,
@@ -166,6 +167,7 @@ CLEANUP: tuple[type[LayerTransformation], ...] = (
     FuseConvertTransformation,
     FuseSubtractToFakeQuantizeTransformation,
     FuseMultiplyToFakeQuantizeTransformation,
+    RestoreWeightsTransformation,
 )
 
 MARKUP: tuple[type[Markup], ...] = (

@@ -22,6 +22,7 @@ from ovlpt.attributes.precisions import Precisions
 from ovlpt.attributes.quantization_alignment import QuantizationAlignment
 from ovlpt.attributes.quantization_granularity import QuantizationGranularity
 from ovlpt.attributes.restricted import Restricted
+from ovlpt.attributes.weights_before_repair import WeightsBeforeRepair
 from ovlpt.attributes.zero_point_behind import ZeroPointBehind
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "QuantizationGranularity",
     "Restricted",
     "SharedValue",
+    "WeightsBeforeRepair",
     "ZeroPointBehind",
     "current_attributes",
     "input_key",

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.attributes import WeightsBeforeRepair
+from ovlpt.graph.constants import constant, precision_of, same_operation, values_of
 from ovlpt.graph.dequantization import read_dequantization, write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Constant, Node
@@ -65,6 +66,10 @@ class PullThroughDequantization(LayerTransformation):
             zero_point_precision=found.zero_point_precision,
         )
         nodes[-1].set_friendly_name(node.get_friendly_name())
+        repaired = self.attributes.get(found.multiply, WeightsBeforeRepair)
+        if repaired is not None:
+            before = same_operation(node, [repaired.value, node.input_value(1)])
+            self.attributes.set(nodes[-1], WeightsBeforeRepair(before.output(0)))
         replace_output(node.output(0), output)
 
     def moved_data(self, values: np.ndarray, node: Node) -> np.ndarray:

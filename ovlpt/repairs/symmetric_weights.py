@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.attributes import WeightsBeforeRepair
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.dequantization import read_dequantization
@@ -48,6 +49,7 @@ class _SymmetricWeights(LayerTransformation):
         stored = opset1.convert(constant(integers, "i8"), precision)
         weights = opset1.multiply(stored, constant(scale, precision))
         weights.set_friendly_name(node.get_friendly_name())
+        self.attributes.set(weights, WeightsBeforeRepair(node.output(0)))
         replace_output(node.output(0), weights.output(0))
 
 

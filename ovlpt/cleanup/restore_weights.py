@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from ovlpt.attributes import WeightsBeforeRepair
+from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
+from ovlpt.graph.constants import is_real, precision_of
+from ovlpt.openvino_api import Node
+from ovlpt.operations import OPERATIONS
+from ovlpt.trace import reject_unless
+
+_MOVES = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
+
+
+class RestoreWeightsTransformation(CleanupTransformation):
+    """A MatMul that stays in float reads its weights as they were before a repair gave them i8 without a zero point.
+
+    Of such weights a plugin quantizes the data whenever the layer runs, where it would not have before.
+    """
+
+    operation = OPERATIONS["MatMul"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        super().can_be_transformed(node)
+        reject_unless(all(is_real(precision_of(value)) for value in node.input_values()), "low_precision", "it is int8")
+        link, port = self._link(node)
+        repaired = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeRepair)
+        reject_unless(repaired is not None, "not_repaired", "its weights are as they were")
+
+    def transform(self, node: Node) -> None:
+        link, port = self._link(node)
+        repaired = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeRepair)
+        link.input(port).replace_source_output(repaired.value)
+
+    @staticmethod
+    def _link(node: Node) -> tuple[Node, int]:
+        """What reads the weights, and on which input: the node, or the first of what moves them."""
+        port = 1
+        while node.input_value(port).get_node().get_type_name() in _MOVES:
+            node, port = node.input_value(port).get_node(), 0
+        return node, port
