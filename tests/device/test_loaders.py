@@ -117,7 +117,7 @@ def assert_equal(compiled, saved, numbers: bool = True) -> None:
 
 
 @pytest.mark.parametrize("device", ["CPU", "AUTO:CPU", "MULTI:CPU", "HETERO:CPU", "BATCH:CPU(1)"])
-@pytest.mark.parametrize("change", [as_read, processed, optimized, reshaped], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("change", [as_read, processed, folded, optimized, reshaped], ids=lambda each: each.__name__)
 def test_devices(saved, core, device, change):
     """None of them sets the plugin's own LPT off."""
     compiled = core.compile_model(change(core.read_model(saved[1])), device, EXACT)
@@ -133,7 +133,7 @@ def test_without_the_own_lpt_of_the_plugin(saved, core, change):
 
 
 def test_saved_again(saved, core, tmp_path):
-    for change in (as_read, processed, reshaped) if saved[0] == "recurrent" else (as_read, processed, reshaped, folded):
+    for change in (as_read, processed, reshaped, folded):
         read = saved_again(core, change(core.read_model(saved[1])), tmp_path)
         assert_equal(core.compile_model(read, "CPU", EXACT), saved)
 

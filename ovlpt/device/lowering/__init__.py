@@ -36,7 +36,6 @@ are the rules, all found by running; each says at its function what happens with
     keep_scale_in_front             of what it is moved up through with open sizes
     compute_in_steps                along another axis than the channels
     keep_behind_transpose           an interval by channel, which would come to another axis
-    hide_from_lpt                   all of them from the plugin's own LPT, in a model that may be saved
 
 `mat_mul`
     absorb_transposes               in front
@@ -46,6 +45,10 @@ are the rules, all found by running; each says at its function what happens with
 `reductions`
     pool_alone                      of a few integers, without an interval by channel
     reduce_alone                    without the post-operations that it takes wrongly
+
+`hiding`: in a model that may be saved
+    hide_from_lpt                   each FakeQuantize from the plugin's own LPT
+    hide_recurrent_weights          from constant folding
 
 `sharing`
     share_constants                 of a model that may be saved
@@ -82,7 +85,6 @@ from ovlpt.device.lowering.element_types import (
 from ovlpt.device.lowering.fake_quantize import (
     compute_in_steps,
     differ_by_channel,
-    hide_from_lpt,
     join_dequantization,
     keep_behind_transpose,
     keep_scale_in_front,
@@ -103,6 +105,7 @@ from ovlpt.device.lowering.guards import (
     shift_behind_scale,
 )
 from ovlpt.device.lowering.half import keep_sums_in_f32
+from ovlpt.device.lowering.hiding import hide_from_lpt, hide_recurrent_weights
 from ovlpt.device.lowering.mat_mul import absorb_transposes, lay_weights_in_rows, run_at_rank_3
 from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
@@ -167,9 +170,7 @@ class PluginLowering(ModelPass):
         if self.serializable and self.device == "CPU":
             for body in with_bodies(model):
                 share_constants(body)
-        if self.serializable and self.device == "CPU" and not self.lpt_on:
-            for body in with_bodies(model):
-                hide_from_lpt(body)
+                (hide_recurrent_weights if self.lpt_on else hide_from_lpt)(body)
         model.validate_nodes_and_infer_types()
         if self.serializable:
             model.set_rt_info(self.device, [MARKER, "lowered"])

@@ -12,7 +12,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, PartialShape, opset1
+from ovlpt.openvino_api import Node, NodeFactory, opset1
 from ovlpt.precisions import INT8
 
 # What an operation by tensor is moved up through
@@ -178,36 +178,6 @@ def compute_in_steps(node: Node) -> Node:
     value.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), value.output(0))
     return value
-
-
-def hide_from_lpt(model: Model) -> None:
-    """Add zeros to the highest output values that no constant folding finds out but the plugin's.
-
-    Compiled with the plugin's own LPT on, a model would be transformed a second time, which loses zero points and changes
-    numbers. The plugin turns its LPT on where a FakeQuantize has four Constants. A zero is the LogSoftmax of a single
-    value: OpenVINO evaluates no LogSoftmax, so that whoever reads the model and folds its constants leaves it. The plugin
-    decomposes it, and folds what comes of it, after it has looked for quantization and before it fuses anything into a
-    FakeQuantize. Each FakeQuantize has a zero of its own, since equal ends would be merged into one Constant, and the
-    plugin takes no FakeQuantize into a layer that shares one. Bodies are not looked into.
-    """
-    quantizes = [
-        node
-        for node in model.get_ordered_ops()
-        if node.get_type_name() == "FakeQuantize" and isinstance(node.input_value(4).get_node(), Constant)
-    ]
-    if not quantizes:
-        return
-    logarithms = NodeFactory("opset5").create("LogSoftmax", [constant(np.zeros((len(quantizes), 1)))], {"axis": 1})
-    zeros = opset1.split(
-        opset1.squeeze(logarithms, constant(np.array([1]), "i64")), constant(np.array(0), "i64"), len(quantizes)
-    )
-    for node, zero in zip(quantizes, zeros.outputs(), strict=True):
-        end = node.input_value(4)
-        if precision_of(end) != "f32":
-            zero = opset1.convert(zero, precision_of(end)).output(0)
-        if node.get_output_partial_shape(0) == PartialShape([]):
-            zero = opset1.squeeze(zero, constant(np.array([0]), "i64")).output(0)
-        node.input(4).replace_source_output(opset1.add(end, zero).output(0))
 
 
 def _has_open_sizes(node: Node) -> bool:

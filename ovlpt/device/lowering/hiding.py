@@ -1,0 +1,55 @@
+"""What keeps constants of a saved model apart until the plugin has looked at them.
+
+A zero is added to them: the LogSoftmax of a single value. OpenVINO evaluates no LogSoftmax, so that whoever reads the
+model and folds its constants leaves the sum. The plugin decomposes it, and folds what comes of it, after it has looked
+for quantization and before it fuses anything into a FakeQuantize. Bodies of operations are not looked into.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.recurrent import RECURRENT
+from ovlpt.openvino_api import Constant, Model, NodeFactory, PartialShape, opset1
+
+
+def hide_from_lpt(model: Model) -> None:
+    """Hide the highest output value of each FakeQuantize from the plugin's own LPT.
+
+    Compiled with that on, a model would be transformed a second time, which loses zero points and changes numbers. The
+    plugin turns its LPT on where a FakeQuantize has four Constants.
+    """
+    quantizes = [node for node in model.get_ordered_ops() if node.get_type_name() == "FakeQuantize"]
+    _hide([node.input(4) for node in quantizes])
+
+
+def hide_recurrent_weights(model: Model) -> None:
+    """Hide integer weights of recurrent layers from constant folding, which makes floats of them with their scale.
+
+    The plugin's LPT marks the scale before the weights are a Constant again; then it forms a quantized layer.
+    """
+    layers = [node for node in model.get_ordered_ops() if node.get_type_name() in RECURRENT]
+    scales = [node.input_value(port).get_node() for node in layers for port in RECURRENT[node.get_type_name()]]
+    converts = [node.input_value(0).get_node() for node in scales if node.get_type_name() == "Multiply"]
+    apart = {node.get_instance_id(): node for node in converts if node.get_type_name() == "Convert"}
+    _hide([node.input(0) for node in apart.values()])
+
+
+def _hide(inputs: list) -> None:
+    """Add a zero to each Constant that is read. Equal zeros would be merged, and what they are added to into one
+    Constant: the plugin takes no FakeQuantize into a layer that shares one. So each is an output of its own.
+    """
+    inputs = [each for each in inputs if isinstance(each.get_source_output().get_node(), Constant)]
+    if not inputs:
+        return
+    logarithms = NodeFactory("opset5").create("LogSoftmax", [constant(np.zeros((len(inputs), 1)))], {"axis": 1})
+    row = opset1.squeeze(logarithms, constant(np.array([1]), "i64"))
+    zeros = opset1.split(row, constant(np.array(0), "i64"), len(inputs))
+    for each, zero in zip(inputs, zeros.outputs(), strict=True):
+        value, data = each.get_source_output(), each.get_node().output(0)
+        if precision_of(value) != "f32":
+            zero = opset1.convert(zero, precision_of(value)).output(0)
+        if data.get_partial_shape() == PartialShape([]):
+            zero = opset1.squeeze(zero, constant(np.array([0]), "i64")).output(0)
+        each.replace_source_output(opset1.add(value, zero).output(0))
