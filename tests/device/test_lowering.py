@@ -201,6 +201,33 @@ def test_two_factors_of_open_sizes(core, by_form, form, low):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("between", "low"),
+    [
+        (lambda value: value, 0.5),
+        (opset1.relu, 0),
+        (lambda value: opset1.multiply(opset1.relu(value), const(np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))), 0),
+        (lambda value: opset1.prelu(value, const([0.25])), 1),
+    ],
+    ids=["nothing", "relu", "scaled relu", "prelu"],
+)
+@pytest.mark.parametrize("bias", [False, True])
+def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias):
+    """As above, with the plugin's own LPT, too: it is part of the layer's scale and bias."""
+    x = parameter([-1, 16, -1, -1])
+    layer = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
+    if bias:
+        layer = opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
+    high = np.linspace(1, 3, 8).reshape(1, 8, 1, 1)
+    ends = [const(-low * high), const(high)]
+    net = model(depthwise(opset1.fake_quantize(between(layer), *ends, *ends, 256)), x)
+    for shape in ((1, 16, 1, 1), (1, 16, 4, 3)):
+        inputs = [np.random.default_rng(0).uniform(-1, 1.5, shape).astype(np.float32)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
     """As above."""
     x = parameter([-1, 16, 3, 3])

@@ -5,6 +5,7 @@ are the rules, all found by running; each says at its function what happens with
 
 `guards`: behind a layer with weights
     shift_behind_scale              a bias in front of its scale
+    scale_to_interval               by channel, for one element of open sizes
     compute_scale_in_f64            its scale and bias, out of the reach of fusions
     guard_output                    a Clamp instead where no scale follows, on other devices, or where the result is
                                     quantized by rows; a Floor where a constant differs between rows
@@ -102,6 +103,7 @@ from ovlpt.device.lowering.guards import (
     guard_output,
     keep_negative_scale_behind_relu,
     quantize_rows_alone,
+    scale_to_interval,
     shift_behind_scale,
 )
 from ovlpt.device.lowering.half import keep_sums_in_f32
@@ -199,12 +201,13 @@ class PluginLowering(ModelPass):
                 "Multiply": (scale_in_f32_before_weights,),
                 "Subtract": (broadcast_before_zero_point, add_negative),
             }
-        layer = (shift_behind_scale, *layer)
+        convolution, layer = (shift_behind_scale, scale_to_interval, *layer), (shift_behind_scale, *layer)
         rows = (lay_weights_in_rows,) if self.serializable else ()
         return rules | {
             **dict.fromkeys(WEIGHTED, layer),
             "AvgPool": (pool_alone,),
-            "GroupConvolution": (pad_before_zero_point, *layer),
+            "Convolution": convolution,
+            "GroupConvolution": (pad_before_zero_point, *convolution),
             "MatMul": (absorb_transposes, run_at_rank_3, *rows, *layer),
             "NormalizeL2": (normalize_in_f32,),
             "Multiply": (scale_in_f32,),

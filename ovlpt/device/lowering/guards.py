@@ -11,11 +11,13 @@ from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
 BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
+_SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -55,6 +57,72 @@ def compute_scale_in_f64(node: Node) -> Node:
 def is_in_f64(link: Node) -> bool:
     """Whether it reads or gives f64, and no fusion reaches through (`compute_scale_in_f64`)."""
     return "f64" in (precision_of(link.input_value(0)), precision_of(link.output(0)))
+
+
+def scale_to_interval(node: Node) -> Node:
+    """``FQ(x * s + b; low, high) == FQ(x * s * k + (b - low) * k; 0, n)`` with ``k = n / (high - low)``, ``n`` steps
+
+    An interval by channel behind a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
+    of open sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
+    between lets the scale through, and no shift. What gives other real values by channel stands alone,
+    if only the batch is open.
+    """
+    links, quantize = _affine_links(node)[:2], None
+    if [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"]) and _may_be_one_element(
+        node
+    ):
+        quantize = _only_reader(links[-1] if links else node)
+    if behind_relu := quantize is not None and quantize.get_type_name() in ("Relu", "PRelu"):
+        quantize = _only_reader(quantize)
+    details = None
+    if quantize is not None and quantize.get_type_name() == "FakeQuantize":
+        details = QuantizationDetails.of(quantize)
+    if details is None or details.input_low.size == details.input_high.size == 1:
+        return node
+    if not details.output_low.size == details.output_high.size == 1:
+        if set(shape_of(node.output(0))[2:]) == {1}:
+            stand_alone(quantize.input_value(0).get_node())
+        return node
+    rank, steps = node.get_output_partial_shape(0).rank.get_length(), details.levels - 1
+    scale, shift = np.ones(1), np.zeros(1)
+    for link in links:
+        values = constant_above(link.input_value(1)).astype(np.float64)
+        scale, shift = (values, shift) if link.get_type_name() == "Multiply" else (scale, values)
+    low, high = (end.astype(np.float64) for end in (details.input_low, details.input_high))
+    by_channel = all(varies_along(values, rank, (1,)) for values in (scale, shift, low, high))
+    if not by_channel or (low >= high).any():
+        return node
+    factor = steps / (high - low)
+    first = low * factor
+    if np.ptp(first) > _SAME_LEVEL:
+        if behind_relu:
+            return node
+        first, shift = np.zeros(1), shift - low
+    old = (links[-1] if links else node).output(0)
+    targets, new = old.get_target_inputs(), opset1.multiply(node.output(0), constant(scale * factor))
+    if shift.any():
+        new.set_friendly_name(f"{node.get_friendly_name()}/Scale")
+        new = opset1.add(new, constant(shift * factor))
+    new.set_friendly_name(links[-1].get_friendly_name() if links else f"{node.get_friendly_name()}/Interval")
+    for target in targets:
+        target.replace_source_output(new.output(0))
+    for link in links[:1]:  # who holds it would let it count among the readers of its data
+        link.input(0).replace_source_output(link.input_value(1))
+    for port, end in ((1, first.flat[0]), (2, first.flat[0] + steps)):
+        quantize.input(port).replace_source_output(constant(end).output(0))
+    return node
+
+
+def _only_reader(node: Node) -> Node | None:
+    targets = list(node.output(0).get_target_inputs())
+    return targets[0].get_node() if len(targets) == 1 else None
+
+
+def _may_be_one_element(node: Node) -> bool:
+    """Whether open sizes may leave one element a channel, other than in groups of several inputs, which are right."""
+    batch, _, *space = shape_of(node.output(0)) or (0, 0)
+    is_grouped = node.get_type_name() == "GroupConvolution" and shape_of(node.input_value(1))[2] != 1
+    return not is_grouped and None in (batch, *space) and {batch, *space} <= {None, 1}
 
 
 def shift_behind_scale(node: Node) -> Node:
