@@ -37,7 +37,7 @@ from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.inputs import random_inputs
-from ovlpt.inspect.numbers import Numbers
+from ovlpt.inspect.numbers import UNKNOWN, Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
 from ovlpt.openvino_api import Core, Model
 from ovlpt.operations import OPERATIONS
@@ -213,7 +213,7 @@ def check(
     ask = Asked(given if given is not None else inputs) if numbers else None
     if ask is not None and (virtual is not None or counters is not None):
         why = "a virtual GPU computes none" if virtual is not None else "counters hold none"
-        notes.append(f"numbers are not compared: {why}")
+        notes.append(f"{UNKNOWN}: {why}")
         ask = None
     executed = Executed("", {}, {})
     if variants:

@@ -43,6 +43,7 @@ from ovlpt.device import compile_model, execution_types, transform
 from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED, simulation
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
 from ovlpt.inspect.compare import fused
 from ovlpt.inspect.float_model import with_float_constants
@@ -55,6 +56,7 @@ from ovlpt.trace import InputError
 BELOW, ENOUGH = 3.0, 40.0  # dB
 SAMPLES, STEPS = 4, 3  # generated for each size; of a model with a state, each so many steps long
 COMPILED, SAVED = "compiled", "saved"  # the forms of a transformed model
+UNKNOWN = "numbers are not compared"
 
 Compile = Callable[[Model], CompiledModel]
 Sample = list[list[np.ndarray]]  # steps, of one array per input
@@ -346,6 +348,8 @@ def compare_numbers(
     """
     variants, notes = list(variants), []
     cases = _simulated(source, cases, simulate, notes)
+    if not cases:
+        notes.append(f"{UNKNOWN}: the model runs on none of the inputs; give others with -i")
     names = output_names(source)
     records: list[OutputNumbers] = []
     failed: tuple[Variant, Case] | None = None
@@ -578,12 +582,28 @@ def numbers(
     ``inputs``: a file or arrays (see `load_samples`); generated without. ``properties``: of both sides' compilation.
     Raises `InputError` for unusable inputs. What cannot be compared is in the notes of the result.
     """
-    if source.has_rt_info([MARKER, "transformed"]):
-        return Numbers((), "", ("numbers are not compared: the model is transformed already, and has no simulation",))
-    cases = cases_of(source, inputs)
+    try:
+        if why := _without_numbers(source):
+            raise InputError(why)
+        cases = cases_of(source, inputs)
+    except InputError as error:
+        if inputs is not None:
+            raise
+        return Numbers((), "", (f"{UNKNOWN}: {error}",))
     with TemporaryDirectory() as folder:
         ways = Variants(device, core, config, properties or {}, Path(folder))
         return compare_numbers(source, ways, simulator(device, core), cases, progress)
+
+
+def _without_numbers(source: Model) -> str:
+    """Why a model has no numbers to compare, "" where it has."""
+    if source.has_rt_info([MARKER, "transformed"]):
+        return "the model is transformed already, and has no simulation; give the quantized model"
+    if not any(node.get_type_name() == "FakeQuantize" for node in all_nodes(source)):
+        return "only weights are quantized, and nothing changes"
+    if any(precision_of(port) == "string" for port in source.outputs):
+        return "an output is text"
+    return ""
 
 
 def numbers_of(
