@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ovlpt import plugin_config
+from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
@@ -25,6 +26,7 @@ from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.trace import Event, InputError, Outcome, Trace
 
+_STRIPPED_LEVELS = 65536
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 
 
@@ -165,6 +167,9 @@ def transform(
             return work
         trace = Trace() if trace is None else trace
         before, manager = len(trace), Manager()
+        if plugin_config.kind(physical) == "CPU" and RELEASE >= (2025, 0):
+            # the plugin takes these out before anything else, when a Relu in front still stands
+            manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
         manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))
         manager.run_passes(work)
