@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import zipfile
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -171,6 +173,7 @@ def test_a_network_is_measured(tmp_path, monkeypatch):
     found = measure(*tiny(tmp_path, monkeypatch))
     assert not found.misses()
     assert found.runs[OVLPT].scores == found.runs[STOCK].scores == (1.0,) * 12
+    assert json.loads(json.dumps(asdict(found)))["network"] == "tiny"
     assert found.runs[OVLPT].weighted == found.runs[OVLPT].int8 == 1
     assert found.runs[OVLPT].executed <= found.runs[STOCK].executed
 

@@ -83,9 +83,9 @@ def measure(home: Path, path: Path) -> Result:
         model = core.read_model(path)
         reference = infer(core.compile_model(str(home / "float.xml"), "CPU", EXACT), samples)
         truth = reference if network.truth_is_float else truth
-        runs[FLOAT] = Run(tuple(score(reference, truth)))
+        runs[FLOAT] = Run(tuple(map(float, score(reference, truth))))
         truly = infer(core.compile_model(model, "CPU", simulation()), samples)
-        runs[SIMULATION] = Run(tuple(score(truly, truth)))
+        runs[SIMULATION] = Run(tuple(map(float, score(truly, truth))))
         ways: dict[str, Callable] = {STOCK: core.compile_model, OVLPT: ovlpt.compile_model}
         for name, compiler in ways.items():
             given = {"core": core} if name == OVLPT else {}
@@ -94,7 +94,7 @@ def measure(home: Path, path: Path) -> Result:
             layers = ovlpt.execution_types(compiled).executed
             weighted = [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
             runs[name] = Run(
-                tuple(score(outputs, truth)), distance(truly, outputs),
+                tuple(map(float, score(outputs, truth))), distance(truly, outputs),
                 tuple(distance([a], [b]) for a, b in zip(truly, outputs, strict=True)), len(weighted),
                 sum(layer.is_int8 for layer in weighted), len(layers),
                 tuple(layer.name for layer in weighted if not layer.is_int8),
