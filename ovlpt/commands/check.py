@@ -5,8 +5,8 @@ import argparse
 from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import check_writable, console, progress_bar, table, write_json
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json
+from ovlpt.commands.virtual import add_virtual
 from ovlpt.device.counters import write_counters
-from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
 from ovlpt.inspect.numbers import Numbers, Verdict
 from ovlpt.trace import InputError
@@ -37,7 +37,10 @@ def add(commands) -> None:
     parser.add_argument("--save-baseline", metavar="FILE.json", help="write this run, as a later --baseline")
     parser.add_argument("--counters", metavar="FILE.csv", help="check this report of benchmark_app, not a run")
     parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
-    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
+    add_virtual(parser)
+    parser.add_argument(
+        "--precision", choices=("f16", "f32"), help="of floats; default: the device's own, f32 on a CPU"
+    )
     parser.add_argument("--no-numbers", action="store_true", help="compare precisions only")
     add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")
     add_isa(parser)
@@ -66,6 +69,8 @@ def _call(options: argparse.Namespace) -> int:
             numbers=not options.no_numbers,
             inputs=options.input,
             progress=progress,
+            execute=options.execute,
+            precision=options.precision,
         )
     _print(out, found)
     if options.save_baseline:

@@ -13,6 +13,7 @@ from ovlpt.commands.settings import (
     check_count,
     settings,
 )
+from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.inspect.compare import ERRORS, FLOAT, FLOAT_PRECISION, QUANTIZATION, Comparison, compare
 
 
@@ -20,7 +21,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "compare",
-        _call,
+        on_virtual(_call, computes=True),
         "split an accuracy drop into quantization, transformation and bf16",
         "Run a model in float, fake-quantized, in int8, and with the device's default hints, and say layer by layer "
         "where the differences come from.",
@@ -28,6 +29,7 @@ def add(commands) -> None:
     )
     add_model(parser, otherwise="a bundled one, with its data")
     add_settings(parser)
+    add_virtual(parser)
     add_input(parser, 'an array of samples per input, and "labels" for the accuracy; default: one random sample')
     add_float(parser, "for the quantization error")
     parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")

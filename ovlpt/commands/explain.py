@@ -5,6 +5,7 @@ import argparse
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
+from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device.overflow import REMEDY
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.post_ops import post_ops
@@ -14,7 +15,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "explain",
-        limited(_call),
+        on_virtual(_call, limited(_call)),
         "say why operations are not in int8",
         "List the operations that are not in low precision, with the reason and what would help.",
         "ovlpt explain resnet50.xml --strict",
@@ -22,6 +23,7 @@ def add(commands) -> None:
     add_model(parser)
     add_settings(parser)
     add_isa(parser)
+    add_virtual(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument(
         "--strict",

@@ -5,6 +5,7 @@ import argparse
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
+from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import ExecutionTypes
 from ovlpt.device.execution_types import CONSTANT
 from ovlpt.inspect.run import run
@@ -14,7 +15,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "run",
-        limited(_call),
+        on_virtual(_call, limited(_call), computes=True),
         "run a quantized model in int8 and show which layers are",
         "Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
         "ovlpt run resnet50.xml -i images.npz --json run.json",
@@ -22,6 +23,7 @@ def add(commands) -> None:
     add_model(parser, otherwise="a bundled one")
     add_settings(parser)
     add_isa(parser)
+    add_virtual(parser)
     add_input(parser)
     add_float(parser, "for the float latency")
     parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")

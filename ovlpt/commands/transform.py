@@ -5,6 +5,7 @@ import json
 
 from ovlpt.commands.printing import console
 from ovlpt.commands.settings import add_command, add_model, add_settings, settings
+from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties, read_model
 from ovlpt.device.saving import check_output, save_model
@@ -16,7 +17,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "transform",
-        _call,
+        on_virtual(_call),
         "write a transformed model that compiles without ovlpt",
         "Transform a quantized model for a device and save it as IR.",
         "ovlpt transform resnet50.xml -o resnet50_int8.xml",
@@ -24,6 +25,7 @@ def add(commands) -> None:
     add_model(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT.xml")
     add_settings(parser)
+    add_virtual(parser)
     parser.add_argument(
         "--precision", choices=("f16", "f32"), help="what a GPU computes in elsewhere; default: its own, f16"
     )

@@ -6,6 +6,7 @@ from collections import Counter
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, table, write_json
 from ovlpt.commands.settings import add_command, add_input, add_json, add_model, add_settings, check_count, settings
+from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device.compile import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
@@ -17,7 +18,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "verify",
-        limited(_call),
+        on_virtual(_call, limited(_call), computes=True),
         "compare each compiled int8 layer with exact integers",
         "Run the model in exact integers, compile each int8 layer alone, and compare the two.",
         "ovlpt verify resnet50.xml -i images.npz --layers 10",
@@ -25,6 +26,7 @@ def add(commands) -> None:
     add_model(parser)
     add_settings(parser)
     add_isa(parser)
+    add_virtual(parser)
     add_input(parser)
     parser.add_argument(
         "--method",

@@ -37,7 +37,8 @@ def call(function: Callable, *arguments, environment: Mapping[str, str] | None =
         )
         if not answer.exists():
             end = f"ended by signal {-done.returncode}" if done.returncode < 0 else last_line(done.stderr)
-            raise OvlptError(f"the process that was to run {function.__name__} failed: {end}")
+            name = getattr(function, "func", function).__name__
+            raise OvlptError(f"the process that was to run {name} failed: {end}")
         value, error, messages = pickle.loads(answer.read_bytes())
     for message in messages:
         warnings.warn(message, stacklevel=3)

@@ -8,6 +8,7 @@ Layers of two compiled models are the same layer where they hold the same operat
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import re
 import tempfile
@@ -175,6 +176,8 @@ def check(
     numbers: bool = True,
     inputs: str | Path | Sequence[np.ndarray] | None = None,
     progress: Callable[[float], object] = lambda part: None,
+    execute: bool = False,
+    precision: str | None = None,
 ) -> Check:
     """Compile ``model`` with ovlpt and compare the precision of its layers. At most one question:
 
@@ -190,8 +193,9 @@ def check(
     times. Floats are f32 on a CPU.
 
     ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
-    see `load_samples`; generated without), and compare their outputs; a virtual GPU and counters have none. It takes
-    about six more compilations and some inferences. ``progress`` is told meanwhile which part is done, 0 to 1.
+    see `load_samples`; generated without), and compare their outputs; counters have none, nor has a virtual GPU unless it
+    is to ``execute`` its kernels. It takes about six more compilations and some inferences. ``progress`` is told
+    meanwhile which part is done, 0 to 1. ``precision``: of floats, "f16" or "f32", instead of the device's own.
     Raises `InputError` for anything unusable.
     """
     questions = {"expect": expect, "against": against, "baseline": baseline}
@@ -211,13 +215,21 @@ def check(
     variants = [OVLPT] * (counters is None) + [STOCK] * (against is not None)
     given = None if inputs is None or isinstance(inputs, (str, Path)) else [np.asarray(array) for array in inputs]
     ask = Asked(given if given is not None else inputs) if numbers else None
-    if ask is not None and (virtual is not None or counters is not None):
-        why = "a virtual GPU computes none" if virtual is not None else "counters hold none"
+    if execute and virtual is None:
+        raise InputError("only a virtual GPU is told to execute its kernels; name one with it")
+    if precision not in (None, "f16", "f32"):
+        raise InputError(f'no precision "{precision}" of floats to check; there are f16 and f32')
+    if execute:
+        notes.append(virtual_gpu.NOTE)
+    if ask is not None and ((virtual is not None and not execute) or counters is not None):
+        why = "a virtual GPU computes none unless it executes" if virtual is not None else "counters hold none"
         notes.append(f"{UNKNOWN}: {why}")
         ask = None
     executed = Executed("", {}, {})
     if variants:
-        executed = _execute(model, device, variants, config, virtual, isa, core, count, notes, ask, progress)
+        executed = _execute(
+            model, device, variants, config, virtual, isa, core, count, notes, ask, progress, execute, precision
+        )
     settings = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
     settings["openvino"] = openvino.__version__
     if counters is not None:
@@ -296,18 +308,18 @@ def execute(
     count: bool = False,
     numbers: Asked | None = None,
     progress: Callable[[float], object] = lambda part: None,
+    precision: str | None = None,
 ) -> Executed:
     """Compile ``model`` for each variant, in this process, and compare ``numbers`` where that is asked for."""
     if isinstance(config, (str, Path)):
         config = load_config(config)
-    if virtual is not None:
-        virtual_gpu.load(virtual)
     core = core or Core()
     name = _full_name(core, device)
     properties = (
         UNCACHED
         | HINTS.get(_kind(device), {})
         | (virtual_gpu.properties(virtual) if virtual else {})
+        | ({"INFERENCE_PRECISION_HINT": precision} if precision else {})
         | ({"PERF_COUNT": True} if count else {})
     )
     source = read_model(model, core)
@@ -345,10 +357,12 @@ def _execute(
     notes: list[str],
     numbers: Asked | None,
     progress: Callable[[float], object],
+    on_cpu: bool,
+    precision: str | None,
 ) -> Executed:
     """`execute`, in a process of its own where one is needed."""
     if virtual is None and isa is None:
-        return execute(model, device, variants, config, None, core, count, numbers, progress)
+        return execute(model, device, variants, config, None, core, count, numbers, progress, precision)
     kind = _kind(device)
     if virtual is not None and kind != "GPU":
         raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
@@ -359,18 +373,17 @@ def _execute(
     if virtual is not None:
         if count:
             raise InputError("a virtual GPU runs nothing and has no times; leave the counters out")
-        virtual_gpu.check_known(virtual)
-        virtual_gpu.library()
-    else:
-        notes.append(str(instruction_sets.limits(isa)))
+        arguments = {"virtual": virtual, "numbers": numbers, "precision": precision}
+        return virtual_gpu.call(virtual, on_cpu, execute, model, device, tuple(variants), config, **arguments)
+    notes.append(str(instruction_sets.limits(isa)))
     with tempfile.TemporaryDirectory() as folder:
         path = str(model)
         if isinstance(model, Model):
             path = str(Path(folder, "model.xml"))
             openvino.save_model(model, path, compress_to_fp16=False)
-        environment = instruction_sets.environment(isa) if isa else {}
-        arguments = (path, device, tuple(variants), config, virtual, None, count, numbers)
-        executed, _ = own_process.call(execute, *arguments, environment=environment)
+        task = functools.partial(execute, count=count, numbers=numbers, precision=precision)
+        environment = instruction_sets.environment(isa)
+        executed, _ = own_process.call(task, path, device, tuple(variants), config, environment=environment)
     return executed
 
 

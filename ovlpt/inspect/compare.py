@@ -49,7 +49,7 @@ import numpy as np
 
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import ExecutionTypes, compile_model, execution_types
+from ovlpt.device import ExecutionTypes, compile_model, execution_types, virtual_gpu
 from ovlpt.device.compile import read_model, read_quantized
 from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
 from ovlpt.device.this_cpu import saturates
@@ -193,6 +193,8 @@ def compare(
     layer_samples: int = 16,
     labels: Sequence[int] | None = None,
     seconds: float = 1.0,
+    virtual: str | None = None,
+    execute: bool = False,
 ) -> Comparison:
     """Split the error of a quantized model into quantization, transformation and float precision, layer by layer.
 
@@ -201,10 +203,16 @@ def compare(
     a trained network. ``float_model``: the model before quantization; without it there is no quantization error.
     ``labels``: of the classes, for the accuracy, where the file has none: the answer is the largest value along the
     last axis of the first output. Outputs are compared on all samples, layers on the first ``layer_samples``.
-    ``seconds``: of measuring latencies.
+    ``seconds``: of measuring latencies. ``virtual``, ``execute``: on the kernels of a GPU that this machine need not have
+    (`ovlpt.device.virtual_gpu`), in a process of their own; latencies then mean nothing.
 
     Raises `InputError` for anything unusable.
     """
+    if virtual is not None:
+        virtual_gpu.check_computes(virtual, device, execute, config)
+        given = model, inputs, float_model, device
+        settings = {"layer_samples": layer_samples, "labels": labels, "seconds": seconds}
+        return virtual_gpu.call(virtual, True, compare, *given, **settings)
     core = core or Core()
     bundled = model is None
     if bundled:

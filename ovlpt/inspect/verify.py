@@ -24,7 +24,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import PluginLowering, saturates, transform
+from ovlpt.device import PluginLowering, saturates, transform, virtual_gpu
 from ovlpt.device.compile import lpt_properties, read_quantized
 from ovlpt.device.properties import EXACT, simulation
 from ovlpt.graph.constants import constant_above, precision_of
@@ -69,6 +69,8 @@ def verify(
     layers: int | None = None,
     against: Model | str | Path | None = None,
     config: PluginConfig | None = None,
+    virtual: str | None = None,
+    execute: bool = False,
 ) -> list[Record]:
     """Compare the int8 layers of ``model`` in the interpreter with the same layers compiled for ``device``.
 
@@ -87,8 +89,13 @@ def verify(
     and below 40 dB; else "equal" or "as near as stock".
 
     Raises `InputError` as `transform` and `execute` do, where the model has no int8 layer, and where
-    ``against`` lacks one.
+    ``against`` lacks one. ``virtual``, ``execute``: on the kernels of a GPU that this machine need not have
+    (`ovlpt.device.virtual_gpu`), in a process of their own.
     """
+    if virtual is not None:
+        virtual_gpu.check_computes(virtual, device, execute, config)
+        settings = {"layers": layers, "against": against}
+        return virtual_gpu.call(virtual, True, verify, model, inputs, method, device, **settings)
     core = core or Core()
     plugin_config.check_physical(core, device)
     source = read_quantized(model, core)

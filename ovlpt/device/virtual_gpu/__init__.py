@@ -27,13 +27,22 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-from ovlpt.device import cache
+from openvino import save_model
+
+from ovlpt.device import cache, own_process
 from ovlpt.device.execution_types import last_line
+from ovlpt.openvino_api import Model
 from ovlpt.trace import InputError
 
+NOTE = (
+    "executed on this CPU: times mean nothing, and GPUs with matrix engines run other kernels, of which only the decisions "
+    "can be checked"
+)
 DP4A, XMX, NO_INT8 = "DP4A", "XMX", "no int8"
 GPUS = {"gen9": NO_INT8, "xelp": DP4A, "dg2": XMX, "mtl": DP4A, "lnl": XMX, "bmg": XMX}  # how each computes in int8
 
@@ -56,6 +65,17 @@ def check_known(gpu: str, execute: bool = False) -> None:
         raise InputError(
             f'the virtual GPU "{gpu}" {why}, so nothing of it can be executed here; {" and ".join(EXECUTABLE)} can be'
         )
+
+
+def check_computes(gpu: str, device: str, execute: bool, config: object) -> None:
+    """Raise `InputError` for what cannot be asked of a virtual GPU that is to compute numbers."""
+    if device != "GPU":
+        raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
+    if not execute:
+        raise InputError(f'the virtual GPU "{gpu}" computes numbers only where it is to execute (execute=True)')
+    if config is not None:
+        raise InputError("a PluginConfig cannot be handed to another process; leave it out")
+    check_known(gpu, execute)
 
 
 def properties(gpu: str) -> dict[str, object]:
@@ -92,6 +112,35 @@ def load(gpu: str, execute: bool = False) -> None:
         except OSError as error:
             raise InputError(f"the OpenCL runtime for CPUs cannot be loaded: {error}") from error
     ctypes.CDLL(str(built), mode=ctypes.RTLD_GLOBAL)
+
+
+def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keywords: object) -> object:
+    """What ``function`` returns in a process of its own whose GPU is virtual. Models come to it as paths of files.
+
+    The function is found by its name; what it takes and returns can be pickled. Raises `InputError` as `load`.
+    """
+    check_known(gpu, execute)
+    library(execute)
+    with tempfile.TemporaryDirectory() as folder:
+
+        def handed(value: object, name: str) -> object:
+            if not isinstance(value, Model):
+                return value
+            path = str(Path(folder, f"{name}.xml"))
+            save_model(value, path, compress_to_fp16=False)
+            return path
+
+        task = functools.partial(
+            function,
+            *(handed(value, str(number)) for number, value in enumerate(arguments)),
+            **{name: handed(value, name) for name, value in keywords.items()},
+        )
+        return own_process.call(_called, gpu, execute, task, environment=environment(execute))[0]
+
+
+def _called(gpu: str, execute: bool, task: Callable[[], object]) -> object:
+    load(gpu, execute)
+    return task()
 
 
 def _runtime() -> dict[str, Path]:

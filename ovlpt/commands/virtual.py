@@ -1,0 +1,60 @@
+"""``--virtual``: a command on a GPU that this machine need not have."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Callable
+
+from ovlpt.device import own_process, virtual_gpu
+from ovlpt.trace import InputError
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def add_virtual(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(virtual_gpu.GPUS)}")
+    parser.add_argument(
+        "--execute",
+        action="store_true",
+        help=f"run the kernels of {' or '.join(virtual_gpu.EXECUTABLE)} on the CPU, for numbers; needs the extra gpu",
+    )
+
+
+def on_virtual(command: Command, otherwise: Command | None = None, computes: bool = False) -> Command:
+    """The command, carried out in a process of its own where ``--virtual`` names a GPU; else ``otherwise``.
+
+    ``computes``: it needs numbers, which only ``--execute`` gives.
+    """
+
+    def call(options: argparse.Namespace) -> int:
+        if options.virtual is None:
+            if options.execute:
+                raise InputError("--execute runs the kernels of a virtual GPU; name one with --virtual")
+            return (otherwise or command)(options)
+        if options.device != "GPU":
+            raise InputError(f'a virtual GPU is no "{options.device}"; give the device "GPU" with it')
+        if getattr(options, "isa", None) is not None:
+            raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
+        if computes and not options.execute:
+            raise InputError(
+                f"this command computes numbers, which --virtual {options.virtual} has with --execute only"
+            )
+        virtual_gpu.check_known(options.virtual, options.execute)
+        virtual_gpu.library(options.execute)
+        environment = virtual_gpu.environment(options.execute)
+        if options.execute:
+            print(virtual_gpu.NOTE)
+        plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
+        columns = os.environ.get("COLUMNS") or str(shutil.get_terminal_size((160, 24)).columns)
+        status, printed = own_process.call(_carry_out, command, plain, environment={**environment, "COLUMNS": columns})
+        print(printed, end="")
+        return status
+
+    return call
+
+
+def _carry_out(command: Command, options: argparse.Namespace) -> int:
+    virtual_gpu.load(options.virtual, options.execute)
+    return command(options)
