@@ -29,8 +29,8 @@ executes = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 since_2025 = pytest.mark.skipif(RELEASE < (2025, 0), reason="numbers were measured with the GPU plugin of 2026")
 
 
-# Not tried yet; an LSTM ends with the OpenCL error -42, of unknown cause.
-UNTRIED = frozenset(("levels_255", "mlp", "multiplied", "negative_scales", "recurrent"))
+# An LSTM ends with the OpenCL error -42, of unknown cause.
+UNTRIED = frozenset(("recurrent",))
 SHARES = [tuple(name for name in NETWORKS if name not in UNTRIED)[start::8] for start in range(8)]
 
 
