@@ -15,7 +15,8 @@ from ovlpt.openvino_api import _module as openvino_module
 from ovlpt.precisions import is_low
 
 opset2, opset3, opset4, opset5 = (openvino_module(f"opset{version}") for version in (2, 3, 4, 5))
-opset6, opset7, opset8, opset12, opset14 = (openvino_module(f"opset{version}") for version in (6, 7, 8, 12, 14))
+opset6, opset7, opset8, opset12 = (openvino_module(f"opset{version}") for version in (6, 7, 8, 12))
+opset13, opset14 = (openvino_module(f"opset{version}") for version in (13, 14))
 NodeFactory = openvino_module("utils.node_factory").NodeFactory
 
 CORE = Core()

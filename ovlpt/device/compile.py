@@ -139,8 +139,8 @@ def transform(
     pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
     it stands and never saved. ``precision``: in which type a GPU will run
     what is not in low precision, "f16" or "f32"; without it the device's own. A model that was lowered before is
-    returned as it is. One with compressed weights only passes unchanged, with a warning. Raises `InputError` for an
-    unusable model or device, and for a model without quantization.
+    returned as it is. One with compressed weights only, or quantized to floats of 8 bits, passes unchanged, with a
+    warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
     """
     core = core or Core()
     virtual = device.split(":")[0] in plugin_config.VIRTUAL
@@ -158,12 +158,9 @@ def transform(
             raise InputError(
                 f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
             )
-        if quantization == "weights":
-            warnings.warn(
-                f"{label} has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
-                stacklevel=2,
-            )
-            work.set_rt_info("weights", [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
+        if quantization in _PASS_UNCHANGED:
+            warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=2)
+            work.set_rt_info(quantization, [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
             return work
         trace = Trace() if trace is None else trace
         before, manager = len(trace), Manager()
@@ -217,12 +214,20 @@ def _is_slow_here(model: Model, device: str) -> bool:
     return slow and plugin_config.kind(device) == "CPU" and not plugin_config.cpu.multiplies_slowly()
 
 
+_PASS_UNCHANGED = {
+    "weights": "has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
+    "f8": "is quantized to floats of 8 bits: it passes unchanged, LPT has rules for integers only",
+}
+
+
 def _quantization(model: Model) -> str:
-    """ "activations", "weights" (compressed weights and float activations), or "none"."""
+    """ "activations", "weights" (compressed weights and float activations), "f8" (FakeConvert), or "none"."""
     nodes = list(all_nodes(model))
     kinds = {node.get_type_name() for node in nodes}
     if "FakeQuantize" in kinds:
         return "activations"
+    if "FakeConvert" in kinds:
+        return "f8"
     compressed = any(
         node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
     )

@@ -14,6 +14,7 @@ from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import RELEASE, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
+from tests.graphs import opset13
 from tests.inspect.faults import break_lowering, pointwise
 from tests.networks import const, convolution, int8_weights, model, one_convolution, parameter, quantized
 
@@ -83,6 +84,22 @@ def test_compressed_weights_pass_unchanged_with_a_sentence(core):
     assert to_text(transformed) == to_text(net)
     with pytest.warns(UserWarning, match="compressed weights only"):
         assert ovlpt.compile_model(net, core=core)([np.ones((1, 32), np.float32)])
+
+
+def test_floats_of_8_bits_pass_unchanged_with_a_sentence(core):
+    x, scale, rng = parameter([1, 32]), const(np.float32(0.5)), np.random.default_rng(0)
+    data, weights = (
+        opset13.fake_convert(each, scale, destination_type="f8e4m3")
+        for each in (x, const(rng.uniform(-1, 1, (16, 32))))
+    )
+    net = model(opset1.matmul(data, weights, False, True), x)
+    with pytest.warns(UserWarning, match="floats of 8 bits"):
+        transformed = ovlpt.transform(net, core=core)
+    assert to_text(transformed) == to_text(net)
+    inputs = [rng.uniform(-1, 1, (1, 32)).astype(np.float32)]
+    with pytest.warns(UserWarning, match="floats of 8 bits"):
+        compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    np.testing.assert_array_equal(compiled(inputs)[0], core.compile_model(net, "CPU", EXACT)(inputs)[0])
 
 
 def test_execution_types_of_a_wrong_input(core):
