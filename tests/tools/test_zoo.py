@@ -18,6 +18,7 @@ from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, run_pass
 from tests.graphs import CORE
 from tests.tools.test_parity import GRANULARITY, PRECISIONS, assert_native
+from tools.real.networks import REAL
 from tools.zoo import sketches
 from tools.zoo.__main__ import main
 from tools.zoo.alive import ALIVE, distance, movement, run
@@ -135,7 +136,9 @@ def test_a_network_from_the_command_line(tmp_path, capsys):
 
 def test_the_list_names_all_networks(capsys):
     assert main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(CATALOGUE)
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names[: len(CATALOGUE)] == list(CATALOGUE)
+    assert names[len(CATALOGUE) :] == [f"real/{name}" for name in REAL]
 
 
 @pytest.mark.parametrize(
