@@ -150,7 +150,9 @@ def convolution_backprop_data(random: Random, data: Output) -> Node | None:
 
 def group_convolution_backprop_data(random: Random, data: Output) -> Node | None:
     shape = sizes(data)
-    counts = [count for count in (2, 4, shape[1]) if len(shape) in (4, 5) and count > 1 and shape[1] % count == 0]
+    if len(shape) not in (4, 5):
+        return None
+    counts = [count for count in (2, 4, shape[1]) if count > 1 and shape[1] % count == 0]
     if not counts:
         return None
     groups, kernel = pick(random, *counts), [int(pick(random, 2, 3))] * (len(shape) - 2)
