@@ -115,14 +115,14 @@ def against_native(test):
 
 @against_native
 @many(60)
-@given(graphs())
+@given(graphs(native.KINDS))
 def test_the_native_result(graph):
     assert not ours(native, graph)
 
 
 @against_native
 @many(10)
-@given(graphs(KINDS | ADDED))
+@given(graphs(native.KINDS | ADDED))
 def test_the_native_result_beside_operations_without_a_native_rule(graph):
     assert not ours(native, graph)
 

@@ -179,12 +179,17 @@ class MatMulTransformation(LayerTransformation):
         return result
 
     def _summed(self, layer: Node, port: int, factor: np.float32) -> list[Node]:
-        """``factor * sum_k`` of an input, [..., 1, n] of the second and [..., m, 1] of the first, in three nodes."""
+        """``factor * sum_k`` of an input, [..., 1, n] of the second and [..., m, 1] of the first, in up to three nodes.
+
+        Where either input is a vector the product has no such axis of 1.
+        """
         axis, deq = constant(np.array([_contracted(layer, port)]), "i64"), self.params.deq_precision
         inputs = [layer.input_value(port), axis.output(0)]
         sums = relaxed("ReduceSum", inputs, deq, {"keep_dims": False}, origin=deq)
         scaled = opset1.multiply(sums, constant(factor, deq))
-        rank = len(shape_of(layer.input_value(port)))
+        rank, other = (len(shape_of(layer.input_value(each))) for each in (port, 1 - port))
+        if 1 in (rank, other):
+            return [sums, scaled]
         return [sums, scaled, opset1.unsqueeze(scaled, constant(np.array([rank - 2 + (port == 0)]), "i64"))]
 
     def _integers(self, node: Node) -> tuple[Output, np.ndarray]:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from tools.fuzz import numbers
+from tools.fuzz import native, numbers
 from tools.fuzz.graphs import Graph, random_graph
 from tools.fuzz.numbers import Failure
 from tools.fuzz.operations import ADDED, KINDS
@@ -27,11 +27,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     options = parser.parse_args(arguments)
     check = Sheltered(options.check)
+    kinds = native.KINDS if options.check == "native" else KINDS
     causes: Counter[str] = Counter()
     failed = stock = 0
     start = time.perf_counter()
     for seed in range(options.seed, options.seed + options.graphs):
-        graph = random_graph(seed, KINDS | ADDED if options.added else KINDS)
+        graph = random_graph(seed, kinds | ADDED if options.added else kinds)
         found = list(check(graph))
         for failure in found:
             causes[f"{failure.way}: {failure.cause}"] += 1

@@ -7,6 +7,7 @@ same node. What the installed OpenVINO refuses to validate does not apply either
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -584,6 +585,8 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     span = np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-2) * random.uniform(0.7, 1.1)
     levels = int(pick(random, 256, 256, 256, 255, 255, 16, 65536) if chance(random, 0.3) else pick(random, 256, 255))
     kind = random.random()
+    if levels == 65536:  # the plugin takes these out, and with them what they clip
+        span, kind = 2 * span, 0.0
     if (low >= 0).all() and kind < 0.6:
         low, high = np.zeros_like(span), span
     elif kind < 0.6:
@@ -602,9 +605,9 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     return opset1.fake_quantize(data, f32(low), f32(high), f32(output_low), f32(output_high), levels)
 
 
-def quantize_dequantize(random: Random, data: Output, values: np.ndarray) -> Node:
-    """As ONNX files have it: integers, a zero point and a scale of the whole tensor, or of its channels."""
-    kind = pick(random, "u8", "u8", "i8", "i8", "u16", "i16")
+def quantize_dequantize(random: Random, data: Output, values: np.ndarray, bits: int = 8) -> Node:
+    """As ONNX files have it: integers, a zero point and a scale of the whole tensor."""
+    kind = pick(random, f"u{bits}", f"i{bits}")
     levels = 2 ** int(kind[1:])
     top = np.maximum(np.abs(values).max(initial=0), 1e-2).astype(np.float64) * random.uniform(0.7, 1.1)
     low = -levels // 2 if kind[0] == "i" else 0
@@ -612,6 +615,8 @@ def quantize_dequantize(random: Random, data: Output, values: np.ndarray) -> Nod
     zero_point = low + (0 if unsigned else int(random.integers(levels // 4, 3 * levels // 4)))
     if kind[0] == "i" and chance(random, 0.5):
         zero_point = 0
+    if levels == 65536:  # the plugin takes these out, and with them what they clip
+        top *= 2
     scale = np.float32(top / min(low + levels - 1 - zero_point, (zero_point - low) or levels))
     ends = [f32((end - zero_point) * scale) for end in (low, low + levels - 1)]
     stored = opset1.fake_quantize(data, *ends, f32(low), f32(low + levels - 1), levels)
@@ -639,6 +644,7 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "FakeQuantize": (fake_quantize, 1, 14),
     "FakeQuantizeHalf": (half_range_fake_quantize, 1, 0),
     "QuantizeDequantize": (quantize_dequantize, 1, 3),
+    "QuantizeDequantizeWide": (partial(quantize_dequantize, bits=16), 1, 1),
     "Convolution": (convolution, 1, 10),
     "Pointwise": (pointwise, 1, 6),
     "DilatedConvolution": (dilated_convolution, 1, 1),
@@ -721,7 +727,7 @@ MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("Convolution", (0,)), ("AddConstant", (1,)), ("Pointwise", (0,)), ("AddConstant", (3,)), ("Add", (2, 4)), ("Relu", (5,))),
     (("Relu", (0,)), ("LSTM", (1,)), ("MatMul", (2,))),
 )  # fmt: skip
-QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize"))
+QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide"))
 WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
