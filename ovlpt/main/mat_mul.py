@@ -80,7 +80,8 @@ class MatMulTransformation(LayerTransformation):
             if self._has_zero_point(right):
                 self._check_sums(node, left, right, "weights_zero_point", "input 1 has a zero point")
             self._check_contracted(right.scale, b_rank, contracted, "input 1")
-        if left.zero_point is not None and not is_constant_path(node.input_value(1).get_node()):
+        stored = right.empty or isinstance(right.data.get_node(), Constant)
+        if left.zero_point is not None and not (stored and is_constant_path(node.input_value(1).get_node())):
             self._check_sums(node, left, right, "zero_point", "input 0 has a zero point and input 1 is not constant")
 
     def _check_sums(self, node: Node, left: Dequantization, right: Dequantization, code: str, text: str) -> None:
