@@ -11,8 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from ovlpt.openvino_api import Model, Node, NodeFactory, Output, Type, opset1, opset8
+from ovlpt.openvino_api import RELEASE, Model, Node, NodeFactory, Output, Type, opset1, opset8
 
+# Before 2025 the pass is wrong on 16 bits with native_only (tests/device/test_compile.py says so).
+_WIDE = 65536 if RELEASE >= (2025, 0) else 256
 NUMPY_TYPES = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16}
 Random = np.random.Generator
 Builder = Callable[..., Node | None]
@@ -583,7 +585,7 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     axes = tuple(axis for axis in range(rank) if axis != 1) if fine else None
     low, high = (edge(values, axis=axes, keepdims=fine).astype(np.float64) for edge in (np.min, np.max))
     span = np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-2) * random.uniform(0.7, 1.1)
-    levels = int(pick(random, 256, 256, 256, 255, 255, 16, 65536) if chance(random, 0.3) else pick(random, 256, 255))
+    levels = int(pick(random, 256, 256, 256, 255, 255, 16, _WIDE) if chance(random, 0.3) else pick(random, 256, 255))
     kind = random.random()
     if levels == 65536:  # the plugin takes these out, and with them what they clip
         span, kind = 2 * span, 0.0
