@@ -50,7 +50,7 @@ from ovlpt.inspect.float_model import with_float_constants
 from ovlpt.inspect.inputs import load_samples, open_sizes, output_names, typical_inputs
 from ovlpt.inspect.segments import Segments, observed, up_to
 from ovlpt.low_precision import MARKER
-from ovlpt.openvino_api import CompiledModel, Core, Model, Output, opset1
+from ovlpt.openvino_api import CompiledModel, Core, Model, Output, PartialShape, opset1
 from ovlpt.trace import InputError
 
 BELOW, ENOUGH = 3.0, 40.0  # dB
@@ -406,18 +406,37 @@ def _place(variant: Variant, case: Case) -> tuple[str, str, str]:
 
 
 def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: list[str]) -> list[Case]:
-    """The cases at whose sizes the simulation runs, with what it makes of them."""
+    """The cases at whose sizes the simulation runs, with what it makes of them.
+
+    At fixed sizes where the model has them: with open ones the plugin takes constants by channel wrongly at times, in
+    the simulation, too.
+    """
     network, error = _started(simulate, source)
     if network is None:
         notes.append(f"the simulation does not compile, and nothing can be compared with it: {error}")
         return []
-    found = []
+    found, fixed = [], {(): network}
     for case in cases:
+        shapes = {tuple(array.shape for array in step) for sample in case.samples for step in sample}
+        sizes = next(iter(shapes)) if source.is_dynamic() and len(shapes) == 1 else ()
         try:
-            found.append(Case(case.inputs, case.samples, [network(sample) for sample in case.samples]))
+            network(case.samples[0])  # the model may not take what one of fixed sizes takes without asking
+            if sizes not in fixed:
+                fixed[sizes] = _started(simulate, at_sizes(source, dict(enumerate(sizes))))[0] or network
+            found.append(Case(case.inputs, case.samples, [fixed[sizes](sample) for sample in case.samples]))
         except RuntimeError as error:
             notes.append(f"the model does not run on inputs {case.inputs}: {last_line(error)}")
     return found
+
+
+def at_sizes(model: Model, shapes: Mapping[str | int, Sequence[int]]) -> Model:
+    """A copy with inputs, by name or number, of these shapes; the model itself where it does not take them."""
+    fixed = model.clone()
+    try:
+        fixed.reshape({name: PartialShape(list(shape)) for name, shape in shapes.items()})
+    except RuntimeError:
+        return model
+    return fixed
 
 
 def _started(compile_model: Compile, model: Model) -> tuple[_Network | None, str]:
