@@ -17,7 +17,10 @@ from ovlpt.device import instruction_sets
 from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
 
-DEFAULT = ("tests/device", "tests/inspect", "tests/main", "tests/test_beyond_native.py", "tests/test_fuzz.py")
+DEFAULT = (
+    *("tests/device", "tests/inspect", "tests/main", "tests/test_beyond_native.py", "tests/test_fuzz.py"),
+    *(f"--ignore=tests/device/test_{name}.py" for name in ("gpu", "gpu_numbers", "virtual_gpu")),  # another plugin
+)
 
 
 def limits() -> tuple[dict[str, str], list[str]]:
