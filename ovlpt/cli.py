@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from ovlpt.display import printable
 from ovlpt.trace import OvlptError
 
 COMMANDS = (  # in the order of the help; each is a module of ovlpt.commands
@@ -25,12 +26,17 @@ COMMANDS = (  # in the order of the help; each is a module of ovlpt.commands
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 the answer is no, 2 unusable input (one sentence on the standard error)."""
     options = parser().parse_args(arguments)
-    warnings.showwarning = lambda message, *_: print(f"ovlpt: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: complain(message)
     try:
         return options.call(options)
     except OvlptError as error:
-        print(f"ovlpt: {error}", file=sys.stderr)
+        complain(error)
         return 2
+
+
+def complain(what: object) -> None:
+    """One line on the standard error."""
+    print(f"ovlpt: {printable(str(what), lines=False)}", file=sys.stderr)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,10 +1,12 @@
-"""Tables for notebooks: HTML, and pandas where it is installed."""
+"""What people are shown: tables for notebooks (HTML, and pandas where it is installed), and text for a terminal."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 
+_OBEYED = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))  # categories of characters that are not only shown
 _NUMBER = "text-align:right;font-variant-numeric:tabular-nums"
 _TEXT = "text-align:left;overflow-wrap:anywhere"
 
@@ -33,3 +35,15 @@ def to_frame(columns: Iterable[str], rows: Iterable[Sequence[object]]):
 
         raise InputError("a DataFrame needs the package pandas: pip install pandas") from error
     return DataFrame(list(rows), columns=list(columns))
+
+
+def printable(text: str, lines: bool = True) -> str:
+    """``text`` as a terminal can only show it: what would move the cursor, colour, turn the direction of writing or
+    cannot be encoded stands as its escape. ``lines=False``: line breaks, too.
+    """
+    return "".join(
+        each
+        if unicodedata.category(each) not in _OBEYED or (lines and each == "\n")
+        else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )

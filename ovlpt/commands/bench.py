@@ -79,7 +79,7 @@ def _call(options: argparse.Namespace) -> int:
 
 
 def _print(out, found: Bench) -> None:
-    out.print(f"[bold]{found.model}[/] on {found.device}, hint {found.hint}")
+    out.print(f"{found.model} on {found.device}, hint {found.hint}", style="bold")
     rows = table("side", ">latency (ms)", ">throughput (FPS)", ">runs", ">requests", ">compile (ms)", ">memory (MB)")
     for side in found.sides:
         memory = "-" if side.peak_memory is None else f"{side.peak_memory / 1e6:.0f}"

@@ -83,7 +83,7 @@ def _call(options: argparse.Namespace) -> int:
 
 def _print(out, found: Check) -> None:
     for note in found.notes:
-        out.print(note, style="yellow", markup=False)
+        out.print(note, style="yellow")
     if found.differences:
         rows = table("*layer", "type", "wanted", "found", "", "*exec type")
         for each in found.differences:
@@ -92,18 +92,18 @@ def _print(out, found: Check) -> None:
         out.print(rows)
     low, total = sum(layer.is_low for layer in found.compared), len(found.compared)
     where = found.settings["name"] or "counters"
-    out.print(f"{where}: {low} of {total} layers in int8", markup=False)
+    out.print(f"{where}: {low} of {total} layers in int8")
     if found.question:
         failed = sum(each.fails for each in found.differences)
         verdict = f"{failed} layers not as wanted" if failed else "every layer as wanted"
-        out.print(f"{found.question}: {verdict}", style="red" if failed else "green", markup=False)
+        out.print(f"{found.question}: {verdict}", style="red" if failed else "green")
     if found.numbers is not None:
         _print_numbers(out, found.numbers)
 
 
 def _print_numbers(out, numbers: Numbers) -> None:
     for note in numbers.notes:
-        out.print(note, style="yellow", markup=False)
+        out.print(note, style="yellow")
     if told := [record for record in numbers.records if record.verdict != Verdict.NEAR]:
         rows = table("*output", "form", "setting", "*inputs", ">ovlpt (dB)", ">stock (dB)", "", "*")
         for each in told:
@@ -114,8 +114,8 @@ def _print_numbers(out, numbers: Numbers) -> None:
     if numbers.worst is None:
         return
     if numbers.layer:
-        out.print(f"the first layer that goes wrong: {numbers.layer}", style="red", markup=False)
+        out.print(f"the first layer that goes wrong: {numbers.layer}", style="red")
     count, failed = len(numbers.records), len(numbers.failures)
     text = f"{failed} of {count} comparisons fail" if failed else f"{count} comparisons, all as near as stock or nearer"
     text = f"numbers against the FakeQuantize simulation: {text}; the worst {numbers.worst.ovlpt:.1f} dB"
-    out.print(text, style="red" if failed else "green", markup=False)
+    out.print(text, style="red" if failed else "green")

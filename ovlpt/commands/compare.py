@@ -50,7 +50,7 @@ def _call(options: argparse.Namespace) -> int:
         config=settings(options),
         layer_samples=options.samples,
     )
-    out.print(f"[bold]{found.model}[/] on {found.device}, {_samples(found.samples)}")
+    out.print(f"{found.model} on {found.device}, {_samples(found.samples)}", style="bold")
     if options.input is None and options.model is not None:
         out.print("The data is random, which says little of a trained network: give samples with -i.")
     runs = table("run", *([">accuracy"] if found.accuracy else []), ">latency (ms)")
@@ -79,7 +79,7 @@ def _call(options: argparse.Namespace) -> int:
         )
     if scope := found.ignored_scope():
         out.print("Half of the layers' local quantization error goes with")
-        out.print(scope, markup=False, soft_wrap=True)
+        out.print(scope, soft_wrap=True)
     write_json(options.json, found.to_json())
     return 0
 

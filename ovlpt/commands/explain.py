@@ -61,7 +61,7 @@ def _call(options: argparse.Namespace) -> int:
             f"{risk.layer} ({risk.risky_channels} of {risk.channels} channels)" for risk in found.overflow_risks
         )
         text = f"pairs of weights that can saturate 16 bits on CPUs without VNNI: {names}; {REMEDY}"
-        out.print(text, style="yellow", markup=False)
+        out.print(text, style="yellow")
     out.print(f"{sum(found.low.values())} of {sum(found.total.values())} operations are in low precision")
     if found.quantizable:
         names = ", ".join(answer.name for answer in found.quantizable)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 from collections.abc import Callable
 
+from ovlpt.commands.printing import columns
 from ovlpt.device import instruction_sets, own_process
 from ovlpt.trace import InputError
 
@@ -29,8 +28,7 @@ def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
             raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
         print(instruction_sets.limits(options.isa))
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
-        columns = os.environ.get("COLUMNS") or str(shutil.get_terminal_size((160, 24)).columns)
-        environment = {**instruction_sets.environment(options.isa), "COLUMNS": columns}
+        environment = {**instruction_sets.environment(options.isa), **columns()}
         status, printed = own_process.call(command, plain, environment=environment)
         print(printed, end="")
         return status

@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ovlpt.display import printable
 from ovlpt.trace import InputError
+
+_UNLIMITED = 10_000  # columns: what another program reads is not cut
+
+
+def width() -> int | None:
+    """Of what is printed: the variable COLUMNS, or the terminal's; None for a file or a pipe, which has none."""
+    if os.environ.get("COLUMNS", "").isdigit():
+        return int(os.environ["COLUMNS"])
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
+def columns() -> dict[str, str]:
+    """The variable that tells another process the width; it prints into a pipe."""
+    return {} if width() is None else {"COLUMNS": str(width())}
 
 
 def console():
+    """What prints every name as it is: nothing in it is markup, and nothing in it reaches the terminal as a command."""
     try:
         from rich.console import Console
     except ModuleNotFoundError as error:
         raise InputError("the command line needs the package rich: pip install 'ovlpt[cli]'") from error
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160  # a file or a pipe has no width of its own
-    return Console(highlight=False, width=width)
+
+    class Printer(Console):
+        def render_str(self, text: str, **options):
+            return super().render_str(printable(text), **options)
+
+    return Printer(highlight=False, markup=False, emoji=False, width=width() or _UNLIMITED)
 
 
 def table(*columns: str):
@@ -41,10 +62,11 @@ def table(*columns: str):
 @contextmanager
 def progress_bar(out, label: str) -> Iterator[Callable[[float], None]]:
     """A bar while something runs; it is told which part is done, 0 to 1, and vanishes at the end."""
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    with Progress(console=out, transient=True) as progress:
-        task = progress.add_task(label, total=1.0)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+        task = progress.add_task(printable(label, lines=False), total=1.0)
         yield lambda part: progress.update(task, completed=part)
 
 

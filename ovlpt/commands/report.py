@@ -43,5 +43,5 @@ def _call(options: argparse.Namespace) -> int:
     write_json(options.json, found.to_json())
     if options.csv:
         found.write_csv(options.csv)
-    console().print(found.verdict.text, markup=False)
+    console().print(found.verdict.text)
     return 0

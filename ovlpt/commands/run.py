@@ -39,7 +39,7 @@ def _call(options: argparse.Namespace) -> int:
     for kind, (total, low) in result.layers.summary().items():
         counts.add_row(kind, str(total), str(low), str(total - low))
     out.print(counts)
-    out.print(f"[bold]{result.model}[/] on {result.device}")
+    out.print(f"{result.model} on {result.device}", style="bold")
     out.print(f"time in int8 layers: {result.layers.int8_time_share:.0%}")
     for name, latency in result.latencies.items():
         ratio = result.ratios.get(name)

@@ -38,7 +38,7 @@ def _call(options: argparse.Namespace) -> int:
     model = fuse(read_model(options.model, core)) if options.fuse else options.model
     transformed = transform(model, options.device, config, core=core, precision=options.precision)
     save_model(transformed, options.output)
-    console().print("\n".join(_loading_code(transformed, options.output, options.device)), soft_wrap=True, markup=False)
+    console().print("\n".join(_loading_code(transformed, options.output, options.device)), soft_wrap=True)
     return 0
 
 
@@ -48,5 +48,6 @@ def _loading_code(model: Model, path: str, device: str) -> list[str]:
     if device != "CPU":
         lines.append('core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the CPU plugin, which knows the operations')
     properties = json.dumps(lpt_properties(model, device)).replace("false", "False")
-    lines.append(f'compiled = core.compile_model("{path}", "{device}", {properties})')
+    text = json.dumps(path, ensure_ascii=False)  # as Python writes it, too
+    lines.append(f'compiled = core.compile_model({text}, "{device}", {properties})')
     return lines

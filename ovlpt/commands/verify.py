@@ -55,5 +55,5 @@ def _call(options: argparse.Namespace) -> int:
     write_json(options.json, [record.to_json() for record in records])
     wrong = next((record.name for record in records if record.status == WRONG), None)
     if wrong is not None:
-        out.print(f"the first wrong layer: {wrong}", markup=False)
+        out.print(f"the first wrong layer: {wrong}")
     return 0 if wrong is None else 1

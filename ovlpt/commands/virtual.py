@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
 from collections.abc import Callable
 
+from ovlpt.commands.printing import columns
 from ovlpt.device import own_process, virtual_gpu
 from ovlpt.trace import InputError
 
@@ -47,8 +46,7 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
         if options.execute:
             print(virtual_gpu.NOTE)
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
-        columns = os.environ.get("COLUMNS") or str(shutil.get_terminal_size((160, 24)).columns)
-        status, printed = own_process.call(_carry_out, command, plain, environment={**environment, "COLUMNS": columns})
+        status, printed = own_process.call(_carry_out, command, plain, environment={**environment, **columns()})
         print(printed, end="")
         return status
 
