@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 
+from ovlpt import plugin_config
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import check_writable, console, table, write_json
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device.overflow import REMEDY
-from ovlpt.inspect.explain import explain
+from ovlpt.device.this_cpu import saturates
+from ovlpt.inspect.executed import has_weights
+from ovlpt.inspect.explain import Answer, Explanation, explain
 from ovlpt.inspect.post_ops import post_ops
+from ovlpt.openvino_api import Core
+
+_SHOWN = 3  # names in a row
 
 
 def add(commands) -> None:
@@ -26,9 +34,17 @@ def add(commands) -> None:
     add_virtual(parser)
     parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
     parser.add_argument(
+        "--details", action="store_true", help="one row for each operation that is not in low precision"
+    )
+    parser.add_argument(
+        "--graph-only",
+        action="store_true",
+        help="compile nothing: faster, but a kernel may be missing for what it says",
+    )
+    parser.add_argument(
         "--strict",
         action="store_true",
-        help="exit 1 when a quantizable operation stays in float (with --post-ops: when a prediction is wrong)",
+        help="exit 1 when a quantizable layer is executed in float (with --post-ops: when a prediction is wrong)",
     )
     parser.add_argument(
         "--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made"
@@ -41,33 +57,57 @@ def _call(options: argparse.Namespace) -> int:
     check_writable(options.json)
     if options.post_ops:
         return _post_ops(options)
-    out, found = console(), explain(options.model, options.device, settings(options))
+    out = console()
+    found = explain(options.model, options.device, settings(options), graph_only=options.graph_only)
     answers = list(found)
     if options.layer is not None:
         answer = found.of(options.layer)
         answers = [answer] if answer else []
-    if answers:
-        rows = table("*name", "operation", "*why", "*what would help")
-        for answer in answers:
-            rows.add_row(answer.name, answer.operation, answer.reason.text, answer.help or "")
-        out.print(rows)
+    else:
+        out.print(found.headline)
+    if options.layer is not None or options.details:
+        _print_each(out, answers)
+    else:
+        _print_groups(out, found)
     if options.layer is not None:
         out.print("above it: " + " ← ".join(answers[0].upstream) if answers else f"{options.layer} is in low precision")
     for hazard in found.hazards:
         kept = "ovlpt.compile_model keeps the numbers right" if hazard.avoided else "the numbers change"
         out.print(f"{hazard.layer}: {hazard.reason.text} ({kept})", style="yellow")
-    if found.overflow_risks and options.layer is None:
+    here = plugin_config.kind(options.device) == "CPU" and saturates(Core(), "CPU")
+    if found.overflow_risks and options.layer is None and (here or options.details):
         names = ", ".join(
             f"{risk.layer} ({risk.risky_channels} of {risk.channels} channels)" for risk in found.overflow_risks
         )
         text = f"pairs of weights that can saturate 16 bits on CPUs without VNNI: {names}; {REMEDY}"
         out.print(text, style="yellow")
-    out.print(f"{sum(found.low.values())} of {sum(found.total.values())} operations are in low precision")
-    if found.quantizable:
-        names = ", ".join(answer.name for answer in found.quantizable)
-        out.print(f"quantizable, but in float: {names}")
     write_json(options.json, [answer.to_json() for answer in answers])
     return 1 if options.strict and found.quantizable else 0
+
+
+def _print_each(out, answers: Sequence[Answer]) -> None:
+    if not answers:
+        return
+    rows = table("*name", "operation", "*executed as", "*why", "*what would help")
+    for answer in answers:
+        where = f"part of {answer.part_of}" if answer.part_of else answer.layer or ""
+        rows.add_row(answer.name, answer.operation, where, answer.reason.text, answer.help or "")
+    out.print(rows)
+
+
+def _print_groups(out, found: Explanation) -> None:
+    """Layers with weights by cause, and how many other operations there are."""
+    if groups := found.groups():
+        rows = table(">layers", "*why", "*what would help", "*which")
+        for group in groups:
+            shown = [answer.name for answer in group[:_SHOWN]]
+            more = [f"and {len(group) - _SHOWN} more"] if len(group) > _SHOWN else []
+            rows.add_row(str(len(group)), group[0].reason.text, group[0].help or "", "\n".join([*shown, *more]))
+        out.print(rows)
+    others = Counter(answer.operation for answer in found.layers if not has_weights(answer.operation))
+    if others:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in others.most_common())
+        out.print(f"other operations in float: {kinds} (--details says why)")
 
 
 def _post_ops(options: argparse.Namespace) -> int:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import transform
-from ovlpt.device.compile import read_quantized
+from ovlpt.device.compile import inference_precision, label_of, lpt_properties, read_quantized
+from ovlpt.device.execution_types import execution_types, last_line
 from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
+from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.display import html_table, to_frame
+from ovlpt.graph.bodies import bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.recurrent import RECURRENT
+from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
+from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, INT16, REAL
@@ -28,6 +34,8 @@ _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 # What a transformation says of a node that it met on its way, while another decides about it.
 _INCIDENTAL = frozenset(("decomposed", "no_elementwise", "weights", "transformed_before"))
+_PART = frozenset(("bias", "weights", "body"))  # what is said of operations that another one explains
+_PROPERTIES = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 _HELP = {
@@ -59,37 +67,54 @@ _HELP = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One operation that is not in low precision, and why."""
+    """One operation that is not in low precision, and why. Names are those of the model that was given."""
 
     operation: str
     name: str
     reason: Reason
     upstream: tuple[str, ...]  # from the operation up to where the quantization was lost
     help: str | None  # what would change it
-    quantizable: bool  # a weighted operation with a quantization above its data
+    quantizable: bool  # an operation with weights and a quantization above its data
     root: str  # the operation whose condition decides: itself, or one above or below it
     root_reason: Reason  # that condition
+    node: str = ""  # the operation's name in the transformed model
+    layer: str | None = None  # kernel and type with which it was executed; None where that is not known
+    part_of: str | None = None  # the layer with weights that it was executed as a part of
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the transformed model; without an ``answer`` it is in low precision."""
+
+    kind: str
+    node: str
+    name: str
+    answer: Answer | None
+
+
 class Explanation(Sequence[Answer]):
-    """The answers for one model, weighted operations first."""
+    """The answers for one model, operations with weights first. ``executed``: what was compiled decided; else the graph."""
 
     def __init__(
         self,
-        answers: Sequence[Answer],
-        low: Mapping[str, str],
-        total: Counter,
+        operations: Sequence[Operation],
         hazards: Sequence[Hazard] = (),
         overflow_risks: Sequence[OverflowRisk] = (),
+        executed: bool = False,
     ):
-        self._answers = sorted(answers, key=lambda answer: not is_weighted(answer.operation))
+        self.operations, self.executed = list(operations), executed
+        self._answers = sorted(
+            (each.answer for each in operations if each.answer), key=lambda answer: not has_weights(answer.operation)
+        )
         self.hazards = list(hazards)  # layers whose numbers the plugin changes
         self.overflow_risks = list(overflow_risks)  # layers that can overflow on CPUs without VNNI
-        self.low_names = low  # name to operation, of nodes in low precision
-        self.low, self.total = Counter(low.values()), total  # per operation: nodes in low precision, and all
+        low = [each for each in operations if each.answer is None]
+        # name to operation, of those in low precision; names of the given and of the transformed model
+        self.low_names = {each.name: each.kind for each in low} | {each.node: each.kind for each in low}
+        self.low, self.total = Counter(each.kind for each in low), Counter(each.kind for each in operations)
 
     def __getitem__(self, index):
         return self._answers[index]
@@ -104,13 +129,24 @@ class Explanation(Sequence[Answer]):
         """Per operation: (number, of them in low precision)."""
         return {kind: (count, self.low[kind]) for kind, count in sorted(self.total.items())}
 
+    @property
+    def headline(self) -> str:
+        """The answer in one sentence: how many layers with weights run in int8."""
+        weighted = [each for each in self.operations if has_weights(each.kind)]
+        low, total = sum(each.answer is None for each in weighted), len(weighted)
+        if not total:
+            return "there is no layer with weights"
+        layers = "layer" if total == 1 else "layers"
+        if self.executed:
+            return f"{low} of {total} {layers} with weights {'runs' if total == 1 else 'run'} in int8"
+        return f"{low} of {total} {layers} with weights can run in int8 as far as the graph says; nothing was compiled"
+
     def to_frame(self):
         """The answers as a pandas DataFrame. Raises `InputError` without pandas."""
         return to_frame(*self._rows())
 
     def _repr_html_(self) -> str:
-        text = f"{sum(self.low.values())} of {sum(self.total.values())} operations are in low precision"
-        return html_table(*self._rows(), caption=text)
+        return html_table(*self._rows(), caption=self.headline)
 
     def _rows(self) -> tuple[Sequence[str], list[Sequence[object]]]:
         return ("operation", "name", "why", "what would help"), [
@@ -119,12 +155,26 @@ class Explanation(Sequence[Answer]):
 
     @property
     def quantizable(self) -> list[Answer]:
-        """Weighted operations that stay in float although something above them is quantized."""
+        """Operations with weights that stay in float although something above them is quantized."""
         return [answer for answer in self if answer.quantizable]
+
+    @property
+    def layers(self) -> list[Answer]:
+        """The answers without those for what a layer with weights executes along with itself: biases, activations."""
+        return [answer for answer in self if answer.part_of is None and answer.reason.code not in _PART]
+
+    def groups(self) -> list[list[Answer]]:
+        """The answers for layers with weights, those of one cause together, the greatest group first."""
+        groups: dict[tuple[str, str, str], list[Answer]] = {}
+        for answer in self:
+            if has_weights(answer.operation):
+                key = answer.operation, answer.root.split(" ", 1)[0], answer.root_reason.code
+                groups.setdefault(key, []).append(answer)
+        return sorted(groups.values(), key=lambda group: -len(group))
 
     def of(self, name: str) -> Answer | None:
         """The answer for one operation; None when it is in low precision. Raises `InputError` for an unknown name."""
-        found = next((answer for answer in self if answer.name == name), None)
+        found = next((answer for answer in self if name in (answer.name, answer.node)), None)
         if found is None and name not in self.low_names:
             near = difflib.get_close_matches(name, [*self.low_names, *(answer.name for answer in self)], 1)
             hint = (
@@ -136,32 +186,84 @@ class Explanation(Sequence[Answer]):
         return found
 
 
-def is_weighted(operation: str) -> bool:
-    row = OPERATIONS.get(operation)
-    return row is not None and row.kind == "weighted"
-
-
 def explain(
     model: Model | str | Path,
     device: str = "CPU",
     config: PluginConfig | None = None,
     native_only: bool = False,
     core: Core | None = None,
+    graph_only: bool = False,
 ) -> Explanation:
-    """Transform a copy of the model and say of each operation that is not in low precision why.
+    """Transform and compile a copy of the model, and say of each operation that is not executed in low precision why.
 
-    Raises `InputError` as `transform` does, and for a model that is transformed already.
+    ``graph_only``: nothing is compiled; the transformed graph is read instead, which is faster and needs no device, but
+    a plugin may have no kernel for what it says. Raises `InputError` as `transform` does, for a model that is
+    transformed already, and for one that the device cannot compile.
     """
     core = core or Core()
-    read_quantized(model, core)
+    source = read_quantized(model, core)
     trace = Trace()
-    result = transform(model, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
-    return explanation(result, trace, native_only)
+    result = transform(source, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
+    found = explanation(result, trace, native_only, source)
+    if graph_only:
+        return found
+    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
+    ready = transform(result, device, config, core=core, serializable=False, precision=precision)
+    try:
+        compiled = core.compile_model(ready, device, {**_PROPERTIES, **lpt_properties(ready, device)})
+    except RuntimeError as error:
+        raise InputError(
+            f"{device} cannot compile {label_of(model, source)}, so that nothing is executed: {last_line(error)}; "
+            "with graph_only (--graph-only) the answers are of the graph"
+        ) from error
+    return as_executed(found, Layers(execution_types(compiled), ready))
 
 
-def explanation(transformed: Model, trace: Trace, native_only: bool = False) -> Explanation:
-    """The answers for a model that was transformed with ``trace``, and not lowered."""
-    return _Answers(transformed, trace, native_only).all()
+def explanation(
+    transformed: Model, trace: Trace, native_only: bool = False, source: Model | None = None
+) -> Explanation:
+    """What the graph says of a model that was transformed with ``trace``, and not lowered.
+
+    ``source``: the model that was given, for its names.
+    """
+    operations = [
+        each
+        for part in with_bodies(transformed)
+        for each in _Answers(part, trace, native_only, UserNames(source, part)).all()
+    ]
+    return Explanation(operations, hazards(transformed), overflow_risks(transformed))
+
+
+def as_executed(found: Explanation, layers: Layers) -> Explanation:
+    """The answers corrected by the layers that hold the operations. Operations in no known layer keep their answer: the
+    plugin computed them while it compiled, or they lie in the body of a Loop, which says nothing of its layers.
+    """
+    operations = [_as_executed(each, layers) for each in found.operations]
+    return Explanation(operations, found.hazards, found.overflow_risks, executed=True)
+
+
+def _as_executed(operation: Operation, layers: Layers) -> Operation:
+    layer = layers.of(operation.node, operation.kind)
+    if layer is None:
+        return operation
+    answer, kernel = operation.answer, f"{layer.layer_type} {layer.exec_type}"
+    weighted = has_weights(operation.kind)
+    if layer.layer_type not in WEIGHTED_LAYERS:  # of operations fused into one kernel each has its own precision
+        is_low = answer is None and (weighted or layer.name != operation.node or layer.precision not in REAL)
+        if operation.kind == "FakeQuantize":
+            is_low = answer is None
+    elif weighted or layer.is_int8:
+        is_low = layer.is_int8
+    else:
+        is_low = False
+    if is_low:
+        return replace(operation, answer=None)
+    part_of = layer.name if layer.layer_type in WEIGHTED_LAYERS and not weighted else None
+    if answer is None:
+        reason, help_ = without_kernel(layer, layers.lowered(operation.node) if weighted else None)
+        title = f"{operation.kind} {operation.name}"
+        answer = Answer(operation.kind, operation.name, reason, (), help_, weighted, title, reason, operation.node)
+    return replace(operation, answer=replace(answer, layer=kernel, part_of=part_of))
 
 
 def is_answerable(node: Node) -> bool:
@@ -231,10 +333,6 @@ def _name(node: Node) -> str:
     return node.get_friendly_name().removesuffix("_original")
 
 
-def _title(node: Node) -> str:
-    return f"{node.get_type_name()} {_name(node)}"
-
-
 class _Why(NamedTuple):
     """A reason, the operation whose condition decides, what would help, and that condition."""
 
@@ -247,8 +345,8 @@ class _Why(NamedTuple):
 class _Answers:
     """Reads the result and the trace of one run."""
 
-    def __init__(self, model: Model, trace: Trace, native_only: bool = False):
-        self.native_only = native_only
+    def __init__(self, model: Model, trace: Trace, native_only: bool, names: UserNames):
+        self.native_only, self.names = native_only, names
         self.model, self.nodes = model, model.get_ordered_ops()
         self.events: dict[str, list[Event]] = {}
         for event in trace:
@@ -262,27 +360,37 @@ class _Answers:
                 if is_quantized or source.get_instance_id() in self.below_quantization:
                     self.below_quantization.add(node.get_instance_id())
 
-    def all(self) -> Explanation:
-        answers, low, total = [], {}, Counter()
-        for node in self.nodes:
-            if not is_answerable(node):
-                continue
-            total[node.get_type_name()] += 1
-            if in_low_precision(node):
-                low[_name(node)] = node.get_type_name()
-            else:
-                answers.append(self._answer(node))
-        return Explanation(answers, low, total, hazards(self.model), overflow_risks(self.model))
+    def all(self) -> list[Operation]:
+        return [
+            Operation(
+                node.get_type_name(),
+                _name(node),
+                self._user(node),
+                None if in_low_precision(node) else self._answer(node),
+            )
+            for node in self.nodes
+            if is_answerable(node)
+        ]
+
+    def _user(self, node: Node) -> str:
+        return self.names.of(node, _name(node))
+
+    def _title(self, node: Node) -> str:
+        return self.names.title(node, _name(node))
 
     def _answer(self, node: Node) -> Answer:
         chain = self._chain(node)
         why = self._why(node, chain)
-        quantizable = is_weighted(node.get_type_name()) and node.get_instance_id() in self.below_quantization
-        upstream = tuple(_title(each) for each in chain)
-        help_ = why.help or _HELP.get(why.reason.code)
-        root_reason = why.root_reason or why.reason
         return Answer(
-            node.get_type_name(), _name(node), why.reason, upstream, help_, quantizable, _title(why.root), root_reason
+            operation=node.get_type_name(),
+            name=self._user(node),
+            reason=why.reason,
+            upstream=tuple(self._title(each) for each in chain),
+            help=why.help or _HELP.get(why.reason.code),
+            quantizable=has_weights(node.get_type_name()) and node.get_instance_id() in self.below_quantization,
+            root=self._title(why.root),
+            root_reason=why.root_reason or why.reason,
+            node=_name(node),
         )
 
     def _why(self, node: Node, chain: Sequence[Node]) -> _Why:
@@ -295,15 +403,17 @@ class _Answers:
         if end is not None and end.get_type_name() == "FakeQuantize" and not in_low_precision(end):
             own = self._own(end)
             why = _Why(own, end, _HELP.get(own.code)) if own else self._of_fake_quantize(end, besides=node)
-            text = f"the FakeQuantize {_name(end)} above stays in float: {why.reason.text}"
+            text = f"the FakeQuantize {self._user(end)} above stays in float: {why.reason.text}"
             return _Why(Reason("fake_quantize_stays", text), why.root, why.help, why.root_reason or why.reason)
         if end is not None and in_low_precision(end):
-            text = f"it reads the float result of {_title(end)}, and nothing quantizes it in between"
-            help_ = _HELP["no_fake_quantize"] if is_weighted(node.get_type_name()) else None
+            if node.get_type_name() == "Add" and (layer := _biased(node)) is not None:
+                return _Why(self._bias(layer), node)
+            text = f"it reads the float result of {self._title(end)}, and nothing quantizes it in between"
+            help_ = _HELP["no_fake_quantize"] if has_weights(node.get_type_name()) else None
             return _Why(Reason("float_result", text), node, help_)
         if end is not None and end.get_instance_id() in self.below_quantization and (own := self._own(end)) is not None:
-            text = f"the quantization above is lost at {_title(end)}: {own.text}"
-            return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize behind {_title(end)}", own)
+            text = f"the quantization above is lost at {self._title(end)}: {own.text}"
+            return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize behind {self._title(end)}", own)
         text = "there is no FakeQuantize between it and the model's input"
         return _Why(Reason("no_fake_quantize", text), node)
 
@@ -318,6 +428,8 @@ class _Answers:
             return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are no quantized numbers")
         if kind in _SOURCES:
             return None
+        if next(bodies_of(node), None) is not None:
+            return Reason("body", "it runs its body, whose operations have answers of their own")
         no_rule = row.why_no_rule(node.get_type_info().version_id, self.native_only) if row is not None else None
         if row is None or no_rule is not None:
             return no_rule or Reason("no_rule", f"there is no rule for {kind}")
@@ -331,13 +443,16 @@ class _Answers:
         decisive = [event for event in said if event.outcome is not Outcome.REJECTED] or said
         reason = decisive[-1].reason
         if reason.code == "callback" and (layer := _biased(node)) is not None:
-            return Reason("bias", f"it is the bias of {_title(layer)}, which plugins fuse")
+            return self._bias(layer)
         return reason
+
+    def _bias(self, layer: Node) -> Reason:
+        return Reason("bias", f"it is the bias of {self._title(layer)}, which plugins fuse")
 
     @staticmethod
     def _is_of_what_is_above(node: Node, event: Event) -> bool:
         """Float results, and a product's second input without a quantization, are places to look above."""
-        if event.reason.code in _OF_ACTIVATIONS and is_weighted(node.get_type_name()):
+        if event.reason.code in _OF_ACTIVATIONS and has_weights(node.get_type_name()):
             source = node.input_value(0).get_node()
             while _is_dequantization(source) or getattr(
                 OPERATIONS.get(source.get_type_name()), "precision_preserved", False
@@ -355,11 +470,11 @@ class _Answers:
             if besides is not None and consumer.get_instance_id() == besides.get_instance_id():
                 continue
             if in_low_precision(consumer) and consumer.get_type_name() in ("Add", "Multiply"):
-                other = f"{_title(consumer)} reads its other input as integers"
+                other = f"{self._title(consumer)} reads its other input as integers"
                 text = f"{other}, and this one takes in the ratio of both scales"
                 return _Why(Reason("full_branch", text), consumer)
             if (why := self._own(consumer)) is not None:
-                text = f"{_title(consumer)} below takes no low precision: {why.text}"
+                text = f"{self._title(consumer)} below takes no low precision: {why.text}"
                 return _Why(Reason("no_consumer", text), consumer, _HELP.get(why.code), why)
         if is_output(quantize.output(0)):
             return _Why(Reason("no_consumer", "its output is the model's, which stays in float"), quantize)
@@ -420,11 +535,13 @@ class _Answers:
 
 
 def _biased(node: Node) -> Node | None:
-    """The weighted operation that an Add of a constant stands behind."""
+    """The operation with weights that an Add of a constant follows."""
+    if not any(is_constant_path(value.get_node()) for value in node.input_values()):
+        return None
     for value in node.input_values():
         source = value.get_node()
         while _is_dequantization(source):
             source = source.input_value(0).get_node()
-        if is_weighted(source.get_type_name()):
+        if has_weights(source.get_type_name()):
             return source
     return None

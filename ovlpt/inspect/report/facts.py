@@ -124,7 +124,7 @@ def report(
     arrays = load_inputs(inputs, source) if inputs else random_inputs(source)
     trace = Trace()
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
-    found = explanation(transformed, trace, native_only)
+    found = explanation(transformed, trace, native_only, source)
     precision = inference_precision(core, physical, HINTS)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
     compiled = core.compile_model(ready, device, {**HINTS, **lpt_properties(ready, device)})

@@ -9,20 +9,14 @@ from enum import StrEnum
 import numpy as np
 
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
-from ovlpt.device.hazards import behind
+from ovlpt.inspect.executed import CONVERTS, WEIGHTED_LAYERS, names_of, owners, plain, without_kernel
 from ovlpt.inspect.explain import Answer, Explanation
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.openvino_api import CompiledModel, Model, Node
-from ovlpt.precisions import INT8, REAL
+from ovlpt.precisions import REAL
 from ovlpt.trace import Reason
 
 _BOUNDARY = frozenset(("Input", "Output"))
-_CONVERTS = frozenset(("Reorder", "Convert"))  # layers that change a type or a layout, and nothing else
-_WEIGHTED = frozenset(
-    ("Convolution", "BinaryConvolution", "DeformableConvolution", "Deconvolution", "FullyConnected", "MatMul", "Gemm",
-     "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
-)  # fmt: skip
-_SUFFIXES = ("_original", "/Rank3", "/Guard", "/Scale", "/WithoutBiases")
 
 
 class Kind(StrEnum):
@@ -85,16 +79,16 @@ def read_layers(
     operations are in float.
     """
     work = {node.get_friendly_name(): multiply_accumulates(node) for node in shaped.get_ops()}
-    owners = dict(_owners(lowered, work))
-    answers = {answer.name: answer for answer in found}
+    owner = dict(owners(lowered, (name for name, count in work.items() if count)))
+    answers = {answer.node: answer for answer in found}
     nodes = list(on_data(compiled.get_runtime_model()))
     index = {node.get_friendly_name(): at for at, node in enumerate(nodes)}
     by_name = {layer.name: layer for layer in execution}
     layers, counted = [], set()
     for at, node in enumerate(nodes):
         layer = by_name[node.get_friendly_name()]
-        names = _names(layer) if layer.layer_type in _WEIGHTED else ()
-        held = {owner.get_friendly_name(): owner for each in names if (owner := owners.get(each))}
+        names = names_of(layer) if layer.layer_type in WEIGHTED_LAYERS else ()
+        held = {holder.get_friendly_name(): holder for each in names if (holder := owner.get(each))}
         own = held.keys() - counted
         counted |= own
         answer = _answer(layer, held.values(), answers, found)
@@ -116,7 +110,7 @@ def read_layers(
                     for value in node.input_values()
                     if (name := value.get_node().get_friendly_name()) in index
                 ),
-                weighted=tuple(map(_plain, held)),
+                weighted=tuple(map(plain, held)),
                 answer=answer,
             )
         )
@@ -133,40 +127,19 @@ def on_data(runtime: Model) -> Iterator[Node]:
             yield node
 
 
-def _owners(lowered: Model, work: Mapping[str, int]) -> Iterator[tuple[str, Node]]:
-    """Names that a layer can have of an operation with work, each with the operation: the plugin may call the layer
-    after the scale or the bias behind it.
-    """
-    for node in lowered.get_ordered_ops():
-        name = node.get_friendly_name()
-        if work.get(name):
-            for each in (name, name.removesuffix("_original"), *behind(node).names[:2]):
-                yield each, node
-
-
-def _names(layer: LayerExecution) -> list[str]:
-    return [layer.name, *layer.original_names]
-
-
-def _plain(name: str) -> str:
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
-
-
 def _answer(
     layer: LayerExecution, weighted: Iterable[Node], answers: Mapping[str, Answer], found: Explanation
 ) -> Answer | None:
     """Why the layer is float: what is said of its weighted operation, or of the first other one that has an answer."""
-    if layer.is_int8 or not _is_float(layer) or layer.layer_type in _CONVERTS:
+    if layer.is_int8 or not _is_float(layer) or layer.layer_type in CONVERTS:
         return None
     for node in weighted:
-        name = _plain(node.get_friendly_name())
+        name = plain(node.get_friendly_name())
         if name in found.low_names:
             return _without_kernel(layer, node.get_type_name(), name, node)
         if name in answers:
             return answers[name]
-    names = list(dict.fromkeys(map(_plain, _names(layer))))
+    names = list(dict.fromkeys(map(plain, names_of(layer))))
     for name in names:
         if name in answers and answers[name].root_reason.code != "bias":
             return answers[name]
@@ -178,15 +151,7 @@ def _answer(
 
 def _without_kernel(layer: LayerExecution, operation: str, name: str, node: Node | None = None) -> Answer:
     """For an operation that reads integers in the transformed model, and runs in float all the same."""
-    if node is not None and node.input_value(1).get_node().get_type_name() == "Subtract":
-        text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
-        reason, help_ = Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
-    elif node is None and layer.precision in INT8:
-        text = "it reads integers and computes in float, as the plugin's elementwise kernels do"
-        reason, help_ = Reason("float_kernel", text), None
-    else:
-        text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
-        reason, help_ = Reason("no_kernel", text), None
+    reason, help_ = without_kernel(layer, node)
     return Answer(operation, name, reason, (), help_, node is not None, f"{operation} {name}", reason)
 
 
@@ -199,7 +164,7 @@ def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
         return Kind.INT8
     if layer.layer_type in _BOUNDARY:
         return Kind.OTHER
-    if layer.layer_type in _CONVERTS and _is_float(layer):
+    if layer.layer_type in CONVERTS and _is_float(layer):
         return Kind.BORDER
     if answer is not None:
         return Kind.FLOAT
