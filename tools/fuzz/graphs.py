@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
-from ovlpt.device.properties import EXACT
+from ovlpt.device.properties import EXACT, simulation
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
 from tools.fuzz.operations import (
     ADDED,
@@ -149,6 +149,16 @@ def _built(steps: Sequence[Step], values: dict[int, np.ndarray] | None) -> tuple
     return outputs, parameters
 
 
+def _with_constant_weights(model: Model) -> Model:
+    for node in model.get_ops():
+        if node.get_type_name().endswith(("Sequence", "Cell")):
+            for weights in (node.input(node.get_input_size() - 3), node.input(node.get_input_size() - 2)):
+                alone = Model([opset1.result(weights.get_source_output())], [])
+                values = core().compile_model(alone, "CPU", simulation())([])[0]
+                weights.replace_source_output(opset1.constant(values).output(0))
+    return model
+
+
 class NoFloatRun(RuntimeError):
     """The plugin cannot run the float graph, so that there is nothing to fit ranges to."""
 
@@ -162,7 +172,7 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
     outputs, parameters = _built(steps, None)
     results = [opset1.result(outputs[index][0]) for index in quantized]
     try:
-        compiled = core().compile_model(Model(results, parameters), "CPU", EXACT)
+        compiled = core().compile_model(_with_constant_weights(Model(results, parameters)), "CPU", EXACT)
         found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
     except RuntimeError as error:
         raise NoFloatRun(str(error)) from error
@@ -183,11 +193,12 @@ def reference(graph: Graph) -> Model:
     """The quantized model with fixed sizes and every step a result, those of the graph first.
 
     So the plugin executes step by step: its kernels take scales of others in at times that they then compute wrongly.
+    The weights of recurrent layers are constants, which the plugin demands.
     """
     read = [source for step in graph.steps for source in step.sources]
     values = [*graph.results, *((index, 0) for index in range(len(graph.steps))), *read]
     values = [value for value in dict.fromkeys(values) if graph.steps[value[0]].kind != "Parameter"]
-    return build(replace(graph, results=tuple(values), form=replace(graph.form, dynamic="")))
+    return _with_constant_weights(build(replace(graph, results=tuple(values), form=replace(graph.form, dynamic=""))))
 
 
 def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:

@@ -339,10 +339,11 @@ def torch_pool(operation: str, **more: object) -> Builder:
 
 def reduce(random: Random, data: Output) -> Node | None:
     rank = len(sizes(data))
-    if rank < 3:
+    if rank < 2:
         return None
     node = pick(random, opset1.reduce_mean, opset1.reduce_max, opset1.reduce_sum, opset1.reduce_min, opset1.reduce_mean)
-    axes = pick(random, list(range(2, rank)), [rank - 1], [1], list(range(2, rank)))
+    space = list(range(2, rank)) or [1]
+    axes = pick(random, space, [rank - 1], [1], space)
     return node(data, i64(axes), chance(random, 0.6))
 
 
@@ -366,51 +367,80 @@ def mean_kept(random: Random, data: Output) -> Node | None:
     return opset1.reduce_mean(data, i64(list(range(2, rank))), True) if rank > 2 else None
 
 
-def recurrent(operation: str, gates: int, zero_state: bool = True) -> Builder:
-    """A layer over a sequence; its initial states are constants."""
+def recurrent(operation: str, gates: int) -> Builder:
+    """A layer over a sequence, or one step of it; its initial states are constants, at times quantized."""
+    cell = operation.endswith("Cell")
 
     def build(random: Random, data: Output) -> Node | None:
         shape = sizes(data)
-        if len(shape) != 3:
+        if len(shape) != (2 if cell else 3):
             return None
-        batch, steps, inputs = shape
-        size = int(pick(random, 4, 8))
-        both = chance(random, 0.2)
-        directions = 1 + both
-        state = f32(random.uniform(-0.3, 0.3, (batch, directions, size)) * chance(random, 0.5))
-        states = [state, state] if operation == "LSTMSequence" else [state]
-        w, r = (weights(random, [directions, gates * size, each], [1]) for each in (inputs, size))
-        bias = f32(random.uniform(-0.3, 0.3, (directions, gates * size)))
-        direction = "bidirectional" if both else pick(random, "forward", "reverse")
-        lengths = opset1.constant(np.full(batch, steps, np.int64))
-        return create("opset5", operation, [data, *states, lengths, w, r, bias], direction=direction, hidden_size=size)
+        batch, inputs, size = shape[0], shape[-1], int(pick(random, 4, 8))
+        both = not cell and chance(random, 0.2)
+        directions = [] if cell else [1 + both]
+        state = f32(random.uniform(-0.3, 0.3, (batch, *directions, size)) * chance(random, 0.5))
+        if chance(random, 0.3):
+            state = opset1.fake_quantize(state, f32(-1), f32(1), f32(-1), f32(1), 255)
+        states = [state, state] if operation.startswith("LSTM") else [state]
+        w, r = (weights(random, [*directions, gates * size, each], [len(directions)]) for each in (inputs, size))
+        functions = ["sigmoid", "tanh", "tanh"][: gates - 1]  # the plugin demands that they are named
+        attributes: dict[str, object] = {"hidden_size": size, "activations": functions}
+        biases = gates
+        if operation.startswith("GRU") and chance(random, 0.4):
+            attributes["linear_before_reset"], biases = True, gates + 1
+        bias = f32(random.uniform(-0.3, 0.3, (*directions, biases * size)))
+        if cell:
+            return create("opset4", operation, [data, *states, w, r, bias], **attributes)
+        attributes["direction"] = "bidirectional" if both else pick(random, "forward", "reverse")
+        lengths = opset1.constant(np.full(batch, shape[1], np.int64))
+        return create("opset5", operation, [data, *states, lengths, w, r, bias], **attributes)
 
     return build
 
 
-def of_body(data: Output, body: Callable[[Node], Node]) -> tuple[Node, Model]:
-    inner = opset1.parameter(sizes(data), Type.f32)
-    return inner, Model([body(inner)], [inner], "body")
+def in_body(random: Random, inner: Node, end: Callable[[Node], Node] = opset1.relu) -> Node:
+    """A quantized layer that keeps the shape."""
+    low, high = pick(random, (0.0, 2.55), (-1.28, 1.27), (-1.0, 2.0))
+    quantized = opset1.fake_quantize(inner, f32(low), f32(high), f32(low), f32(high), 256)
+    size = inner.get_output_shape(0)[-1]
+    return end(opset1.matmul(quantized, weights(random, [size, size], [0]), False, True))
 
 
 def branches(random: Random, data: Output) -> Node | None:
     """An If whose bodies hold a quantized layer each; the condition follows from the data."""
-    if data.get_element_type() != Type.f32 or len(sizes(data)) < 2:
+    shape = sizes(data)
+    if data.get_element_type() != Type.f32 or len(shape) < 2:
         return None
-    low, high = pick(random, (0.0, 2.55), (-1.28, 1.27), (-1.0, 2.0))
+    inner = [opset1.parameter(shape, Type.f32) for _ in range(2)]
+    bodies = [Model([in_body(random, each)], [each], "body") for each in inner]
+    node = opset8.if_op(opset1.greater(opset1.reduce_max(data, i64(list(range(len(shape))))), f32(0.5)).output(0))
+    node.set_then_body(bodies[0])
+    node.set_else_body(bodies[1])
+    node.set_input(data, *inner)
+    node.set_output(*(body.get_results()[0] for body in bodies))
+    return node
 
-    def body(inner: Node) -> Node:
-        quantized = opset1.fake_quantize(inner, f32(low), f32(high), f32(low), f32(high), 256)
-        layer = weights(random, [sizes(data)[-1]] * 2, [0])
-        return opset1.relu(opset1.matmul(quantized, layer, False, True))
 
-    bodies = [of_body(data, body), of_body(data, body)]
-    axes = i64(list(range(len(sizes(data)))))
-    node = opset8.if_op(opset1.greater(opset1.reduce_max(data, axes), f32(0.5)).output(0))
-    node.set_then_body(bodies[0][1])
-    node.set_else_body(bodies[1][1])
-    node.set_input(data, bodies[0][0], bodies[1][0])
-    node.set_output(*(model.get_results()[0] for _, model in bodies))
+def loop(random: Random, data: Output) -> Node | None:
+    """Two rounds over the data as a Loop, or a TensorIterator over its first axis of time."""
+    shape = sizes(data)
+    if data.get_element_type() != Type.f32 or len(shape) < 2:
+        return None
+    if len(shape) > 2 and chance(random, 0.5):
+        node = opset8.tensor_iterator()
+        inner = opset1.parameter([shape[0], 1, *shape[2:]], Type.f32)
+        end = in_body(random, inner)
+        node.set_body(Model([opset1.result(end)], [inner], "body"))
+        node.set_sliced_input(inner, data, 0, 1, 1, -1, 1)
+        node.get_concatenated_slices(end.output(0), 0, 1, 1, -1, 1)
+        return node
+    inner = opset1.parameter(shape, Type.f32)
+    again, end = opset1.constant(np.array(True)), in_body(random, inner, opset1.tanh)
+    node = opset8.loop(opset1.constant(np.array(2)), opset1.constant(np.array(True)))
+    node.set_function(Model([opset1.result(again), opset1.result(end)], [inner], "body"))
+    node.set_special_body_ports([-1, 0])
+    node.set_merged_input(inner, data, end.output(0))
+    node.get_iter_value(end.output(0), -1)
     return node
 
 
@@ -506,7 +536,7 @@ def strided_slice(random: Random, data: Output) -> Node | None:
 def gather(random: Random, data: Output) -> Node | None:
     shape = sizes(data)
     axis = int(random.integers(1, len(shape)))
-    count = pick(random, [], [3], [2]) if len(shape) > 2 else [4]
+    count = pick(random, [], [3], [2]) if len(shape) > 2 else pick(random, [], [4], [4])
     indices = random.integers(0, shape[axis], count)
     return create("opset8", "Gather", [data, i64(indices), i64(axis)], batch_dims=0)
 
@@ -688,7 +718,10 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "MeanKept": (mean_kept, 1, 1),
     "LSTM": (recurrent("LSTMSequence", 4), 1, 0.7),
     "GRU": (recurrent("GRUSequence", 3), 1, 0.5),
+    "LSTMCell": (recurrent("LSTMCell", 4), 1, 0.5),
+    "GRUCell": (recurrent("GRUCell", 3), 1, 0.3),
     "If": (branches, 1, 0.5),
+    "Loop": (loop, 1, 0.5),
     "MVN": (mvn, 1, 2),
     "NormalizeL2": (normalize_l2, 1, 1),
     "Reshape": (reshape, 1, 4),
@@ -733,6 +766,7 @@ QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize",
 WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
-        *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention", "LSTM", "GRU"),
+        *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention"),
+        *("LSTM", "GRU", "LSTMCell", "GRUCell"),
     )
 )
