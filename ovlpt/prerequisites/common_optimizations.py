@@ -302,9 +302,9 @@ def _reshape(node: Node) -> Node | None:
 
 
 def _reshaped_weights(node: Node, quantize: Node, shape: tuple[int, ...]) -> Node | None:
-    before = tuple(node.get_input_shape(0))
+    before = shape_of(node.input_value(0))
     in_groups = any(target.get_node().get_type_name() == "GroupConvolution" for target in consumers_of(node.output(0)))
-    if in_groups or 0 in shape:
+    if before is None or None in before or in_groups or 0 in shape:
         return None
     return _moved_weights(quantize, lambda values: values.reshape(shape), lambda end: reshaped_with(end, before, shape))
 

@@ -252,6 +252,17 @@ def test_two_products_that_become_one_subgraph(by_form, form, hint):
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form):
+    """Restored when the model runs in several streams, they were wrong."""
+    x = parameter([-1, 8, 6, 6])
+    normalized = opset6.mvn(quantized(x, 0, 2.55), const([2, 3], "i64"), True, 1e-3, "inside_sqrt")
+    net = model([convolution(x, 8), normalized], x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 8, 6, 6)).astype(np.float32)]
+    expected, found = (by_form(net, inputs, each, PERFORMANCE_HINT="THROUGHPUT") for each in (None, form))
+    assert_close([found], [expected])
+
+
 def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):
     """Its scales and biases are those of its layers, and nothing stands between."""
     x = parameter([1, 16, 8, 8])

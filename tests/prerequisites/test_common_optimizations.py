@@ -179,3 +179,11 @@ def test_squeeze_15(axes, core):
     assert_as_stock(graph, core)
     if axes:  # without them stock's convolution is float, too
         assert weighted(ovlpt.compile_model(graph, "CPU", EXACT, core=core)) == [True]
+
+
+def test_a_reshape_of_open_data_to_a_known_shape():
+    """Only that of quantized weights moves in front of their FakeQuantize."""
+    graph = model(opset1.reshape(fake_quantize(parameter((1, 6, -1)), 0.0, 2.55), i64(1, 72), False))
+    CommonOptimizations().run_on_model(graph)
+    data = (np.arange(72, dtype=np.float32) / 100).reshape(1, 6, 12)
+    assert_close(run(graph, [data]), [data.reshape(1, 72)])

@@ -47,6 +47,9 @@ are the rules, all found by running; each says at its function what happens with
     pool_alone                      of a few integers, without an interval by channel
     reduce_alone                    without the post-operations that it takes wrongly
 
+`folding`
+    fold_float_weights              of integers, with the plugin's own LPT off
+
 `hiding`: in a model that may be saved
     hide_from_lpt                   each FakeQuantize from the plugin's own LPT
     hide_recurrent_weights          from constant folding
@@ -92,6 +95,7 @@ from ovlpt.device.lowering.fake_quantize import (
     keep_transpose,
     pass_relu_by,
 )
+from ovlpt.device.lowering.folding import fold_float_weights
 from ovlpt.device.lowering.gpu import (
     add_negative,
     hide_end,
@@ -220,6 +224,7 @@ class PluginLowering(ModelPass):
         if self.device == "GPU":
             return {"Convolution": (keep_stride,), "FakeQuantize": (hide_end,)}
         return {
+            "Convert": () if self.lpt_on else (fold_float_weights,),
             "Convolution": (keep_stride,),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (
