@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ovlpt.display import html_table, to_frame
+from ovlpt.reasons import ROWS
 
 
 class OvlptError(Exception):
@@ -27,10 +28,19 @@ class InputError(OvlptError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A fact in the present tense: ``code`` for programs, ``text`` for people."""
+    """A fact in the present tense: ``code`` for programs, one of `ovlpt.reasons`, ``text`` for people.
+
+    Raises ValueError for an unknown code.
+    """
 
     code: str
     text: str
+
+    def __post_init__(self) -> None:
+        if self.code not in ROWS:
+            raise ValueError(
+                f'"{self.code}" is not a reason that ovlpt.reasons knows; add it there (ovlpt.reasons.add)'
+            )
 
     def __str__(self) -> str:
         return self.text

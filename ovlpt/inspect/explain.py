@@ -27,42 +27,14 @@ from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, INT16, REAL
+from ovlpt.reasons import ROWS
 from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
 
 _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "ShapeOf", "Assign", "ReadValue"))
 _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
-# What a transformation says of a node that it met on its way, while another decides about it.
-_INCIDENTAL = frozenset(("decomposed", "no_elementwise", "weights", "transformed_before"))
-_PART = frozenset(("bias", "weights", "body"))  # what is said of operations that another one explains
 _PROPERTIES = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
-
-_HELP = {
-    "activation_precision": "allow this type in the restrictions, or quantize to an interval that asks for another",
-    "alignment": "quantize the inputs of the Concat to intervals that are nearer to each other",
-    "callback": "change the callback",
-    "consumer_forbids": "let every consumer of this tensor take low precision",
-    "contracted_scale": "quantize per tensor",
-    "different_dequantizations": "quantize both inputs to one interval",
-    "disabled": "enable the pass",
-    "fractional_zero_point": "quantize to an interval on whose grid zero lies",
-    "levels": "quantize to 256 levels",
-    "negative_scale": "quantize with positive scales",
-    "no_fake_quantize": "put a FakeQuantize on this input",
-    "not_per_channel": "quantize per tensor or per channel",
-    "per_channel": "quantize per tensor",
-    "per_channel_activations": "quantize these activations per tensor",
-    "reduced_scale": "quantize per tensor",
-    "restriction": "lift the restriction",
-    "weights_granularity": "quantize the weights per output channel or per tensor",
-    "weights_levels": "quantize the weights to 255 or 256 levels",
-    "weights_not_quantized": "quantize the weights",
-    "weights_zero_point": "quantize the weights symmetrically",
-    "weights_zero_point_range": "quantize the weights to an interval that holds zero",
-    "zero_point": "quantize symmetrically",
-    "zero_point_range": "quantize to an interval that holds zero",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +133,7 @@ class Explanation(Sequence[Answer]):
     @property
     def layers(self) -> list[Answer]:
         """The answers without those for what a layer with weights executes along with itself: biases, activations."""
-        return [answer for answer in self if answer.part_of is None and answer.reason.code not in _PART]
+        return [answer for answer in self if answer.part_of is None and not ROWS[answer.reason.code].incidental]
 
     def groups(self) -> list[list[Answer]]:
         """The answers for layers with weights, those of one cause together, the greatest group first."""
@@ -350,7 +322,7 @@ class _Answers:
         self.model, self.nodes = model, model.get_ordered_ops()
         self.events: dict[str, list[Event]] = {}
         for event in trace:
-            if event.outcome is not Outcome.TRANSFORMED and event.reason.code not in _INCIDENTAL:
+            if event.outcome is not Outcome.TRANSFORMED and not ROWS[event.reason.code].incidental:
                 self.events.setdefault(event.node, []).append(event)
         self.below_quantization: set[int] = set()  # instances with a quantization above their data
         for node in self.nodes:
@@ -386,7 +358,7 @@ class _Answers:
             name=self._user(node),
             reason=why.reason,
             upstream=tuple(self._title(each) for each in chain),
-            help=why.help or _HELP.get(why.reason.code),
+            help=why.help or ROWS[why.reason.code].help,
             quantizable=has_weights(node.get_type_name()) and node.get_instance_id() in self.below_quantization,
             root=self._title(why.root),
             root_reason=why.root_reason or why.reason,
@@ -402,14 +374,14 @@ class _Answers:
         end = chain[-1] if chain else None
         if end is not None and end.get_type_name() == "FakeQuantize" and not in_low_precision(end):
             own = self._own(end)
-            why = _Why(own, end, _HELP.get(own.code)) if own else self._of_fake_quantize(end, besides=node)
+            why = _Why(own, end, ROWS[own.code].help) if own else self._of_fake_quantize(end, besides=node)
             text = f"the FakeQuantize {self._user(end)} above stays in float: {why.reason.text}"
             return _Why(Reason("fake_quantize_stays", text), why.root, why.help, why.root_reason or why.reason)
         if end is not None and in_low_precision(end):
             if node.get_type_name() == "Add" and (layer := _biased(node)) is not None:
                 return _Why(self._bias(layer), node)
             text = f"it reads the float result of {self._title(end)}, and nothing quantizes it in between"
-            help_ = _HELP["no_fake_quantize"] if has_weights(node.get_type_name()) else None
+            help_ = ROWS["no_fake_quantize"].help if has_weights(node.get_type_name()) else None
             return _Why(Reason("float_result", text), node, help_)
         if end is not None and end.get_instance_id() in self.below_quantization and (own := self._own(end)) is not None:
             text = f"the quantization above is lost at {self._title(end)}: {own.text}"
@@ -475,7 +447,7 @@ class _Answers:
                 return _Why(Reason("full_branch", text), consumer)
             if (why := self._own(consumer)) is not None:
                 text = f"{self._title(consumer)} below takes no low precision: {why.text}"
-                return _Why(Reason("no_consumer", text), consumer, _HELP.get(why.code), why)
+                return _Why(Reason("no_consumer", text), consumer, ROWS[why.code].help, why)
         if is_output(quantize.output(0)):
             return _Why(Reason("no_consumer", "its output is the model's, which stays in float"), quantize)
         text = "no operation below takes low precision, so its dequantization went back into it"

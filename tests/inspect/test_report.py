@@ -19,13 +19,14 @@ from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, executi
 from ovlpt.graph.text import to_text
 from ovlpt.inspect.report import facts, report
 from ovlpt.inspect.report.borders import float_islands
-from ovlpt.inspect.report.causes import Cause, Facts, Offender, verdict
+from ovlpt.inspect.report.causes import Facts, Offender, verdict
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.inspect.report.overhead import Latencies
 from ovlpt.inspect.report.page import to_html
 from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
 from ovlpt.openvino_api import _module, opset1
+from ovlpt.reasons import Cause
 from ovlpt.trace import InputError
 from tests.graphs import dequantization, f32, fake_quantize, integers, model, opset5, parameter
 

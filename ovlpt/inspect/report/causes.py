@@ -4,33 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from operator import attrgetter
 
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.report.layers import Kind, Layer
-
-
-class Cause(StrEnum):
-    GRAPH = "graph"  # operations without a rule
-    PLACEMENT = "placement"  # what the quantizer quantized, and how
-    SETTINGS = "settings"  # restrictions and callbacks
-    TOO_SMALL = "too small"  # calling the layers takes longer than they do
-    HARDWARE = "hardware"  # no int8, no VNNI, no int8 kernel
-    NOTHING = "nothing"
-
-
-_PLACEMENT = frozenset(
-    (
-        "activation_precision", "activations", "alignment", "contracted_scale", "float_result", "inverted_intervals",
-        "levels", "maps_range", "mixed_precisions", "negative_scale", "no_fake_quantize", "not_per_channel",
-        "not_quantized", "per_channel", "per_channel_activations", "quantization_differs", "reduced_scale",
-        "weights_granularity", "weights_levels", "weights_not_quantized", "weights_precision", "weights_zero_point",
-        "weights_zero_point_range", "zero_point", "zero_point_range", "zero_scale",
-    )
-)  # fmt: skip
-_SETTINGS = frozenset(("callback", "cleanup_disabled", "consumer_forbids", "disabled", "restriction"))
-_WITHOUT_KERNEL = frozenset(("no_kernel", "float_kernel", "release"))  # of the plugin that is installed
+from ovlpt.reasons import ROWS, Cause
 
 LOST_WORK, LOST_TIME, OVERHEAD = 0.1, 0.25, 0.5  # shares from which on they decide the verdict
 
@@ -39,11 +17,8 @@ def cause_of(answer: Answer, own_settings: bool) -> Cause:
     """What kind of reason keeps an operation in float. Restrictions and callbacks say what a device can execute, unless
     the settings are the caller's own.
     """
-    if answer.root_reason.code in _SETTINGS:
-        return Cause.SETTINGS if own_settings else Cause.HARDWARE
-    if answer.root_reason.code in _WITHOUT_KERNEL:
-        return Cause.HARDWARE
-    return Cause.PLACEMENT if answer.root_reason.code in _PLACEMENT else Cause.GRAPH
+    cause = ROWS[answer.root_reason.code].cause
+    return Cause.HARDWARE if cause is Cause.SETTINGS and not own_settings else cause
 
 
 @dataclass(frozen=True, slots=True)

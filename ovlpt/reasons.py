@@ -1,0 +1,234 @@
+"""Every reason that a transformation or an answer gives: what kind of reason it is, and what would change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What keeps an operation in float, or a network from being faster."""
+
+    GRAPH = "graph"  # operations without a rule
+    PLACEMENT = "placement"  # what the quantizer quantized, and how
+    SETTINGS = "settings"  # restrictions and callbacks
+    TOO_SMALL = "too small"  # calling the layers takes longer than they do
+    HARDWARE = "hardware"  # no int8, no VNNI, no int8 kernel
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One code. ``help``: what would change it, if anything can.
+
+    ``incidental``: said of an operation that another one explains: met on the way, fused into a layer, run in a body.
+    """
+
+    code: str
+    cause: Cause = Cause.GRAPH
+    help: str | None = None
+    incidental: bool = False
+
+
+_PLACEMENT, _SETTINGS, _DEVICE = Cause.PLACEMENT, Cause.SETTINGS, Cause.HARDWARE
+
+# Of transformations that no answer quotes, or that no quantization and no setting changes.
+_OF_THE_GRAPH = [
+    "absent",
+    "align_corners",
+    "as_convolution",
+    "assigned",
+    "attributes",
+    "auto_pad",
+    "broadcast",
+    "broadcast_rank",
+    "ceil_torch",
+    "changes_type",
+    "channel_moves",
+    "channel_order",
+    "channel_shuffle",
+    "channels_merge",
+    "clip_apart_from_range",
+    "clip_narrower",
+    "clipped_state",
+    "concatenated",
+    "condition",
+    "constant",
+    "constant_data",
+    "constant_output",
+    "constant_rank",
+    "constant_shape",
+    "counted_padding",
+    "different_data",
+    "differs_between_channels",
+    "dilation",
+    "dynamic_bias",
+    "dynamic_channels",
+    "dynamic_concat_axis",
+    "dynamic_constants",
+    "dynamic_intervals",
+    "dynamic_rank",
+    "dynamic_shape",
+    "dynamic_weights",
+    "falling",
+    "full_branch",
+    "grouped_weights",
+    "idle",
+    "indices",
+    "inference_is_training",
+    "initial_value",
+    "inner_node_read",
+    "input_zero_point",
+    "input_zero_point_not_integer",
+    "interpolated_axes",
+    "interpolation_mode",
+    "intervals_apart",
+    "kinds",
+    "layouts",
+    "levels_not_256",
+    "levels_not_divisible_by_4",
+    "low_precision",
+    "lower_bound",
+    "negative_scale_after_relu",
+    "no_concat",
+    "no_consumer",
+    "no_convert",
+    "no_initial_value",
+    "no_markup",
+    "no_normalization",
+    "no_read_value",
+    "no_rule",
+    "no_second_round",
+    "no_sequence",
+    "no_store",
+    "no_weights",
+    "no_zero_point",
+    "normalized_axes",
+    "not_constant",
+    "not_decomposed",
+    "not_exact_enough",
+    "not_finite",
+    "not_homogeneous",
+    "not_last",
+    "not_negative",
+    "not_quantizable",
+    "not_real",
+    "not_repaired",
+    "odd_shift_across_round",
+    "off_concat_axis",
+    "one_split",
+    "open_sizes",
+    "other_axis",
+    "other_reader",
+    "output",
+    "output_low",
+    "output_scale_not_one",
+    "overflow",
+    "pad_value",
+    "padded_axes",
+    "padding",
+    "per_position",
+    "pool",
+    "pooled_size",
+    "quantized_output",
+    "rank",
+    "recurrent",
+    "recurrent_grid",
+    "relu_first",
+    "repeated_channels",
+    "rounds",
+    "sequence_lengths",
+    "several_consumers",
+    "shared",
+    "shared_constant",
+    "shift_not_integer",
+    "shift_not_small",
+    "sources",
+    "split_axis",
+    "stored_low",
+    "strides",
+    "training_output",
+    "transposed",
+    "two_activations",
+    "unequal_pieces",
+    "unused",
+    "upper_bound",
+    "weights_rank",
+    "weights_shapes",
+]
+
+ROWS = {
+    row.code: row
+    for row in (
+        Row("bias", incidental=True),
+        Row("body", incidental=True),
+        Row("decomposed", incidental=True),
+        Row("no_elementwise", incidental=True),
+        Row("transformed_before", incidental=True),
+        Row("weights", incidental=True),
+        Row(
+            "activation_precision",
+            _PLACEMENT,
+            "allow this type in the restrictions, or quantize to an interval that asks for another",
+        ),
+        Row("activations", _PLACEMENT),
+        Row("alignment", _PLACEMENT, "quantize the inputs of the Concat to intervals that are nearer to each other"),
+        Row("constant_off_grid", _PLACEMENT),
+        Row("contracted_scale", _PLACEMENT, "quantize per tensor"),
+        Row("data_grid", _PLACEMENT, "quantize the data to 8 bits, per tensor"),
+        Row("different_dequantizations", _PLACEMENT, "quantize both inputs to one interval"),
+        Row("fake_quantize_stays", _PLACEMENT),
+        Row("float_result", _PLACEMENT),
+        Row("fractional_zero_point", _PLACEMENT, "quantize to an interval on whose grid zero lies"),
+        Row("gathered_scale", _PLACEMENT),
+        Row("interval", _PLACEMENT, "quantize the data to an interval that holds zero"),
+        Row("levels", _PLACEMENT, "quantize to 256 levels"),
+        Row("lost_upstream", _PLACEMENT),
+        Row("maps_range", _PLACEMENT),
+        Row("mixed_precisions", _PLACEMENT),
+        Row("negative", _PLACEMENT),
+        Row("negative_scale", _PLACEMENT, "quantize with positive scales"),
+        Row("no_fake_quantize", _PLACEMENT, "put a FakeQuantize on this input"),
+        Row("no_scale", _PLACEMENT),
+        Row("not_dequantized", _PLACEMENT),
+        Row("not_per_channel", _PLACEMENT, "quantize per tensor or per channel"),
+        Row("not_quantized", _PLACEMENT, "put a FakeQuantize on this input"),
+        Row("per_channel", _PLACEMENT, "quantize per tensor"),
+        Row("per_channel_activations", _PLACEMENT, "quantize these activations per tensor"),
+        Row("product", _PLACEMENT),
+        Row("quantization_differs", _PLACEMENT),
+        Row("reduced_scale", _PLACEMENT, "quantize per tensor"),
+        Row("scale_shape", _PLACEMENT),
+        Row("spatial_scale", _PLACEMENT),
+        Row("state_not_quantized", _PLACEMENT, "put a FakeQuantize on the initial state"),
+        Row("weights_granularity", _PLACEMENT, "quantize the weights per output channel or per tensor"),
+        Row("weights_grid", _PLACEMENT, "quantize both weights per tensor, or both per output channel"),
+        Row("weights_levels", _PLACEMENT, "quantize the weights to 255 or 256 levels"),
+        Row("weights_not_quantized", _PLACEMENT, "quantize the weights"),
+        Row("weights_precision", _PLACEMENT),
+        Row("weights_range", _PLACEMENT, "quantize the weights symmetrically"),
+        Row("weights_zero_point", _PLACEMENT, "quantize the weights symmetrically"),
+        Row("weights_zero_point_range", _PLACEMENT, "quantize the weights to an interval that holds zero"),
+        Row("zero_point", _PLACEMENT, "quantize symmetrically"),
+        Row("zero_point_precision", _PLACEMENT),
+        Row("zero_point_range", _PLACEMENT, "quantize to an interval that holds zero"),
+        Row("zero_scale", _PLACEMENT),
+        Row("callback", _SETTINGS, "change the callback"),
+        Row("cleanup_disabled", _SETTINGS),
+        Row("consumer_forbids", _SETTINGS, "let every consumer of this tensor take low precision"),
+        Row("disabled", _SETTINGS, "enable the pass"),
+        Row("restriction", _SETTINGS, "lift the restriction"),
+        Row("float_kernel", _DEVICE),
+        Row("linear_before_reset", _DEVICE, "a GRU without linear_before_reset"),
+        Row("no_kernel", _DEVICE),
+        Row("release", _DEVICE),
+        *map(Row, _OF_THE_GRAPH),
+    )
+}
+
+
+def add(row: Row) -> None:
+    """A code of one's own, for transformations that are not part of the package. Raises ValueError for one that there is."""
+    if row.code in ROWS:
+        raise ValueError(f'there is a reason "{row.code}" already; take another code')
+    ROWS[row.code] = row
