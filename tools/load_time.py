@@ -1,15 +1,17 @@
 """Time until a model is ready to run: ``python -m tools.load_time MODEL.xml|DIR …``.
 
-Three ways, each from the path of a file to the compiled model:
+Each way goes from the path of a file to the compiled model:
 
 * stock: ``core.compile_model(path, "CPU")``, the plugin's own LPT included.
 * baked: the same call on the file that ``ovlpt transform`` saved, with the plugin's own LPT off; transforming is not
   counted.
 * ovlpt: ``ovlpt.compile_model(path)``: reading, common optimizations, LPT, lowering and compiling, all of it.
+* kept: ``ovlpt.compile_model(path, cache_dir=…)`` where the transformed model is kept, and the plugin caches nothing.
+* stock again, ovlpt again: with a CACHE_DIR in which the plugin has cached what either way compiles.
 
 Every measurement has a fresh process, in which the modules are imported and the plugin is loaded before the clock
-starts. A round takes each way once; the ratios are medians over the rounds of a way's time divided by stock's in the
-same round. Exit status 1 when a bound is missed.
+starts. A round takes each way once; the ratios are medians over the rounds of a way's time divided by that of stock (of
+stock again) in the same round. Exit status 1 when a bound is missed.
 """
 
 from __future__ import annotations
@@ -31,33 +33,44 @@ import ovlpt
 from ovlpt.device.compile import lpt_properties
 from tools.ir import networks
 
+# Each ratio is of one way to another.
+RATIOS = {"baked": "stock", "ovlpt": "stock", "kept": "stock", "ovlpt again": "stock again"}
+
 LOAD = """
 import json, sys, time, openvino, ovlpt
-path, way, properties = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+path, package, properties, folder = *sys.argv[1:3], *map(json.loads, sys.argv[3:])
 core = openvino.Core()
 core.get_property("CPU", "FULL_DEVICE_NAME")
 start = time.perf_counter()
-compiled = ovlpt.compile_model(path, "CPU", core=core) if way == "ovlpt" else core.compile_model(path, "CPU", properties)
+if package == "ovlpt":
+    compiled = ovlpt.compile_model(path, "CPU", properties, core=core, cache_dir=folder)
+else:
+    compiled = core.compile_model(path, "CPU", properties)
 print(time.perf_counter() - start)
 """
 
 
 @dataclass(frozen=True)
 class LoadTime:
-    """Milliseconds of each way, and the ratios to stock."""
+    """Milliseconds of each way, and the ratios of `RATIOS`."""
 
     network: str
-    stock: float
-    baked: float
-    ovlpt: float
-    baked_ratio: float
-    ovlpt_ratio: float
+    milliseconds: dict[str, float]
+    ratios: dict[str, float]
 
 
-def seconds(path: Path, way: str, properties: dict[str, object]) -> float:
-    """Of one way in a process of its own. Raises `CalledProcessError` where the model does not compile."""
-    command = [sys.executable, "-W", "ignore", "-c", LOAD, str(path), way, json.dumps(properties)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+@dataclass(frozen=True)
+class Way:
+    path: Path
+    package: str
+    properties: dict[str, object]
+    folder: str | None = None
+
+    def seconds(self) -> float:
+        """In a process of its own. Raises `CalledProcessError` where the model does not compile."""
+        given = (str(self.path), self.package, json.dumps(self.properties), json.dumps(self.folder))
+        command = [sys.executable, "-W", "ignore", "-c", LOAD, *given]
+        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def measure(path: Path, rounds: int) -> LoadTime:
@@ -65,13 +78,22 @@ def measure(path: Path, rounds: int) -> LoadTime:
     with tempfile.TemporaryDirectory() as folder:
         baked = Path(folder) / "baked.xml"
         transformed = ovlpt.transform(path)
-        properties = lpt_properties(transformed, "CPU")
         openvino.save_model(transformed, baked, compress_to_fp16=False)
-        ways = {"stock": (path, {}), "baked": (baked, properties), "ovlpt": (path, {})}
-        times = [{way: seconds(file, way, given) for way, (file, given) in ways.items()} for _ in range(rounds)]
-    taken = (1e3 * median(time[way] for time in times) for way in ways)
-    ratios = (median(time[way] / time["stock"] for time in times) for way in ("baked", "ovlpt"))
-    return LoadTime(path.stem, *taken, *ratios)
+        cached = {"CACHE_DIR": f"{folder}/cache"}
+        ways = {
+            "stock": Way(path, "openvino", {}),
+            "baked": Way(baked, "openvino", lpt_properties(transformed, "CPU")),
+            "ovlpt": Way(path, "ovlpt", {}),
+            "kept": Way(path, "ovlpt", {"CACHE_DIR": ""}, f"{folder}/kept"),
+            "stock again": Way(path, "openvino", cached),
+            "ovlpt again": Way(path, "ovlpt", cached),
+        }
+        for way in ways.values():
+            way.seconds()  # fills its cache
+        times = [{name: way.seconds() for name, way in ways.items()} for _ in range(rounds)]
+    taken = {name: 1e3 * median(time[name] for time in times) for name in ways}
+    ratios = {name: median(time[name] / time[other] for time in times) for name, other in RATIOS.items()}
+    return LoadTime(path.stem, taken, ratios)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,27 +101,30 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.xml|DIR")
     parser.add_argument("--rounds", type=int, default=3, help="how often each way is taken (default 3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    parser.add_argument("--max-baked", type=float, metavar="RATIO", help="bound of the baked files' geometric mean")
-    parser.add_argument("--max-ovlpt", type=float, metavar="RATIO", help="bound of ovlpt's geometric mean")
+    for name in RATIOS:
+        parser.add_argument(
+            f"--max-{name.replace(' ', '-')}", type=float, metavar="RATIO",
+            help=f"bound of the geometric mean of {name} / {RATIOS[name]}",
+        )  # fmt: skip
     options = parser.parse_args(arguments)
-    table = Table("network", "stock ms", "baked ms", "ovlpt ms", "baked / stock", "ovlpt / stock")
     times = []
     for path in networks(options.models):
-        time = measure(path, options.rounds)
-        times.append(time)
-        table.add_row(
-            time.network, *(f"{value:.0f}" for value in (time.stock, time.baked, time.ovlpt)),
-            *(f"{ratio:.2f}" for ratio in (time.baked_ratio, time.ovlpt_ratio)),
-        )  # fmt: skip
-        print(f"{time.network} {time.baked_ratio:.2f} {time.ovlpt_ratio:.2f}", file=sys.stderr)
-    baked = geometric_mean(time.baked_ratio for time in times)
-    mine = geometric_mean(time.ovlpt_ratio for time in times)
+        times.append(measure(path, options.rounds))
+        print(times[-1].network, *(f"{ratio:.2f}" for ratio in times[-1].ratios.values()), file=sys.stderr)
+    table = Table(
+        "network", *(f"{name} ms" for name in times[0].milliseconds), *(f"{a} / {b}" for a, b in RATIOS.items())
+    )
+    for time in times:
+        figures = (f"{each:.0f}" for each in time.milliseconds.values())
+        table.add_row(time.network, *figures, *(f"{each:.2f}" for each in time.ratios.values()))
+    means = {name: geometric_mean(time.ratios[name] for time in times) for name in RATIOS}
     if options.json:
-        figures = {"networks": [asdict(time) for time in times], "baked_mean": baked, "ovlpt_mean": mine}
+        figures = {"networks": [asdict(time) for time in times], "geometric_means": means}
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    Console(width=100).print(table)
-    print(f"geometric means: baked / stock {baked:.2f}, ovlpt / stock {mine:.2f}")
-    return int(baked > (options.max_baked or baked) or mine > (options.max_ovlpt or mine))
+    Console(width=160).print(table)
+    print("geometric means:", ", ".join(f"{name} / {RATIOS[name]} {mean:.2f}" for name, mean in means.items()))
+    bounds = {name: getattr(options, f"max_{name.replace(' ', '_')}") for name in RATIOS}
+    return int(any(bound is not None and means[name] > bound for name, bound in bounds.items()))
 
 
 if __name__ == "__main__":

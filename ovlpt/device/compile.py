@@ -15,6 +15,7 @@ from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PluginConfig
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
@@ -243,11 +244,16 @@ def compile_model(
     core: Core | None = None,
     trace: Trace | None = None,
     self_check: Sequence[np.ndarray] | None = None,
+    cache_dir: str | Path | None = None,
 ) -> CompiledModel:
     """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
 
     The caller's model is not changed. One that `transform` has lowered is compiled as it is.
     ``properties``: more properties for ``Core.compile_model``.
+
+    ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
+    CACHE_DIR of ``properties`` or of ``core``. A model of the same content, with the same configuration, is loaded from
+    there instead of being transformed, unless ``trace`` asks what is done or ``config`` holds functions of the caller's.
 
     ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
     own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
@@ -265,11 +271,10 @@ def compile_model(
                 f'the model "{model.get_friendly_name()}" is transformed already, and there is no simulation to check it '
                 "against; give the quantized model that it was made from"
             )
-    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
-    transformed = transform(
-        model, device, config, native_only=native_only, core=core, trace=trace, serializable=False, precision=precision
-    )
-    compiled = core.compile_model(transformed, device, {**(properties or {}), **lpt_properties(transformed, device)})
+    properties = dict(properties or {})
+    if cache_dir is not None:
+        properties.setdefault("CACHE_DIR", str(cache_dir))
+    compiled = _compile_kept(model, device, properties, config, native_only, core, trace, cache_dir)
     if self_check is not None:
         from ovlpt.inspect.numbers import numbers_of  # which compiles models itself
 
@@ -281,5 +286,67 @@ def compile_model(
                 'plugin\'s own LPT instead ("ovlpt check" says more)',
                 stacklevel=2,
             )
-            return core.compile_model(model, device, properties or {})
+            return core.compile_model(model, device, properties)
     return compiled
+
+
+def _compile_kept(
+    model: Model | str | Path,
+    device: str,
+    properties: Mapping[str, object],
+    config: PluginConfig | None,
+    native_only: bool,
+    core: Core,
+    trace: Trace | None,
+    cache_dir: str | Path | None,
+) -> CompiledModel:
+    """`compile_model` by way of the cache, if there is one."""
+
+    def compile_transformed(transformed: Model | str, how: Mapping[str, object]) -> CompiledModel:
+        return core.compile_model(transformed, device, {**properties, **how})
+
+    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
+    cache = None
+    if trace is None:
+        trace = Trace()
+        cache = _cache(model, device, properties, config, native_only, core, precision, cache_dir)
+    if cache and (compiled := cache.load(compile_transformed)):
+        return compiled
+    transformed = transform(
+        model, device, config,
+        native_only=native_only, core=core, trace=trace, serializable=cache is not None, precision=precision,
+    )  # fmt: skip
+    how = lpt_properties(transformed, device)
+    if cache and trace.events:  # else it was transformed before, or has nothing to transform
+        cache.keep(transformed, how)
+        return cache.load(compile_transformed) or compile_transformed(transformed, how)
+    return compile_transformed(transformed, how)
+
+
+def _cache(
+    model: Model | str | Path,
+    device: str,
+    properties: Mapping[str, object],
+    config: PluginConfig | None,
+    native_only: bool,
+    core: Core,
+    precision: str,
+    cache_dir: str | Path | None,
+) -> ModelCache | None:
+    physical = plugin_config.physical_devices(core, device)[0]
+    if isinstance(model, Model) and model.has_rt_info([MARKER, "transformed"]):
+        return None
+    try:
+        if cache_dir is None:
+            cache_dir = (
+                properties["CACHE_DIR"] if "CACHE_DIR" in properties else core.get_property(physical, "CACHE_DIR")
+            )
+        if not str(cache_dir):
+            return None
+        key = key_of(
+            model, lambda path: read_model(path, core), core, device, config, native_only=native_only,
+            precision=precision, virtual=device.split(":")[0] in plugin_config.VIRTUAL,
+        )  # fmt: skip
+    except RuntimeError:
+        return None  # there is no such device, as `transform` will say
+    return ModelCache(cache_dir, key) if key else None

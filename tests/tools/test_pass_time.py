@@ -27,7 +27,11 @@ def test_a_missed_bound_is_an_exit_status(network, tmp_path, monkeypatch, bound,
     figures = tmp_path / "figures.json"
     assert pass_time.main([str(network.parent), "--max-ratio", bound, "--json", str(figures)]) == status
     assert pass_time.main([str(network), "--max-mean", bound]) == status
-    monkeypatch.setattr(load_time, "measure", lambda path, rounds: LoadTime(path.stem, 2.0, 1.0, 3.0, 0.5, 1.5))
+    monkeypatch.setattr(
+        load_time,
+        "measure",
+        lambda path, rounds: LoadTime(path.stem, {"stock": 2.0}, dict.fromkeys(load_time.RATIOS, 0.5)),
+    )
     assert load_time.main([str(network), "--max-baked", bound]) == status
     assert json.loads(figures.read_text())["largest"] == 2.5
 
