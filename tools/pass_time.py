@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -27,17 +28,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
 
+import openvino
 from rich.console import Console
 from rich.table import Table
 
+import ovlpt
 from tools.ir import networks
 
 PAIRS = """
-import gc, sys, time, openvino, ovlpt
+import gc, pickle, sys, time, openvino, ovlpt
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
-path, pairs = sys.argv[1], int(sys.argv[2])
+path, pairs, config = sys.argv[1], int(sys.argv[2]), pickle.loads(bytes.fromhex(sys.argv[3]))
 core = openvino.Core()
-config = ovlpt.plugin_config.for_device(core, "CPU")
 for _ in range(pairs + 1):
     core.compile_model(path, "CPU")
     model = core.read_model(path)
@@ -67,7 +69,9 @@ def measure(path: Path, pairs: int) -> PassTime:
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "profile.csv"
         environment = {**os.environ, "OV_ENABLE_PROFILE_PASS": str(profile)}
-        command = [sys.executable, "-W", "ignore", "-c", PAIRS, str(path), str(pairs)]
+        # asked here: to ask, a network is compiled, which would be in the profile
+        config = pickle.dumps(ovlpt.plugin_config.for_device(openvino.Core(), "CPU")).hex()
+        command = [sys.executable, "-W", "ignore", "-c", PAIRS, str(path), str(pairs), config]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         lines = [line for line in profile.read_text().splitlines() if line.startswith(NATIVE)]
     native = [int(line.split(";")[3]) / 1e6 for line in lines]
