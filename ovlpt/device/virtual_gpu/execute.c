@@ -126,12 +126,16 @@ API cl_int clGetDeviceInfo(cl_device_id device, ASKED) {
 
 /* Programs */
 
-/* Before each program: the three dimensions of a launch from its one, and what the CPU's compiler is stricter about. */
+/* Before each program: the three dimensions of a launch from its one, and what the CPU's compiler is stricter about. Loops
+ * that the plugin wants unrolled stay loops, or building takes three times as long; the attribute stands there with an
+ * argument or without, which an unknown one after it takes. */
 static const char before[] =
     "#pragma clang diagnostic ignored \"-Wincompatible-pointer-types\"\n"
     "#pragma clang diagnostic ignored \"-Wimplicit-function-declaration\"\n"
     "#pragma clang diagnostic ignored \"-Wimplicit-int\"\n"
     "#pragma clang diagnostic ignored \"-Wint-conversion\"\n"
+    "#pragma clang diagnostic ignored \"-Wunknown-attributes\"\n"
+    "#define opencl_unroll_hint opencl_unroll_hint(1), ovlpt_ignored\n"
     "static inline size_t ovlpt_global(uint axis) { return axis < 3 ? get_global_offset(axis) & 0xFFFFFFFFul : 1; }\n"
     "static inline size_t ovlpt_local(uint axis) { return axis < 3 ? get_global_offset(axis) >> 32 : 1; }\n"
     "static inline size_t ovlpt_groups(uint axis) { return ovlpt_global(axis) / ovlpt_local(axis); }\n"
