@@ -342,6 +342,27 @@ def test_a_residual_add_reads_integers_without_a_convert(core):
     ][1:]
 
 
+@pytest.mark.parametrize("low", [-2.0, -1.7, 0.0])
+def test_integers_that_a_float_product_of_open_sizes_reads(core, low):
+    """The Convert between them is no layer of its own."""
+    x, rng = parameter([-1, 4, 6, 8]), np.random.default_rng(0)
+    data = opset1.reshape(quantized(x, low, 2 * 127 / 128), const(np.array([-1, 6, 8]), "i64"), False)
+    net = model(
+        [
+            opset1.matmul(data, const(rng.standard_normal((1, 8, 5))), False, False),
+            opset1.matmul(data, int8_weights([4, 8]), False, True),
+        ],
+        x,
+    )
+    inputs = [rng.standard_normal((2, 4, 6, 8), np.float32)]
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
+    assert counts[0] <= counts[1]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)
+    assert_close(list(compiled(inputs).values()), list(expected.values()))
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain behind."""
     x = parameter([1, 7, 7, 32])

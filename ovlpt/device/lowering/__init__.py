@@ -19,6 +19,7 @@ are the rules, all found by running; each says at its function what happens with
     normalize_in_f32                of rank 5, where it is decomposed
     reduce_in_f32                   before another reduction
     scale_in_f32                    before a float layer, or a constant that is added
+    convert_by_f64                  before a scale and float MatMuls
     add_in_f32                      before another Add
 
 `zero_points`
@@ -79,6 +80,7 @@ from ovlpt.device.hazards import WEIGHTED
 from ovlpt.device.lowering.element_types import (
     add_in_f32,
     clamp_in_f32,
+    convert_by_f64,
     mvn_in_f32,
     needless_clamp_in_f32,
     normalize_in_f32,
@@ -224,7 +226,7 @@ class PluginLowering(ModelPass):
         if self.device == "GPU":
             return {"Convolution": (keep_stride,), "FakeQuantize": (hide_end,)}
         return {
-            "Convert": () if self.lpt_on else (fold_float_weights,),
+            "Convert": (convert_by_f64,) if self.lpt_on else (fold_float_weights, convert_by_f64),
             "Convolution": (keep_stride,),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (

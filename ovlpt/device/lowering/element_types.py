@@ -16,7 +16,8 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1
-from ovlpt.precisions import NUMPY, REAL
+from ovlpt.precisions import INT8, NUMPY, REAL
+from ovlpt.predicates import is_decompression_multiply
 
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
@@ -93,6 +94,23 @@ def scale_in_f32(multiply: Node) -> Node:
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else multiply
+
+
+def convert_by_f64(convert: Node) -> Node:
+    """Integers that a scale, with or without a zero point, leads to float MatMuls alone look like weights that are to stay
+    compressed; the plugin then keeps their Convert, which is a layer of its own where sizes are open. By way of f64, which
+    it changes to f32 later, they do not look so.
+    """
+    source, targets = convert.input_value(0), convert.output(0).get_target_inputs()
+    readers = [target.get_node() for target in targets if target.get_index() == 0]
+    if precision_of(source) not in INT8 or constant_above(source) is not None or len(readers) != len(targets):
+        return convert
+    if not all(map(is_decompression_multiply, readers)):
+        return convert
+    wide = opset1.convert(source, "f64")
+    wide.set_friendly_name(f"{convert.get_friendly_name()}/F64")
+    convert.input(0).replace_source_output(wide.output(0))
+    return convert
 
 
 def add_in_f32(add: Node) -> Node:
