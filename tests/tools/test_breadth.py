@@ -11,6 +11,8 @@ from tools.breadth import __main__ as command
 from tools.breadth.families import FAMILIES
 from tools.breadth.plan import DEFAULT, OTHERS, flags, plan
 
+TENTH = next(iter(FAMILIES))
+
 
 def numbers(int8: int = 5, executed: int = 20, decibels: float = 30.0) -> dict[str, object]:
     return {"int8": int8, "weighted": 6, "executed": executed, "decibels": decibels, "float": []}
@@ -57,26 +59,26 @@ def test_where_stock_fails_nothing_is_compared():
 def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
     asked = []
 
-    def one(name, quantizer):
+    def one(folder, name, quantizer):
         asked.append((name, quantizer))
         return {**line(numbers(executed=21) if quantizer == "mixed" else numbers(), name=name), "quantizer": quantizer}
 
     monkeypatch.setattr(command, "apart", one)
-    (tmp_path / "results.jsonl").write_text(json.dumps(line(numbers())) + "\n")
-    assert command.main([str(tmp_path), "timm/resnet18"]) == 1
-    assert asked == [("timm/resnet18", other) for other in OTHERS]
+    (tmp_path / "results.jsonl").write_text(json.dumps(line(numbers(), name=TENTH)) + "\n")
+    assert command.main([str(tmp_path), TENTH]) == 1
+    assert asked == [(TENTH, other) for other in OTHERS]
     assert re.search(r"mixed: .*FLAGGED open layers", capsys.readouterr().out)
     asked.clear()
-    monkeypatch.setattr(command, "EXPECTED", {("timm/resnet18", "mixed"): "a reason"})
-    assert command.main([str(tmp_path), "timm/resnet18"]) == 0
+    monkeypatch.setattr(command, "EXPECTED", {(TENTH, "mixed"): "a reason"})
+    assert command.main([str(tmp_path), TENTH]) == 0
     assert not asked
     assert "expected: a reason" in (said := capsys.readouterr().out)
     assert "5 of 6 without a flag" in said
 
 
-def test_a_process_that_ends_is_a_failure(monkeypatch):
+def test_a_process_that_ends_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(command.sys, "executable", "false")
-    assert command.apart("torch/gru", DEFAULT)["failure"].startswith("the process ended with 1")
+    assert command.apart(tmp_path, "torch/gru", DEFAULT)["failure"].startswith("the process ended with 1")
 
 
 def test_an_unknown_family_is_named(tmp_path, capsys):

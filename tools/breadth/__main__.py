@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.breadth", description=sys.modules[__name__].__doc__)
     parser.add_argument("folder", type=Path, metavar="DIR", help="where results.jsonl lies or is written")
     parser.add_argument("names", nargs="*", metavar="NAME", help="families; all by default")
+    parser.add_argument("--again", action="store_true", help="measure again, also what has a line")
     parser.add_argument("--report", action="store_true", help="say what there is, and do nothing more")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "QUANTIZER"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -34,30 +35,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("ignore")
         from tools.breadth.one import run
 
-        print(json.dumps(run(*options.one)), flush=True)
+        print(json.dumps(run(options.folder, *options.one)), flush=True)
         return 0
     if unknown := [name for name in options.names if name not in FAMILIES]:
         print(f"no family is called {', '.join(unknown)}; there are {', '.join(FAMILIES)}", file=sys.stderr)
         return 2
     options.folder.mkdir(parents=True, exist_ok=True)
     path = options.folder / "results.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(line["family"], line["quantizer"]) for line in lines}
+    written = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    lines = list({key(line): line for line in written}.values())  # the last of each
+    done = set() if options.again else set(map(key, lines))
     for name, quantizer in plan(options.names or list(FAMILIES)):
         if options.report or (name, quantizer) in done:
             continue
-        line = apart(name, quantizer)
+        line = apart(options.folder, name, quantizer)
         with path.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        lines.append(line)
+        lines = [*(each for each in lines if key(each) != key(line)), line]
         print(sentence(line), flush=True)
     chosen = [line for line in lines if not options.names or line["family"] in options.names]
     return summary(chosen)
 
 
-def apart(name: str, quantizer: str) -> dict[str, object]:
+def key(line: dict[str, object]) -> tuple[str, str]:
+    """What a line is about: family and quantizer."""
+    return line["family"], line["quantizer"]
+
+
+def apart(folder: Path, name: str, quantizer: str) -> dict[str, object]:
     """The line of one, from a process that a crash or the limit ends alone."""
-    command = [sys.executable, "-m", "tools.breadth", ".", "--one", name, quantizer]
+    command = [sys.executable, "-m", "tools.breadth", str(folder), "--one", name, quantizer]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -94,14 +101,13 @@ def sentence(line: dict[str, object]) -> str:
 def summary(lines: Sequence[dict[str, object]]) -> int:
     """Print what is flagged and how much is not; 1 where something is that is not expected."""
     built = [line for line in lines if "failure" not in line]
-    found = {(line["family"], line["quantizer"]): flags(line) for line in built}
+    found = {key(line): flags(line) for line in built}
     for line in built:
-        key = (line["family"], line["quantizer"])
-        if found[key]:
-            print(sentence(line) + (f"  (expected: {EXPECTED[key]})" if key in EXPECTED else ""))
+        if found[key(line)]:
+            print(sentence(line) + (f"  (expected: {EXPECTED[key(line)]})" if key(line) in EXPECTED else ""))
     clean = sum(not each for each in found.values())
     print(f"{clean} of {len(built)} without a flag; {len(lines) - len(built)} could not be built")
-    return int(any(each and key not in EXPECTED for key, each in found.items()))
+    return int(any(each and run not in EXPECTED for run, each in found.items()))
 
 
 if __name__ == "__main__":
