@@ -252,15 +252,26 @@ def test_two_products_that_become_one_subgraph(by_form, form, hint):
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("form", FORMS)
-def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form):
-    """Restored when the model runs in several streams, they were wrong."""
+def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form, kernel):
+    """Restored when the model runs in several streams, they were wrong, those of size 1 with the plugin's own LPT, too."""
     x = parameter([-1, 8, 6, 6])
     normalized = opset6.mvn(quantized(x, 0, 2.55), const([2, 3], "i64"), True, 1e-3, "inside_sqrt")
-    net = model([convolution(x, 8), normalized], x)
+    net = model([convolution(x, 8, kernel), normalized], x)
     inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 8, 6, 6)).astype(np.float32)]
-    expected, found = (by_form(net, inputs, each, PERFORMANCE_HINT="THROUGHPUT") for each in (None, form))
-    assert_close([found], [expected])
+    assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_a_shift_that_is_taken_away_behind_one_element_of_open_sizes(core, infer, lpt):
+    """Without the common optimizations it is no Add: it was lost to an interval by channel."""
+    layer = convolution(quantized(parameter([-1, 8, 1, 1]), -1.28, 1.27), 8, 1)
+    x = layer.input_value(0).get_node().input_value(0).get_node()
+    shifted = opset1.relu(opset1.subtract(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
+    net = model(quantized(shifted, 0, 1), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 1, 1)).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs), level=0.02, share=1)
 
 
 def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):

@@ -4,6 +4,7 @@ A plugin runs its common optimizations before it would run LPT, and they do not 
 are the rules, all found by running; each says at its function what happens without it.
 
 `guards`: behind a layer with weights
+    add_negative_shift              for a constant that is taken away
     shift_behind_scale              a bias in front of its scale
     scale_to_interval               by channel, for one element of open sizes
     compute_scale_in_f64            its scale and bias, out of the reach of fusions
@@ -49,7 +50,7 @@ are the rules, all found by running; each says at its function what happens with
     reduce_alone                    without the post-operations that it takes wrongly
 
 `folding`
-    fold_float_weights              of integers, with the plugin's own LPT off
+    fold_float_weights              of convolutions of open sizes
 
 `hiding`: in a model that may be saved
     hide_from_lpt                   each FakeQuantize from the plugin's own LPT
@@ -105,6 +106,7 @@ from ovlpt.device.lowering.gpu import (
     scale_in_f32_before_weights,
 )
 from ovlpt.device.lowering.guards import (
+    add_negative_shift,
     compute_scale_in_f64,
     guard_output,
     keep_negative_scale_behind_relu,
@@ -207,7 +209,8 @@ class PluginLowering(ModelPass):
                 "Multiply": (scale_in_f32_before_weights,),
                 "Subtract": (broadcast_before_zero_point, add_negative),
             }
-        convolution, layer = (shift_behind_scale, scale_to_interval, *layer), (shift_behind_scale, *layer)
+        layer = (add_negative_shift, shift_behind_scale, *layer)
+        convolution = (add_negative_shift, shift_behind_scale, scale_to_interval, *layer[2:])
         rows = (lay_weights_in_rows,) if self.serializable else ()
         return rules | {
             **dict.fromkeys(WEIGHTED, layer),
@@ -226,8 +229,9 @@ class PluginLowering(ModelPass):
         if self.device == "GPU":
             return {"Convolution": (keep_stride,), "FakeQuantize": (hide_end,)}
         return {
-            "Convert": (convert_by_f64,) if self.lpt_on else (fold_float_weights, convert_by_f64),
-            "Convolution": (keep_stride,),
+            "Convert": (convert_by_f64,),
+            **dict.fromkeys(WEIGHTED - {"MatMul"}, (fold_float_weights,)),
+            "Convolution": (keep_stride, fold_float_weights),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (
                 compute_in_steps,

@@ -1,19 +1,26 @@
-"""Constants that the plugin is to fold."""
+"""Constants that are computed before the plugin does it wrongly."""
 
 from __future__ import annotations
 
-from ovlpt.openvino_api import Node
+from ovlpt.graph.constants import constant, is_real, precision_of
+from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import folded_constant
+from ovlpt.openvino_api import Constant, Node
 
-_MARK = "DisableConstantFolding_0"
 
+def fold_float_weights(layer: Node) -> Node:
+    """Integer weights of a convolution of open sizes that stays in float become real numbers.
 
-def fold_float_weights(convert: Node) -> Node:
-    """Integer weights of a layer that stays in float are folded, which the common optimizations have marked them against.
-
-    The plugin takes the mark off behind its own LPT. Without that it restores the weights in layers of their own, which
-    give wrong ones with open sizes and several streams.
+    The plugin would restore them in layers of their own, those of 1x1 convolutions with its own LPT, too. With several
+    streams the convolution then reads other numbers, no error.
     """
-    notes = convert.get_rt_info()
-    if _MARK in list(notes.keys()):
-        del notes[_MARK]
-    return convert
+    data, weights = layer.input_values()[:2]
+    is_open = None in (shape_of(data) or (None,))
+    if not is_open or not is_real(precision_of(data)) or isinstance(weights.get_node(), Constant):
+        return layer
+    values = folded_constant(weights)
+    if values is not None:
+        folded = constant(values, precision_of(weights))
+        folded.set_friendly_name(weights.get_node().get_friendly_name())
+        layer.input(1).replace_source_output(folded.output(0))
+    return layer

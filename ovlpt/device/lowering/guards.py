@@ -125,6 +125,21 @@ def _may_be_one_element(node: Node) -> bool:
     return not is_grouped and None in (batch, *space) and {batch, *space} <= {None, 1}
 
 
+def add_negative_shift(node: Node) -> Node:
+    """What is taken away behind a layer is added with the other sign, for the rules that follow.
+
+    In a model of common optimizations it is already.
+    """
+    for link in _affine_links(node):
+        if link.get_type_name() == "Subtract":
+            total = opset1.add(link.input_value(0), constant(-constant_above(link.input_value(1))))
+            total.set_friendly_name(link.get_friendly_name())
+            replace_output(link.output(0), total.output(0))
+            # who holds it would let it count among the readers of its data
+            link.input(0).replace_source_output(link.input_value(1))
+    return node
+
+
 def shift_behind_scale(node: Node) -> Node:
     """``(x + b) * s + c`` behind a layer as ``x * s + (b * s + c)``: its scale, and its bias.
 
@@ -136,9 +151,10 @@ def shift_behind_scale(node: Node) -> Node:
         return node
     multiply, bias = links[at], links[at + 1 : at + 2]
     scale = constant_above(multiply.input_value(1))
-    shift, last = sum(map(_shift, links[:at])) * scale, multiply
-    if bias and np.broadcast_shapes(shift.shape, _shift(bias[0]).shape) == shift.shape:
-        shift, last = shift + _shift(bias[0]), bias[0]
+    before, behind = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
+    shift, last = sum(before) * scale, multiply
+    if behind and np.broadcast_shapes(shift.shape, behind[0].shape) == shift.shape:
+        shift, last = shift + behind[0], bias[0]
     scaled = opset1.multiply(node.output(0), constant(scale))
     shifted = opset1.add(scaled, constant(shift))
     scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
@@ -147,11 +163,6 @@ def shift_behind_scale(node: Node) -> Node:
     # who holds it would let it count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
-
-
-def _shift(link: Node) -> np.ndarray:
-    """What an Add or a Subtract of `_affine_links` adds."""
-    return constant_above(link.input_value(1)) * (1 if link.get_type_name() == "Add" else -1)
 
 
 def guard_output(node: Node, floor: bool = False) -> Node:
