@@ -263,6 +263,25 @@ def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form, kernel):
     assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_integer_weights_of_a_float_matmul_of_open_sizes(by_form, form):
+    """As above, where the weights are the first input."""
+    x = parameter([-1, 6, 8])
+    normalized = opset6.mvn(quantized(x, 0, 2.55), const([2], "i64"), True, 1e-3, "inside_sqrt")
+    net = model([opset1.matmul(int8_weights([12, 8]), x, False, True), normalized], x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 6, 8)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_difference_of_integers(by_form, form):
+    """Left as the sum of one and a product by -1 it would become a Subtract of two types, and throw."""
+    x = parameter([12])
+    data = quantized(x, -1.27, 1.27, 255)
+    net, inputs = model(opset1.subtract(data, data), x), [np.linspace(-1, 1, 12, dtype=np.float32)]
+    assert_close([by_form(net, inputs, form)], [np.zeros(12)])
+
+
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_shift_that_is_taken_away_behind_one_element_of_open_sizes(core, infer, lpt):
     """Without the common optimizations it is no Add: it was lost to an interval by channel."""

@@ -21,7 +21,7 @@ are the rules, all found by running; each says at its function what happens with
     reduce_in_f32                   before another reduction
     scale_in_f32                    before a float layer, or a constant that is added
     convert_by_f64                  before a scale and float MatMuls
-    add_in_f32                      before another Add
+    add_in_f32                      before another Add, or behind a factor of -1
 
 `zero_points`
     subtract_in_f32                 integers or f16 less f32
@@ -50,7 +50,7 @@ are the rules, all found by running; each says at its function what happens with
     reduce_alone                    without the post-operations that it takes wrongly
 
 `folding`
-    fold_float_weights              of convolutions of open sizes
+    fold_float_weights              of open sizes
 
 `hiding`: in a model that may be saved
     hide_from_lpt                   each FakeQuantize from the plugin's own LPT
@@ -230,7 +230,7 @@ class PluginLowering(ModelPass):
             return {"Convolution": (keep_stride,), "FakeQuantize": (hide_end,)}
         return {
             "Convert": (convert_by_f64,),
-            **dict.fromkeys(WEIGHTED - {"MatMul"}, (fold_float_weights,)),
+            **dict.fromkeys(WEIGHTED, (fold_float_weights,)),
             "Convolution": (keep_stride, fold_float_weights),
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (

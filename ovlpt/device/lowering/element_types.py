@@ -115,10 +115,25 @@ def convert_by_f64(convert: Node) -> Node:
 
 def add_in_f32(add: Node) -> Node:
     """A relaxed Add of a constant to f16 or integers, before another Add, would be merged with it into one that is not
-    relaxed and throw.
+    relaxed and throw; one of what is multiplied by -1 would become such a Subtract.
     """
     merged = is_widened(add) and constant_above(add.input_value(1)) is not None and "Add" in _readers(add)
-    return convert_data(add, opset1.add) if merged else add
+    if merged:
+        return convert_data(add, opset1.add)
+    types = {precision_of(value) for value in add.input_values()}
+    if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):
+        return add
+    real = precision_of(add.output(0))
+    plain = opset1.add(*(opset1.convert(value, real) for value in add.input_values()))
+    plain.set_friendly_name(add.get_friendly_name())
+    replace_output(add.output(0), plain.output(0))
+    return plain
+
+
+def _is_turned(node: Node) -> bool:
+    """Whether it has another sign than its data."""
+    factor = constant_above(node.input_value(1)) if node.get_type_name() == "Multiply" else None
+    return factor is not None and bool((factor == -1).all())
 
 
 def is_widened(node: Node) -> bool:

@@ -9,12 +9,14 @@ from ovlpt.openvino_api import Constant, Node
 
 
 def fold_float_weights(layer: Node) -> Node:
-    """Integer weights of a convolution of open sizes that stays in float become real numbers.
+    """Integer weights of open sizes that stay in float become real numbers: those of a convolution, and of a MatMul that
+    reads them first. The plugin keeps a MatMul's second input compressed.
 
-    The plugin would restore them in layers of their own, those of 1x1 convolutions with its own LPT, too. With several
-    streams the convolution then reads other numbers, no error.
+    It would restore the others in layers of their own, some with its own LPT, too. With several streams the layer then
+    reads other numbers, no error.
     """
-    data, weights = layer.input_values()[:2]
+    port = 0 if layer.get_type_name() == "MatMul" else 1
+    data, weights = layer.input_value(1 - port), layer.input_value(port)
     is_open = None in (shape_of(data) or (None,))
     if not is_open or not is_real(precision_of(data)) or isinstance(weights.get_node(), Constant):
         return layer
@@ -22,5 +24,5 @@ def fold_float_weights(layer: Node) -> Node:
     if values is not None:
         folded = constant(values, precision_of(weights))
         folded.set_friendly_name(weights.get_node().get_friendly_name())
-        layer.input(1).replace_source_output(folded.output(0))
+        layer.input(port).replace_source_output(folded.output(0))
     return layer
