@@ -37,6 +37,7 @@ PROPERTIES = {
     "PERFORMANCE_HINT": "LATENCY",
     "CPU_RUNTIME_CACHE_CAPACITY": 0,
 }
+_COMPILED_FROM_HERE = "ovlpt compiles"
 _KINDS = {
     "Convolution": ("convolution",),
     "Deconvolution": ("deconvolution",),
@@ -270,7 +271,8 @@ def _compiled(model: Model, stock: bool) -> tuple[list[LayerExecution], list[str
             for layer in json.loads(found.read_text())
         ]
     kinds = {kind for each in _KINDS.values() for kind in each}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("onednn_verbose") and ",create" in line]
+    _, _, log = done.stdout.partition(_COMPILED_FROM_HERE)  # small networks ask the CPU before: not this model's layers
+    lines = [line for line in log.splitlines() if line.startswith("onednn_verbose") and ",create" in line]
     return layers, [line for line in lines if kinds.intersection(line.split(","))]
 
 
@@ -280,12 +282,9 @@ def write_layers(path: str, found: str, lpt: str) -> None:
     oneDNN's log goes to the output.
     """
     core = Core()
-    if lpt == "stock":
-        compiled = core.compile_model(path, "CPU", PROPERTIES)
-    else:
-        compiled = core.compile_model(
-            transform(path, core=core, serializable=False), "CPU", {**PROPERTIES, **LPT_OFF["CPU"]}
-        )
+    model, off = (path, {}) if lpt == "stock" else (transform(path, core=core, serializable=False), LPT_OFF["CPU"])
+    print(_COMPILED_FROM_HERE, flush=True)  # oneDNN flushes each line of its log
+    compiled = core.compile_model(model, "CPU", {**PROPERTIES, **off})
     fields = LayerExecution.__slots__
     order = {
         node.get_friendly_name(): int(node.get_rt_info()["execOrder"].astype(str))
