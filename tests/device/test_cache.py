@@ -49,7 +49,9 @@ def test_neither_takes_what_the_other_has_cached(cached, build, first):
 
 
 @pytest.mark.parametrize(
-    "other", [{"native_only": True}, {"config": ovlpt.plugin_config.cpu.config(False, True)}], ids=str
+    "other",
+    [{"native_only": True}, {"config": ovlpt.plugin_config.cpu.config(False, True)}],
+    ids=["native_only", "config"],
 )
 def test_other_settings_have_their_own(cached, other):
     core, _ = cached
