@@ -24,14 +24,17 @@ DEFAULT = (
 
 
 def limits() -> tuple[dict[str, str], list[str]]:
-    """What oneDNN says of itself on each level that this CPU can show, and the levels that it cannot."""
-    shown, absent = {}, []
+    """What oneDNN says of itself on each level below this CPU's own, and the levels that cannot be shown here."""
+    below, absent = {}, []
     for isa in list(instruction_sets.INSTRUCTION_SETS)[1:]:
         try:
-            shown[isa] = str(instruction_sets.limits(isa))
+            found = instruction_sets.limits(isa)
         except InputError:
             absent.append(isa)
-    return shown, absent
+        else:
+            if found.onednn != instruction_sets.own().onednn:
+                below[isa] = str(found)
+    return below, absent
 
 
 def run(isa: str, arguments: list[str]) -> subprocess.CompletedProcess:
@@ -42,19 +45,15 @@ def run(isa: str, arguments: list[str]) -> subprocess.CompletedProcess:
 
 
 def main(arguments: list[str]) -> int:
-    shown, absent = limits()
-    own = list(shown)[-1]
-    below = list(shown)[:-1]
-    print(
-        f"levels of OpenVINO {'.'.join(map(str, RELEASE))} on this CPU, whose own is {own}; not to be shown: {absent}"
-    )
+    below, absent = limits()
+    print(f"levels of OpenVINO {'.'.join(map(str, RELEASE))}; {instruction_sets.own()}; not to be shown: {absent}")
     with ThreadPoolExecutor(os.cpu_count()) as executor:
         done = list(executor.map(lambda isa: run(isa, arguments or list(DEFAULT)), below))
     for isa, tests in zip(below, done, strict=True):
         lines = tests.stdout.strip().splitlines() or [tests.stderr.strip()[-300:]]
         if tests.returncode:
             print(tests.stdout[-6000:], tests.stderr[-2000:])
-        print(f"{shown[isa]}\n    {lines[-1]}", flush=True)
+        print(f"{below[isa]}\n    {lines[-1]}", flush=True)
     return int(any(tests.returncode for tests in done))
 
 

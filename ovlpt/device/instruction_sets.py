@@ -17,7 +17,7 @@ from ovlpt.device.execution_types import execution_types
 from ovlpt.openvino_api import RELEASE, Core
 from ovlpt.trace import InputError
 
-# name: the variables' value, and what oneDNN then says of itself
+# name: the variables' value, and what oneDNN then says of itself, in the words of new releases and of 2024.6
 INSTRUCTION_SETS = {
     "sse41": ("SSE41", "Intel SSE4.1"),
     "avx2": ("AVX2", "Intel AVX2"),
@@ -25,6 +25,17 @@ INSTRUCTION_SETS = {
     "avx512": ("AVX512_CORE", "Intel AVX-512 with AVX512BW, AVX512VL, and AVX512DQ extensions"),
     "avx512_vnni": ("AVX512_CORE_VNNI", "Intel AVX-512 with Intel DL Boost"),
     "avx512_bf16": ("AVX512_CORE_BF16", "Intel AVX-512 with Intel DL Boost and bfloat16 support"),
+    "avx512_fp16": (
+        "AVX512_CORE_FP16",
+        "Intel AVX 10.1",
+        "Intel AVX-512 with float16, Intel DL Boost and bfloat16 support",
+    ),
+    "amx": (
+        "AVX512_CORE_AMX",
+        "Intel AVX10.1 and Intel AMX with bfloat16 and 8-bit integer support",
+        "Intel AVX-512 with float16, Intel DL Boost and bfloat16 support"
+        " and Intel AMX with bfloat16 and 8-bit integer support",
+    ),
 }
 
 
@@ -58,13 +69,24 @@ def limits(isa: str) -> Limits:
 
     Raises `InputError` where ``isa`` is unknown or does not take effect.
     """
-    variables = {**environment(isa), "ONEDNN_VERBOSE": "1"}
-    (kernel, capabilities), printed = own_process.call(_first_kernel, environment=variables)
+    found = _asked(isa, environment(isa))
+    if found.onednn not in INSTRUCTION_SETS[isa][1:]:
+        raise InputError(f'the instruction set "{isa}" does not take effect on this CPU: oneDNN runs as {found.onednn}')
+    return found
+
+
+@functools.cache
+def own() -> Limits:
+    """The same of a process that is not limited."""
+    return _asked("own", {variable: "" for variable in environment("avx2")})
+
+
+def _asked(isa: str, variables: dict[str, str]) -> Limits:
+    (kernel, capabilities), printed = own_process.call(
+        _first_kernel, environment={**variables, "ONEDNN_VERBOSE": "1"}
+    )
     said = re.search(r"cpu,isa:(.*)", printed)
-    onednn = said[1].strip() if said else "nothing"
-    if onednn != INSTRUCTION_SETS[isa][1]:
-        raise InputError(f'the instruction set "{isa}" does not take effect on this CPU: oneDNN runs as {onednn}')
-    return Limits(isa, onednn, kernel, capabilities)
+    return Limits(isa, said[1].strip() if said else "nothing", kernel, capabilities)
 
 
 def _first_kernel() -> tuple[str, tuple[str, ...]]:
