@@ -8,6 +8,10 @@ from types import ModuleType
 import openvino
 
 RELEASE: tuple[int, int] = tuple(int(part) for part in openvino.__version__.split(".")[:2])  # (2026, 4)
+if RELEASE < (2024, 6):
+    raise ImportError(
+        f"ovlpt needs OpenVINO 2024.6 or later, and {openvino.__version__} is installed: pip install --upgrade openvino"
+    )
 
 
 def _module(name: str) -> ModuleType:

@@ -1,0 +1,74 @@
+"""``python -m tools.releases [RELEASE …]``: the commands on other releases of OpenVINO, each in a fresh virtual environment.
+
+Without arguments three between the two that the tests run on. On each the bundled network is run, checked against the
+plugin's own LPT, transformed to a file, and the file is loaded and compared with the model in memory. Exit status 1 where
+a step fails. Installing takes half a minute a release; meant to be run once a week.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+DEFAULT = ("2025.0", "2025.3", "2026.1")
+ROOT = Path(__file__).parents[1]
+COMPARE = """
+import sys
+import numpy, openvino, ovlpt
+from ovlpt import data
+from ovlpt.device.properties import EXACT
+core = openvino.Core()
+one = data.heldout()[0][:1]
+loaded, here = core.compile_model(sys.argv[1], "CPU", EXACT), ovlpt.compile_model(data.digits(), "CPU", EXACT, core=core)
+numpy.testing.assert_allclose(loaded([one])[0], here([one])[0], rtol=1e-4, atol=1e-4)
+int8 = [sum(layer.is_int8 for layer in ovlpt.execution_types(each).executed) for each in (loaded, here)]
+assert int8[0] == int8[1] > 0, int8
+"""
+
+
+def steps(environment: Path, saved: Path) -> dict[str, list[str]]:
+    """What is run on a release, by its name."""
+    ovlpt, python = (str(environment / "bin" / name) for name in ("ovlpt", "python"))
+    digits = str(ROOT / "ovlpt" / "data" / "digits.xml")
+    return {
+        "run": [ovlpt, "run"],
+        "check": [ovlpt, "check", digits, "--against", "stock"],
+        "transform": [ovlpt, "transform", digits, "-o", str(saved)],
+        "load": [python, "-c", COMPARE, str(saved)],
+    }
+
+
+def failed(release: str) -> list[str]:
+    """The steps that fail on ``release``, with the last line that each printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Path(folder, "environment")
+        venv.create(environment, with_pip=True)
+        install = [str(environment / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+        found = []
+        for name, command in {
+            "install": [*install, f"{ROOT}[cli]", f"openvino=={release}.*"],
+            **steps(environment, Path(folder, "digits.xml")),
+        }.items():
+            done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+            if done.returncode:
+                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                found.append(f"{name}: status {done.returncode}, {' '.join(last)}")
+                if name == "install":
+                    break
+        return found
+
+
+def main(releases: list[str]) -> int:
+    status = 0
+    for release in releases or DEFAULT:
+        found = failed(release)
+        print(f"OpenVINO {release}: {'; '.join(found) or 'run, check, transform and load are right'}", flush=True)
+        status |= bool(found)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
