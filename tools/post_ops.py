@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+from ovlpt.plugin_config import cpu
 
 from ovlpt.device import has_avx512
 from ovlpt.fake_quantize import chain as ops
@@ -229,9 +230,7 @@ def prediction(layer: Layer) -> Attributes:
         dequantization, moved = moved.scale, _Moved()
     for at, step in enumerate(tail):
         if isinstance(step, FakeQuantize) and at + 1 < len(tail) and isinstance(tail[at + 1], ops.Sum):
-            # a range as symmetric as an even number of levels can be is stored in i8
-            signed = step.levels != 255 and np.all(step.output_zero_point == step.levels // 2)
-            stored = _stored(step, signed)
+            stored = _stored(step, _is_signed(step))
             span = stored.output_high - stored.output_low
             step, behind_sum = stored, (step.output_high - step.output_low) / span
         if isinstance(step, ops.Sum) and dequantization is not None and not layer.bias:
@@ -246,9 +245,10 @@ def prediction(layer: Layer) -> Attributes:
             moved = _Moved()
         steps += moved.through(step)
     steps += moved.operations()
+    store = None
     if layer.consumer:
-        steps[-1] = _stored(steps[-1])
-    store = "u8" if layer.consumer else None
+        signed = cpu.takes_signed_activations() and _is_signed(steps[-1])
+        steps[-1], store = _stored(steps[-1], signed), "i8" if signed else "u8"
     return predict(
         steps,
         int8=layer.int8,
@@ -262,6 +262,11 @@ def prediction(layer: Layer) -> Attributes:
 @functools.cache
 def _core() -> Core:
     return Core()
+
+
+def _is_signed(quantizer: FakeQuantize) -> bool:
+    """Whether its range is as symmetric as an even number of levels can be, which is stored in i8."""
+    return quantizer.levels != 255 and bool(np.all(quantizer.output_zero_point == quantizer.levels // 2))
 
 
 def _stored(quantizer: FakeQuantize, signed: bool = False) -> FakeQuantize:

@@ -82,9 +82,7 @@ def own() -> Limits:
 
 
 def _asked(isa: str, variables: dict[str, str]) -> Limits:
-    (kernel, capabilities), printed = own_process.call(
-        _first_kernel, environment={**variables, "ONEDNN_VERBOSE": "1"}
-    )
+    (kernel, capabilities), printed = own_process.call(_first_kernel, environment={**variables, "ONEDNN_VERBOSE": "1"})
     said = re.search(r"cpu,isa:(.*)", printed)
     return Limits(isa, said[1].strip() if said else "nothing", kernel, capabilities)
 
