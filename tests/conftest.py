@@ -19,6 +19,8 @@ from tests.graphs import run
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 TRUTH = simulation()
 
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be as narrow as its terminal
+
 
 def has_avx2() -> bool:
     """Whether this CPU has AVX2, and this process may use it."""
