@@ -59,6 +59,6 @@ def test_a_command_on_an_older_cpu(capsys):
     assert cli.main(["explain", str(data.digits()), "--isa", "sse41", "--strict"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("sse41: oneDNN runs as Intel SSE4.1")
-    assert "operations are in low precision" in printed
+    assert "11 of 11 layers with weights run in int8" in printed
     assert cli.main(["explain", str(data.digits()), "--isa", "mmx"]) == 2
     assert cli.main(["explain", str(data.digits()), "--isa", "avx2", "-d", "GPU"]) == 2
