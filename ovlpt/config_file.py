@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ovlpt import predicates
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.files import read_text
 from ovlpt.low_precision import PASSES
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -46,13 +47,13 @@ def load_config(path: str | Path) -> PluginConfig:
     Raises `InputError` with the file, the line, what is wrong there and what would be right.
     """
     path = Path(path)
+    text = read_text(path, "a TOML file")
     try:
-        text = path.read_text()
         content = tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f'cannot read "{path}": {error.strerror}') from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f'"{path}" is no TOML file: {error}') from error
+    except RecursionError as error:
+        raise InputError(f'"{path}" is nested too deep; settings need three levels') from error
     return _Reader(path, text).config(content)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
-from ovlpt.commands.printing import check_writable, console, progress_bar, table, write_json
+from ovlpt.commands.printing import console, progress_bar, table, write_json
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
+from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
 from ovlpt.trace import InputError
 
@@ -49,12 +50,11 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
-    check_writable(options.json)
     models = [*options.models, *([options.model] if options.model else [])]
     if not models:
         raise InputError("no model to measure; give one, as in: ovlpt bench resnet50.xml")
     folders = _folders(models, options.report_folder)
-    out, found = console(), []
+    out, found = console(options.json), []
     for model, folder in zip(models, folders, strict=True):
         with progress_bar(out, Path(model).name) as progress:
             result = bench(
@@ -67,7 +67,9 @@ def _call(options: argparse.Namespace) -> int:
                 options.niter,
                 options.nstreams,
                 options.infer_precision,
-                config=options.config or settings(options),  # a file's name is for the processes too
+                config=settings(options)
+                if options.config is None
+                else options.config,  # a file's name is for the processes too
                 progress=progress,
             )
         _print(out, result)
@@ -104,8 +106,7 @@ def _folders(models: Iterable[str], report_folder: str | None) -> list[Path | No
         raise InputError(
             f'two models are called "{twice}", and -report_folder needs different names; run them one by one'
         )
-    if Path(report_folder).exists() and not Path(report_folder).is_dir():
-        raise InputError(f'-report_folder "{report_folder}" is a file; give a folder')
+    check_writable(report_folder, folder=True)
     return [Path(report_folder, name) for name in names]
 
 
@@ -147,6 +148,6 @@ def _write_report(folder: Path, side: Side, model: str, options: argparse.Namesp
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "benchmark_report.csv").write_text("".join(blocks))
     except OSError as error:
-        raise InputError(f'cannot write "{folder / "benchmark_report.csv"}": {error.strerror}') from error
+        raise InputError(f'cannot write "{folder}": {why_not(error)}') from error
+    write_text(folder / "benchmark_report.csv", "".join(blocks))

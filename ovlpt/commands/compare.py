@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import argparse
 
-from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.printing import console, table, write_json
 from ovlpt.commands.settings import (
     add_command,
     add_float,
@@ -38,10 +38,9 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
-    check_writable(options.json)
     check_count(options.samples, "--samples", "compare the layers on")
     check_count(options.layers, "--layers", "print")
-    out = console()
+    out = console(options.json)
     found = compare(
         options.model,
         options.input,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ovlpt import plugin_config
 from ovlpt.commands.isa import add_isa, limited
-from ovlpt.commands.printing import check_writable, console, table, write_json
+from ovlpt.commands.printing import console, table, write_json
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device.overflow import REMEDY
@@ -54,10 +54,9 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
-    check_writable(options.json)
     if options.post_ops:
         return _post_ops(options)
-    out = console()
+    out = console(options.json)
     found = explain(options.model, options.device, settings(options), graph_only=options.graph_only)
     answers = list(found)
     if options.layer is not None:
@@ -111,7 +110,7 @@ def _print_groups(out, found: Explanation) -> None:
 
 
 def _post_ops(options: argparse.Namespace) -> int:
-    out, layers = console(), post_ops(options.model, options.device, options.stock)
+    out, layers = console(options.json), post_ops(options.model, options.device, options.stock)
     layers = [layer for layer in layers if options.layer in (None, layer.name)]
     rows = table("*layer", "*predicted", "*actual", "equal", ">would save")
     for layer in layers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ovlpt.commands.printing import columns
+from ovlpt.commands.printing import columns, say
 from ovlpt.device import instruction_sets, own_process
 from ovlpt.trace import InputError
 
@@ -26,7 +26,7 @@ def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
             return command(options)
         if options.device != "CPU":
             raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
-        print(instruction_sets.limits(options.isa))
+        say(instruction_sets.limits(options.isa), getattr(options, "json", None))
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
         environment = {**instruction_sets.environment(options.isa), **columns()}
         status, printed = own_process.call(command, plain, environment=environment)

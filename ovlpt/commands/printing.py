@@ -8,28 +8,38 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from ovlpt.display import printable
+from ovlpt.files import write_text
 from ovlpt.trace import InputError
 
+STDOUT = "-"  # the name of a JSON file: what is printed for people then goes to the standard error
 _UNLIMITED = 10_000  # columns: what another program reads is not cut
 
 
-def width() -> int | None:
+def _width(stream) -> int | None:
     """Of what is printed: the variable COLUMNS, or the terminal's; None for a file or a pipe, which has none."""
     if os.environ.get("COLUMNS", "").isdigit():
         return int(os.environ["COLUMNS"])
-    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
 
 
 def columns() -> dict[str, str]:
     """The variable that tells another process the width; it prints into a pipe."""
-    return {} if width() is None else {"COLUMNS": str(width())}
+    width = _width(sys.stdout)
+    return {} if width is None else {"COLUMNS": str(width)}
 
 
-def console():
-    """What prints every name as it is: nothing in it is markup, and nothing in it reaches the terminal as a command."""
+def say(text: str, json: str | None = None) -> None:
+    """One line for people. ``json``: the file for programs, which may be the standard output."""
+    print(text, file=sys.stderr if json == STDOUT else sys.stdout)
+
+
+def console(json: str | None = None):
+    """What prints every name as it is: nothing in it is markup, and nothing in it reaches the terminal as a command.
+
+    ``json``: the file for programs, which may be the standard output.
+    """
     try:
         from rich.console import Console
     except ModuleNotFoundError as error:
@@ -39,7 +49,12 @@ def console():
         def render_str(self, text: str, **options):
             return super().render_str(printable(text), **options)
 
-    return Printer(highlight=False, markup=False, emoji=False, width=width() or _UNLIMITED)
+        def on_broken_pipe(self) -> None:  # which would end the process
+            raise BrokenPipeError
+
+    stream = sys.stderr if json == STDOUT else sys.stdout
+    options = {"stderr": json == STDOUT, "width": _width(stream) or _UNLIMITED}
+    return Printer(highlight=False, markup=False, emoji=False, **options)
 
 
 def table(*columns: str):
@@ -70,17 +85,12 @@ def progress_bar(out, label: str) -> Iterator[Callable[[float], None]]:
         yield lambda part: progress.update(task, completed=part)
 
 
-def check_writable(path: str | None) -> None:
-    """Raise `InputError` for a file in a folder that is not there: before the work, not after it."""
-    if path is not None and not Path(path).absolute().parent.is_dir():
-        raise InputError(f'cannot write "{path}": there is no such folder')
-
-
 def write_json(path: str | None, content: object) -> None:
-    """Write ``content`` to a file, where one is named. Raises `InputError` when it cannot be written."""
-    if path is None:
-        return
-    try:
-        Path(path).write_text(json.dumps(content, indent=1) + "\n")
-    except OSError as error:
-        raise InputError(f'cannot write "{path}": {error.strerror}') from error
+    """Write ``content`` to a file, where one is named; "-" is the standard output. Raises `InputError` when it cannot
+    be written.
+    """
+    text = json.dumps(content, indent=1) + "\n"
+    if path == STDOUT:
+        sys.stdout.write(text)
+    elif path is not None:
+        write_text(path, text)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ovlpt.commands.isa import add_isa, limited
-from ovlpt.commands.printing import check_writable, console, write_json
+from ovlpt.commands.printing import console, write_json
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
-from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.files import check_writable, write_text
 from ovlpt.inspect.report import report
 from ovlpt.inspect.report.page import check_packages, to_html
 
@@ -15,7 +14,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "report",
-        on_virtual(_call, limited(_call)),
+        limited(_call),
         "write one page that says what ran in int8, what did not, why, and what it cost",
         "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
         "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
@@ -23,7 +22,6 @@ def add(commands) -> None:
     add_model(parser)
     add_settings(parser)
     add_isa(parser)
-    add_virtual(parser)
     add_input(parser)
     add_float(parser, "for its latency")
     parser.add_argument(
@@ -34,17 +32,17 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
-    page = options.output or (None if options.json or options.csv else "report.html")
-    for path in (page, options.json, options.csv):
-        check_writable(path)
-    if page:
+    page = options.output
+    if (page, options.json, options.csv) == (None, None, None):
+        page = "report.html"
+    if page is not None:
+        check_writable(page)
         check_packages()
-    config, virtual = settings(options), options.virtual
-    found = report(options.model, options.device, options.input, options.float_model, config, virtual=virtual)
-    if page:
-        Path(page).write_text(to_html(found), encoding="utf-8")
+    found = report(options.model, options.device, options.input, options.float_model, settings(options))
+    if page is not None:
+        write_text(page, to_html(found))
     write_json(options.json, found.to_json())
-    if options.csv:
+    if options.csv is not None:
         found.write_csv(options.csv)
-    console().print(found.verdict.text)
+    console(options.json).print(found.verdict.text)
     return 0

@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Callable
 
 from ovlpt import plugin_config
+from ovlpt.commands.printing import STDOUT
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
+from ovlpt.files import check_writable
 from ovlpt.openvino_api import Core
 from ovlpt.trace import InputError
 
@@ -42,7 +44,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def settings(options: argparse.Namespace) -> PluginConfig | None:
     """What ``--config`` names, or the device's own by ``--force``; None without either, which means the device's own."""
-    if options.config:
+    if options.config is not None:
         return load_config(options.config)
     return plugin_config.for_device(Core(), options.device, force=True) if options.force else None
 
@@ -58,7 +60,15 @@ def add_float(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    parser.add_argument("--json", metavar="FILE", help=f"write {what} to a file")
+    parser.add_argument("--json", metavar="FILE", help=f'write {what} to a file; "-": the standard output')
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise `InputError` where a file that a command is to write cannot be: before the work, not after it."""
+    for name in ("json", "csv", "save_baseline", "save_counters"):
+        path = getattr(options, name, None)
+        if (name, path) != ("json", STDOUT):
+            check_writable(path)
 
 
 def check_count(value: int | None, option: str, purpose: str) -> None:

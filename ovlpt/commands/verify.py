@@ -41,8 +41,8 @@ def add(commands) -> None:
 
 def _call(options: argparse.Namespace) -> int:
     check_count(options.layers, "--layers", "verify")
-    out, config, core = console(), settings(options), Core()
-    arrays = load_inputs(options.input, read_model(options.model, core)) if options.input else None
+    out, config, core = console(options.json), settings(options), Core()
+    arrays = load_inputs(options.input, read_model(options.model, core)) if options.input is not None else None
     records = verify(
         options.model, arrays, options.method, options.device, core, options.layers, options.against, config
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from ovlpt.commands.printing import columns
+from ovlpt.commands.printing import columns, say
 from ovlpt.device import own_process, virtual_gpu
 from ovlpt.trace import InputError
 
@@ -44,7 +44,7 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
         virtual_gpu.library(options.execute)
         environment = virtual_gpu.environment(options.execute)
         if options.execute:
-            print(virtual_gpu.NOTE)
+            say(virtual_gpu.NOTE, getattr(options, "json", None))
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
         status, printed = own_process.call(_carry_out, command, plain, environment={**environment, **columns()})
         print(printed, end="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
@@ -17,6 +18,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
+from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.recurrent import RECURRENT
@@ -63,16 +65,22 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
     if not isinstance(model, (str, Path)):
         return model
     path = Path(model)
-    if not path.exists():
-        raise InputError(
-            f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
-        )
-    if path.suffix == ".xml":
-        _check_line(path)
+    try:
+        mode = mode_of(path)
+        if mode is None:
+            raise InputError(
+                f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
+            )
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise OSError(0, "it is no file")
+        if path.suffix == ".xml":
+            _check_line(path)
+    except OSError as error:
+        raise InputError(f'cannot read "{path}": {why_not(error)}; give the path of a model') from error
     core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
-        return core.read_model(str(path))
-    except RuntimeError as error:
+        return core.read_model(native(path))
+    except (RuntimeError, UnicodeError) as error:
         raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
 
 

@@ -6,11 +6,12 @@ Python and the C++ tool differ: "Status.EXECUTED" or "EXECUTED", with or without
 
 from __future__ import annotations
 
-import csv
+import math
 from collections import defaultdict
 from pathlib import Path
 
 from ovlpt.device.execution_types import CONSTANT, ExecutionTypes, LayerExecution
+from ovlpt.files import read_text, write_text
 from ovlpt.trace import InputError
 
 COLUMNS = ("layerName", "execStatus", "layerType", "execType", "realTime (ms)", "cpuTime (ms)")
@@ -22,21 +23,19 @@ def read_counters(path: str | Path) -> ExecutionTypes:
     A report names neither precisions nor the operations that a layer holds: ``precision`` is empty, and
     ``original_names`` has the layer's own name. Raises `InputError` for a file that is missing or no such report.
     """
-    try:
-        rows = list(csv.reader(Path(path).read_text().splitlines(), delimiter=";", quoting=csv.QUOTE_NONE))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f'cannot read "{path}": {reason}; give a counters report of benchmark_app') from error
-    if not rows or not set(COLUMNS) <= set(rows[0]):
+    rows = [line.split(";") for line in read_text(path, "a counters report of benchmark_app").split("\n")]
+    if not set(COLUMNS) <= set(rows[0]):
         raise InputError(f'"{path}" is no counters report of benchmark_app: its first line is not {";".join(COLUMNS)}')
     places = [rows[0].index(column) for column in COLUMNS]
     found: dict[str, list[list[str]]] = defaultdict(list)
     for number, row in enumerate(rows[1:], 2):
-        if not row or row[0] in ("Total", COLUMNS[0]):
+        if row == [""] or row[0] in ("Total", COLUMNS[0]):
             continue
         try:
             fields = [row[place] for place in places]
-            float(fields[4]), float(fields[5])
+            times = float(fields[4]), float(fields[5])
+            if not all(map(math.isfinite, times)):
+                raise ValueError(times)
         except (IndexError, ValueError) as error:
             raise InputError(f'"{path}", line {number}: not {len(COLUMNS)} fields that end in two times') from error
         found[fields[0]].append(fields)
@@ -53,10 +52,7 @@ def write_counters(path: str | Path, layers: ExecutionTypes) -> None:
         lines.append(";".join((*fields, f"{layer.real_time:.3f}", f"{layer.cpu_time:.3f}")))
     totals = (sum(getattr(layer, field) for layer in counted) for field in ("real_time", "cpu_time"))
     lines.append(";".join(("Total", "", "", "", *(f"{total:.3f}" for total in totals))))
-    try:
-        Path(path).write_text("\n".join(lines) + "\n\n")
-    except OSError as error:
-        raise InputError(f'cannot write "{path}": {error.strerror}') from error
+    write_text(path, "\n".join(lines) + "\n\n")
 
 
 def _layer(records: list[list[str]]) -> LayerExecution:

@@ -34,6 +34,7 @@ def call(function: Callable, *arguments, environment: Mapping[str, str] | None =
             env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,
+            errors="replace",
         )
         if not answer.exists():
             end = f"ended by signal {-done.returncode}" if done.returncode < 0 else last_line(done.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from itertools import product
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import openvino
 
 from ovlpt.device.execution_types import last_line
+from ovlpt.files import check_writable, mode_of, native, why_not
 from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError
 
@@ -23,25 +25,28 @@ def save_model(model: Model, path: str | Path) -> None:
     path = Path(path).absolute()
     check_output(path)
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ovlpt-") as folder:
             written = Path(folder, path.name)
             try:
-                openvino.save_model(model, str(written), compress_to_fp16=False)
+                openvino.save_model(model, native(written), compress_to_fp16=False)
                 read_back(written)
-            except RuntimeError as error:  # a full disk has no error of its own; 2024.6 does not report it at all
+            except (
+                RuntimeError,
+                UnicodeError,
+            ) as error:  # a full disk has no error of its own; 2024.6 does not report it at all
                 raise InputError(f'cannot write "{path}" whole, the disk may be full: {last_line(error)}') from error
             path.unlink(missing_ok=True)  # no moment has the structure of one model and the weights of another
             for part in (written.with_suffix(".bin"), written):
                 part.replace(path.with_name(part.name))
     except OSError as error:
-        raise InputError(f'cannot write "{path}": {error.strerror}') from error
+        raise InputError(f'cannot write "{path}": {why_not(error)}') from error
 
 
 def read_back(path: Path) -> Model:
     """Raises `RuntimeError` for a file that was cut off."""
     core = Core()
     core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
-    return core.read_model(str(path))
+    return core.read_model(native(path))
 
 
 def check_output(path: str | Path, source: object = None) -> None:
@@ -49,8 +54,10 @@ def check_output(path: str | Path, source: object = None) -> None:
     path = Path(path)
     if path.suffix != ".xml":
         raise InputError(f'cannot write "{path}": a model is saved as IR; give the path of an .xml')
-    if not path.absolute().parent.is_dir():
-        raise InputError(f'cannot write "{path}": there is no such folder')
+    for part in (path, path.with_suffix(".bin")):
+        check_writable(part)
+        if not stat.S_ISREG(mode_of(part) or stat.S_IFREG):
+            raise InputError(f'cannot write "{part}": what has this name is no file')
     if not isinstance(source, (str, Path)):
         return
     for written, read in product((path, path.with_suffix(".bin")), _files(Path(source), path.with_suffix(".bin"))):

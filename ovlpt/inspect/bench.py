@@ -168,8 +168,9 @@ def bench(
     if hint not in HINTS:
         raise InputError(f'no hint "{hint}"; there are {", ".join(HINTS)}')
     for value, what in ((seconds, "seconds"), (iterations, "iterations")):
-        if value is not None and value <= 0:
-            raise InputError(f"{value} {what} leave nothing to measure; give more than 0")
+        if value is not None and not 0 < value < math.inf:
+            problem = "have no end" if value > 0 else "leave nothing to measure"
+            raise InputError(f"{value} {what} {problem}; give a number above 0")
     if seconds is None:
         seconds = 0.0 if iterations else 5.0
     properties = {

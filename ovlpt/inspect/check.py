@@ -37,6 +37,7 @@ from ovlpt.device.compile import read_model
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
+from ovlpt.files import read_text
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.numbers import UNKNOWN, Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
@@ -503,25 +504,33 @@ def _expectations(texts: str | Sequence[str]) -> dict[str, str]:
 
 
 def _close_to(name: str) -> str:
-    close = difflib.get_close_matches(name.lower(), {each.lower(): each for each in OPERATIONS}, 1)
-    found = next((each for each in OPERATIONS if close and each.lower() == close[0]), None)
+    known = {each.lower(): each for each in (*sorted(WEIGHTED), *OPERATIONS)}
+    begun = [
+        each for each in known if each.startswith(name.lower())
+    ]  # Conv is short for Convolution, and close to Convert
+    found = next((known[each] for each in begun or difflib.get_close_matches(name.lower(), known, 1)), None)
     return f"; did you mean {found}?" if found else "; the README lists their names"
 
 
 def _read_baseline(path: str | Path, device: str | None) -> dict[str, object]:
     """A stored `Check.baseline`; ``device``: the one that it has to be of, None for any."""
+    text = read_text(path, "a baseline, which ovlpt check MODEL --save-baseline FILE makes", "the baseline ")
     try:
-        content = json.loads(Path(path).read_text())
+        content = json.loads(text)
         content["layers"] = [
             LayerPrecision(**{**layer, "operations": tuple(layer["operations"])}) for layer in content["layers"]
         ]
-    except OSError as error:
-        raise InputError(f'cannot read the baseline "{path}": {error.strerror}') from error
-    except (ValueError, KeyError, TypeError) as error:
+        if not all(isinstance(text, str) for layer in content["layers"] for text in _texts(layer)):
+            raise TypeError("a layer is described by texts")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f'"{path}" is no baseline; make one with ovlpt check MODEL --save-baseline FILE') from error
     if device is not None and content.get("device") != device:
         raise InputError(f'the baseline "{path}" is of the device "{content.get("device")}", not of "{device}"')
     return content
+
+
+def _texts(layer: LayerPrecision) -> tuple[object, ...]:
+    return (layer.name, layer.layer_type, layer.precision, layer.exec_type, *layer.operations)
 
 
 def _other_settings(recorded: Mapping[str, object], settings: Mapping[str, str | None]) -> list[str]:

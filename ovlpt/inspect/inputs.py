@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
+from ovlpt.device.execution_types import last_line
+from ovlpt.files import mode_of
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.openvino_api import Model, Node
 from ovlpt.precisions import NUMPY, REAL
@@ -155,8 +156,9 @@ def load_samples(
     are divided along their first axis, by the model's batch or, where they have one axis more than the input, one by
     one. Raises `InputError` as well when inputs have different numbers of samples, or labels do not divide by theirs.
     """
-    stored = _read(data) if isinstance(data, (str, Path)) else {}
-    arrays = _by_input(stored, model, data) if stored else [np.asarray(array) for array in data]
+    is_file = isinstance(data, (str, Path))
+    stored = _read(data) if is_file else {}
+    arrays = _by_input(stored, model, data) if is_file else [np.asarray(array) for array in data]
     if len(arrays) != len(model.inputs):
         raise InputError(
             f"the model has {len(model.inputs)} inputs, and {len(arrays)} arrays are given; give one for each"
@@ -176,16 +178,24 @@ def load_samples(
 
 
 def _read(path: str | Path) -> dict[str, np.ndarray]:
-    if not Path(path).exists():
-        raise InputError(f'no file "{path}"; -i takes an .npz with one array per input')
     try:
+        if mode_of(path) is None:
+            raise InputError(f'no file "{path}"; -i takes an .npz with one array per input')
         stored = np.load(path)
         if isinstance(stored, np.ndarray):
-            return {"": stored}
-        with stored:
-            return {key: stored[key] for key in stored.files}
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        raise InputError(f'"{path}" is no .npz or .npy of arrays: {error}') from error
+            arrays = {"": stored}
+        else:
+            with stored:
+                arrays = {key: stored[key] for key in stored.files}
+    except InputError:
+        raise
+    except Exception as error:  # of the archive, of its compression, of a header, of an array too large
+        raise InputError(f'"{path}" is no .npz or .npy of arrays: {last_line(error)}') from error
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+            kind = f"of {array.dtype}" if isinstance(array, np.ndarray) else "no array"
+            raise InputError(f'"{path}" holds no numbers: {name or "it"} is {kind}; give arrays of integers or floats')
+    return arrays
 
 
 def _by_input(stored: dict[str, np.ndarray], model: Model, path: str | Path) -> list[np.ndarray]:

@@ -93,9 +93,7 @@ def _help(operation: str, cause: Cause) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the verdict rests on. Shares are of the layers' time and of the multiply-accumulates, 0 to 1. Where times mean
-    nothing, on a virtual GPU, they are 0, and ``timed`` is false.
-    """
+    """What the verdict rests on. Shares are of the layers' time and of the multiply-accumulates, 0 to 1."""
 
     device: str
     has_int8: bool  # the device's capabilities name int8
@@ -105,7 +103,6 @@ class Facts:
     milliseconds: float  # of the fastest inference
     overhead: float  # milliseconds of it that calling that many layers takes at least
     layers: int
-    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
             f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float, {_blame(worst, worst.work_share / lost_work)}.",
         )
     lost_time = 1 - facts.int8_time_share
-    if facts.timed and lost_time >= LOST_TIME and found:
+    if lost_time >= LOST_TIME and found:
         cause, worst = _heaviest(found, attrgetter("milliseconds"))
         return Verdict(
             cause,
@@ -154,8 +151,9 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
             f"The hardware: {done}, but this CPU has no VNNI, the instructions that make int8 "
             "several times as fast as float.",
         )
-    time = f"{facts.int8_time_share:.0%} of the time is spent there" if facts.timed else "times are not known"
-    return Verdict(Cause.NOTHING, f"Nothing stands in the way: {done}, and {time}.")
+    return Verdict(
+        Cause.NOTHING, f"Nothing stands in the way: {done}, and {facts.int8_time_share:.0%} of the time is spent there."
+    )
 
 
 _OPENING = {

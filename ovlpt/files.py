@@ -1,0 +1,86 @@
+"""Files that a person names: one sentence where one cannot be read or written, and nothing lost by trying."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from ovlpt.openvino_api import RELEASE
+from ovlpt.trace import InputError
+
+
+def why_not(error: Exception) -> str:
+    """What a person is told of a file that could not be used."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+def mode_of(path: str | Path) -> int | None:
+    """The kind of what ``path`` names (see `stat`), None for nothing. Raises `OSError` for what no file can be called."""
+    try:
+        return Path(path).stat().st_mode
+    except FileNotFoundError:
+        return None
+    except ValueError as error:  # a zero byte, or what the file system cannot spell
+        raise OSError(0, "no file can have this name") from error
+
+
+def native(path: str | Path) -> str:
+    """A path for OpenVINO, which before 2025 took UTF-8 whatever the locale. Raises `UnicodeError` for what is none."""
+    return str(path) if RELEASE >= (2025, 0) else os.fsencode(path).decode("utf-8")
+
+
+def read_text(path: str | Path, purpose: str, what: str = "") -> str:
+    """The text of a file. ``purpose``: what it should be; ``what``: its name in a sentence. Raises `InputError`."""
+    try:
+        mode_of(path)
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = "it is no text" if isinstance(error, UnicodeDecodeError) else why_not(error)
+        raise InputError(f'cannot read {what}"{path}": {reason}; give {purpose}') from error
+
+
+def check_writable(path: str | Path | None, folder: bool = False) -> None:
+    """Raise `InputError` where no file (or ``folder``) can be written: before the work, not after it. None: nothing is."""
+    if path is None:
+        return
+    try:
+        place, mode = Path(path).absolute(), mode_of(path)
+        if mode is not None and stat.S_ISDIR(mode) != folder:
+            raise InputError(
+                f'cannot write "{path}": it is a {"file; give a folder" if folder else "folder; give a file"}'
+            )
+        if mode is None:
+            place, mode = place.parent, mode_of(place.parent)
+            while folder and mode is None:
+                place, mode = place.parent, mode_of(place.parent)
+            if mode is None or not stat.S_ISDIR(mode):
+                raise InputError(f'cannot write "{path}": there is no such folder')
+        if not os.access(place, os.W_OK):
+            raise InputError(f'cannot write "{path}": it is protected')
+    except OSError as error:
+        raise InputError(f'cannot write "{path}": {why_not(error)}') from error
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file that is whole or what it was before. Raises `InputError`."""
+    check_writable(path)
+    path = Path(os.path.realpath(path))
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe
+            path.write_text(text, encoding="utf-8")
+            return
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ovlpt-") as folder:
+            written = Path(folder, "written")
+            written.write_text(text, encoding="utf-8")
+            if path.exists():
+                written.chmod(stat.S_IMODE(path.stat().st_mode))
+            written.replace(path)
+    except OSError as error:
+        raise InputError(f'cannot write "{path}": {why_not(error)}') from error
+
+
+def csv_cell(value: object) -> object:
+    """A cell that a spreadsheet shows: text that it would compute, beginning with = + - or @, is quoted as there."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

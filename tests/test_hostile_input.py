@@ -1,0 +1,233 @@
+"""Unusable input of every command: one sentence, status 2, nothing written, before the work begins."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ovlpt import cli
+from tests.networks import const, model, one_convolution, parameter
+from tests.test_cli import save
+
+LONG = "n" * 300
+
+
+def _zip(path: str, **members: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as made:
+        for name, content in members.items():
+            made.writestr(name, content)
+
+
+def _npy(header: str) -> bytes:
+    text = header.encode("latin1") + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files that the cases name."""
+    from ovlpt.openvino_api import opset1
+
+    made, here = tmp_path_factory.mktemp("hostile"), Path.cwd()
+    os.chdir(made)
+    try:
+        save(one_convolution(), "net.xml")
+        x = parameter([1, 8])
+        save(model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x), "float.xml")
+        for name in (
+            "folder.xml",
+            "folder.npz",
+            "folder.toml",
+            "folder.json",
+            "folder.csv",
+            "folder.html",
+            "beside.bin",
+        ):
+            Path(name).mkdir()
+        Path("empty.xml").touch()
+        Path("text.xml").write_text("no model")
+        Path("cut.xml").write_text(Path("net.xml").read_text()[:900])
+        Path("binary.xml").write_bytes(bytes(range(256)))
+        Path("no_weights.xml").write_text(Path("net.xml").read_text())
+        Path("deep.xml").write_text("<net>" * 20000)
+        Path("bad.onnx").write_bytes(b"\x08\x01" + bytes(range(256)))
+        Path("net.unknown").write_text("no model")
+        Path("loop.xml").symlink_to("loop.xml")
+        with socket.socket(socket.AF_UNIX) as named:
+            named.bind("socket.xml")
+
+        np.savez("empty.npz")
+        np.savez("strings.npz", x=np.array(["a", "b"]))
+        np.savez("objects.npz", x=np.array([{}, []], object))
+        np.savez("struct.npz", x=np.zeros((1, 16, 8, 8), [("a", "f4"), ("b", "i4")]))
+        np.savez("complex.npz", x=np.zeros((1, 16, 8, 8), complex))
+        np.savez("dates.npz", x=np.zeros((1, 16, 8, 8), "datetime64[s]"))
+        np.savez("shape.npz", x=np.zeros((3, 3)))
+        np.savez("scalar.npz", x=np.float32(1))
+        np.savez("names.npz", a=np.zeros(1), b=np.zeros(1))
+        _zip("text.npz", **{"x.txt": b"no array"})
+        _zip("not_npy.npz", **{"x.npy": b"no array"})
+        huge = "{'descr': '<f4', 'fortran_order': False, 'shape': (2400000000000,), }"
+        _zip("huge.npz", **{"x.npy": _npy(huge)})
+        _zip("overflow.npz", **{"x.npy": _npy(huge.replace("2400000000000", str(10**30)))})
+        _zip("deep.npz", **{"x.npy": _npy("(" * 4000)})
+        _zip("negative.npz", **{"x.npy": _npy(huge.replace("2400000000000", "-5"))})
+        Path("cut.npz").write_bytes(Path("shape.npz").read_bytes()[:100])
+        Path("nothing.npz").touch()
+        Path("pickle.npy").write_bytes(b"\x80\x04N.")
+
+        Path("bad.toml").write_text("name =")
+        Path("deep.toml").write_text("name = " + "[" * 20000)
+        Path("binary.toml").write_bytes(bytes(range(256)))
+        Path("unknown.toml").write_text("[presicions.Convolution]\n0 = ['u8']")
+        Path("types.toml").write_text("[precisions.Convolution]\n0 = ['u9']")
+        Path("pass.toml").write_text("disabled = ['ConvolutionTransformatoin']")
+        Path("name.toml").write_text("name = 5")
+
+        Path("deep.json").write_text("[" * 100000)
+        Path("text.json").write_text("no baseline")
+        Path("binary.json").write_bytes(bytes(range(256)))
+        Path("list.json").write_text("[]")
+        Path("number.json").write_text('{"layers": 5}')
+        fields = {"name": [], "layer_type": "x", "precision": 5, "exec_type": None, "operations": "xy"}
+        Path("fields.json").write_text(json.dumps({"device": "CPU", "layers": [fields]}))
+        Path("other.json").write_text('{"device": "GPU", "layers": []}')
+
+        first = "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)\n"
+        Path("text.csv").write_text("no counters")
+        Path("short.csv").write_text(first + "a;b\n")
+        Path("times.csv").write_text(first + "a;EXECUTED;Convolution;x_I8;nan;1\n")
+        Path("binary.csv").write_bytes(bytes(range(256)))
+        Path("empty.csv").touch()
+        yield made
+    finally:
+        os.chdir(here)
+
+
+MODELS = (
+    *(
+        "none.xml",
+        "",
+        "folder.xml",
+        ".",
+        "empty.xml",
+        "text.xml",
+        "cut.xml",
+        "binary.xml",
+        "no_weights.xml",
+        "deep.xml",
+    ),
+    *("bad.onnx", "net.unknown", "loop.xml", "socket.xml", f"{LONG}.xml", "net.xml/x.xml", "float.xml", "/dev/null"),
+    *("[/red].xml", "\x1b[2J.xml", "a\nb.xml", "\udcff.xml", "é層.xml", "shape.npz", "none\0.xml"),
+)
+DATA = (
+    *(
+        "none.npz",
+        "",
+        "folder.npz",
+        "empty.npz",
+        "strings.npz",
+        "objects.npz",
+        "struct.npz",
+        "complex.npz",
+        "dates.npz",
+    ),
+    *("shape.npz", "scalar.npz", "names.npz", "text.npz", "not_npy.npz", "huge.npz", "overflow.npz", "deep.npz"),
+    *("negative.npz", "cut.npz", "nothing.npz", "pickle.npy", "net.xml", f"{LONG}.npz", "\udcff.npz", "none\0.npz"),
+)
+DEVICES = ("", "TPU", "CPU.7", "[/red]", "MULTI:", "HETERO:CPU,TPU", "NPU", "\x1b[2J", "-", LONG)
+CONFIGS = (
+    *(
+        "none.toml",
+        "",
+        "folder.toml",
+        "bad.toml",
+        "deep.toml",
+        "binary.toml",
+        "unknown.toml",
+        "types.toml",
+        "pass.toml",
+    ),
+    *("name.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml"),
+)
+OUTPUTS = ("", ".", "none/x.json", "folder.json", f"{LONG}.json", "net.xml/x.json", "none\0.json", "\x1b/x")
+IR = (
+    *("", "none/x.xml", "folder.xml", f"{LONG}.xml", "net.xml/x.xml", "out", "out.onnx", "/dev/null", "net.xml"),
+    *("beside.xml", "none\0.xml", "socket.xml", "./net.xml"),
+)
+BASELINES = (
+    *("none.json", "", "folder.json", "deep.json", "text.json", "binary.json", "list.json", "number.json"),
+    *("fields.json", "other.json", f"{LONG}.json", "none\0.json"),
+)
+COUNTERS = (
+    *("none.csv", "", "folder.csv", "text.csv", "short.csv", "times.csv", "binary.csv", "empty.csv"),
+    *(f"{LONG}.csv", "none\0.csv"),
+)
+EXPECTED = ("", "int8", "int8:", "int9:Convolution", "int8:Conv", ":", "int8:[/red]", "int8:,", "f32")
+
+
+def _with(option: str, values, *others: str) -> list[list[str]]:
+    return [["net.xml", *others, f"{option}={value}"] for value in values]
+
+
+def _in_turn(option: str, values, *others: str) -> list[list[str]]:
+    """For options of one dash, whose value is an argument of its own."""
+    return [["net.xml", *others, option, value] for value in values]
+
+
+_MODELS = [[name] for name in MODELS]
+_COMMON = [*_with("--device", DEVICES), *_with("--config", CONFIGS)]
+_JSON = _with("--json", OUTPUTS)
+_DATA = _with("--input", DATA)
+CASES = {
+    "run": [*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])],
+    "explain": [*_MODELS, *_COMMON, *_JSON],
+    "report": [
+        *(*_MODELS, *_with("--config", CONFIGS), *_JSON, *_DATA, *_with("--csv", OUTPUTS), *_with("--output", OUTPUTS))
+    ],
+    "check": [
+        *(*_MODELS, *_COMMON, *_JSON, *_DATA[:4], *_with("--save-baseline", OUTPUTS), *_with("--save-counters", OUTPUTS)),
+        *(*_with("--baseline", BASELINES), *_with("--expect", EXPECTED), *_with("--counters", COUNTERS, "--expect=u8:MatMul")),
+    ],
+    "compare": [
+        *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])),
+        *(*_with("--samples", ("0", "-1")), *_with("--layers", ("0", "-5"))),
+    ],
+    "bench": [
+        *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_in_turn("-t", ("0", "-1", "nan", "inf"))),
+        *(*_in_turn("-niter", ("0", "-1")), *_in_turn("-report_folder", ("net.xml", LONG, "net.xml/x", "none\0"))),
+    ],
+    "verify": [
+        *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_with("--layers", ("0", "-1"))),
+        *_with("--method", ("", "tensorrt", "[/red]")),
+    ],
+    "transform": [*([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON)), *(["net.xml", "-o", name] for name in IR)],
+}  # fmt: skip
+
+
+def test_each_command_has_its_cases():
+    assert set(CASES) == set(cli.COMMANDS)
+    assert all(len(cases) >= 25 for cases in CASES.values())
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [(command, arguments) for command, cases in CASES.items() for arguments in cases],
+    ids=lambda value: " ".join(map(ascii, value))[:80] if isinstance(value, list) else value,
+)
+def test_one_sentence_and_status_2(command, arguments, folder, capsys):
+    before = {path: path.lstat().st_mtime_ns for path in folder.iterdir()}
+    assert cli.main([command, *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("ovlpt: ")
+    assert shown.err.count("\n") == 1
+    assert len(shown.err) < 1000
+    assert {path: path.lstat().st_mtime_ns for path in folder.iterdir()} == before
