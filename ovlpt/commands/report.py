@@ -5,6 +5,7 @@ import argparse
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, write_json
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
+from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.files import check_writable, write_text
 from ovlpt.inspect.report import report
 from ovlpt.inspect.report.page import check_packages, to_html
@@ -14,7 +15,7 @@ def add(commands) -> None:
     parser = add_command(
         commands,
         "report",
-        limited(_call),
+        on_virtual(_call, limited(_call)),
         "write one page that says what ran in int8, what did not, why, and what it cost",
         "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
         "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
@@ -22,6 +23,7 @@ def add(commands) -> None:
     add_model(parser)
     add_settings(parser)
     add_isa(parser)
+    add_virtual(parser)
     add_input(parser)
     add_float(parser, "for its latency")
     parser.add_argument(
@@ -38,7 +40,8 @@ def _call(options: argparse.Namespace) -> int:
     if page is not None:
         check_writable(page)
         check_packages()
-    found = report(options.model, options.device, options.input, options.float_model, settings(options))
+    config, virtual = settings(options), options.virtual
+    found = report(options.model, options.device, options.input, options.float_model, config, virtual=virtual)
     if page is not None:
         write_text(page, to_html(found))
     write_json(options.json, found.to_json())

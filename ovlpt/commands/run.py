@@ -9,6 +9,7 @@ from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import ExecutionTypes
 from ovlpt.device.execution_types import CONSTANT
 from ovlpt.inspect.run import run
+from ovlpt.trace import InputError
 
 
 def add(commands) -> None:
@@ -31,15 +32,20 @@ def add(commands) -> None:
 
 
 def _call(options: argparse.Namespace) -> int:
+    timed = options.virtual is None
+    if options.pc and not timed:
+        raise InputError("the counters of a virtual GPU mean nothing; leave out -pc")
     out = console(options.json)
-    result = run(options.model, options.device, options.input, options.float_model, config=settings(options))
-    out.print(_counters_table(result.layers) if options.pc else _layers_table(result.layers))
+    config, virtual = settings(options), options.virtual
+    result = run(options.model, options.device, options.input, options.float_model, config=config, virtual=virtual)
+    out.print(_counters_table(result.layers) if options.pc else _layers_table(result.layers, timed))
     counts = table("type", ">total", ">int8", ">float")
     for kind, (total, low) in result.layers.summary().items():
         counts.add_row(kind, str(total), str(low), str(total - low))
     out.print(counts)
     out.print(f"{result.model} on {result.device}", style="bold")
-    out.print(f"time in int8 layers: {result.layers.int8_time_share:.0%}")
+    if timed:
+        out.print(f"time in int8 layers: {result.layers.int8_time_share:.0%}")
     for name, latency in result.latencies.items():
         ratio = result.ratios.get(name)
         out.print(f"latency, {name}: {latency:.3f} ms" + (f"   ovlpt takes {ratio:.2f} of it" if ratio else ""))
@@ -50,12 +56,12 @@ def _call(options: argparse.Namespace) -> int:
     return 0
 
 
-def _layers_table(layers: ExecutionTypes):
-    rows = table("*layer", "type", "exec type", "in", "out", ">real ms")
+def _layers_table(layers: ExecutionTypes, timed: bool):
+    rows = table("*layer", "type", "exec type", "in", "out", *([">real ms"] if timed else []))
     for layer in layers.executed:
-        precisions = layer.precision, layer.output_precision
-        style = "green" if layer.is_int8 else None
-        rows.add_row(layer.name, layer.layer_type, layer.exec_type, *precisions, f"{layer.real_time:.3f}", style=style)
+        facts = layer.exec_type, layer.precision, layer.output_precision
+        time = [f"{layer.real_time:.3f}"] if timed else []
+        rows.add_row(layer.name, layer.layer_type, *facts, *time, style="green" if layer.is_int8 else None)
     return rows
 
 

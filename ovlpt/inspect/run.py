@@ -26,7 +26,7 @@ OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQu
 
 @dataclass(frozen=True)
 class Run:
-    """What `run` found. Latencies are medians in milliseconds of runs in turn."""
+    """What `run` found. Latencies are medians in milliseconds of runs in turn; none where times mean nothing."""
 
     model: str
     device: str
@@ -46,7 +46,7 @@ class Run:
                 kind: {"total": total, "int8": low, "float": total - low}
                 for kind, (total, low) in self.layers.summary().items()
             },
-            "int8_time_share": self.layers.int8_time_share,
+            "int8_time_share": self.layers.int8_time_share if self.latencies else None,
             "latency_ms": self.latencies,
             "latency_ratio": self.ratios,
             "largest_relative_difference": self.difference,
@@ -61,12 +61,14 @@ def run(
     float_model: str | Path | Model | None = None,
     core: Core | None = None,
     config: PluginConfig | None = None,
+    virtual: str | None = None,
 ) -> Run:
     """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
 
     Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; random without.
     ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
-    ``config``: settings other than the device's own.
+    ``config``: settings other than the device's own. ``virtual``: the virtual GPU that this process has loaded
+    (`ovlpt.device.virtual_gpu`), to execute; it has no latencies.
     Raises `InputError` for anything unusable.
     """
     core = core or Core()
@@ -86,15 +88,21 @@ def run(
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], HINTS)
     ready = transform(model, device, config, core=core, serializable=False, precision=precision)
     hints = {**HINTS, **lpt_properties(ready, device)}
-    layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
     compiled = {
         OVLPT: core.compile_model(ready, device, hints),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
         SIMULATION: core.compile_model(source, device, {**HINTS, **simulation(device)}),
     }
-    requests = {name: each.create_infer_request() for name, each in compiled.items()}
-    latencies = interleaved_latencies({name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()})
+    latencies = {}
+    if virtual is None:
+        layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
+        requests = {name: each.create_infer_request() for name, each in compiled.items()}
+        latencies = interleaved_latencies(
+            {name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()}
+        )
+    else:
+        layers = execution_types(compiled[OVLPT])
     return Run(
         model="bundled digits network"
         if bundled
@@ -102,7 +110,7 @@ def run(
         device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
         layers=layers,
         latencies={name: median(times) for name, times in latencies.items()},
-        ratios={name: median_ratio(latencies[OVLPT], latencies[name]) for name in (PLUGIN, FLOAT, SIMULATION)},
+        ratios={name: median_ratio(latencies[OVLPT], latencies[name]) for name in latencies if name != OVLPT},
         difference=relative_difference(compiled[OVLPT](arrays).values(), compiled[PLUGIN](arrays).values()),
         accuracy={name: _accuracy(compiled[name]) for name in (FLOAT, PLUGIN, OVLPT)} if bundled else None,
     )

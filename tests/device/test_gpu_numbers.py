@@ -5,8 +5,11 @@ Networks: `tests.gpu_networks`; ``python -m tools.gpu_numbers`` prints the table
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from openvino import save_model
 
 import ovlpt
 from ovlpt import cli, data
@@ -142,9 +145,29 @@ def test_what_commands_refuse(capsys, arguments, sentence):
         assert sentence in capsys.readouterr().err
 
 
+@executes
+def test_run_says_nothing_of_times(tmp_path, capsys):
+    """On a GPU without matrix engines: `test_report_of_a_virtual_gpu` has one with."""
+    path, target = str(tmp_path / "net.xml"), tmp_path / "run.json"
+    save_model(one_convolution(), path, compress_to_fp16=False)
+    command = ["run", path, "-d", "GPU", "--virtual", "mtl", "--execute", "--json", str(target)]
+    assert cli.main(command) == 0
+    printed = capsys.readouterr().out
+    assert "times mean nothing" in printed
+    assert " ms" not in printed
+    assert "time in int8" not in printed
+    content = json.loads(target.read_text())
+    assert content["latency_ms"] == content["latency_ratio"] == {}
+    assert content["int8_time_share"] is None
+    assert content["summary"]["Convolution"] == {"total": 1, "int8": 1, "float": 0}
+    assert content["largest_relative_difference"] < 0.01
+    assert cli.main([*command, "-pc"]) == 2
+    assert "leave out -pc" in capsys.readouterr().err
+
+
 def test_explain_of_a_virtual_gpu(capsys):
     assert cli.main(["explain", str(data.digits()), "-d", "GPU", "--virtual", "xelp"]) == 0
-    assert "in low precision" in capsys.readouterr().out
+    assert "layers with weights run in int8" in capsys.readouterr().out
 
 
 def test_a_precision_that_a_gpu_has_not():

@@ -12,8 +12,9 @@ import pytest
 
 import ovlpt
 from ovlpt.device import virtual_gpu
+from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
-from tests.networks import encoder, one_convolution
+from tests.networks import encoder, one_convolution, residual
 
 
 def test_both_tables_name_the_same_devices():
@@ -44,7 +45,9 @@ def test_only_opencl_is_visible(execute):
     assert all(name.startswith("cl") for name in names)
 
 
-@pytest.mark.parametrize(("net", "gpu"), [(one_convolution, "xelp"), (encoder, "dg2")])
+@pytest.mark.parametrize(
+    ("net", "gpu"), [(one_convolution, "xelp"), (encoder, "dg2"), (encoder, "arl"), (residual, "ptl")]
+)
 def test_the_int8_layers_of_the_plugins_own_lpt(net, gpu, core):
     found = ovlpt.check(net(), "GPU", against="stock", virtual=gpu)
     assert found.numbers is None
@@ -56,6 +59,17 @@ def test_the_int8_layers_of_the_plugins_own_lpt(net, gpu, core):
     assert all(layer.is_low for layer in found.compared)
     assert all(layer.real_time == 0 for layer in found.layers)
     assert not any("Virtual" in core.get_property(device, "FULL_DEVICE_NAME") for device in core.available_devices)
+
+
+@pytest.mark.skipif(virtual_gpu.SINCE["nvl"] > RELEASE, reason="this plugin does not know the device")
+def test_a_new_device():
+    assert ovlpt.check(residual(), "GPU", against="stock", virtual="nvl").ok
+
+
+@pytest.mark.skipif(virtual_gpu.SINCE["nvl"] <= RELEASE, reason="this plugin knows the device")
+def test_a_device_that_is_too_new():
+    with pytest.raises(InputError, match=r'the virtual GPU "nvl" needs OpenVINO 2026\.4 or later, and 20'):
+        ovlpt.check(residual(), "GPU", virtual="nvl")
 
 
 def test_a_library_is_built_once(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from openvino import save_model
 
 import ovlpt
 from ovlpt import cli, data
@@ -28,6 +29,7 @@ from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
 from ovlpt.openvino_api import _module, opset1
 from ovlpt.reasons import Cause
 from ovlpt.trace import InputError
+from tests.gpu_networks import attention
 from tests.graphs import dequantization, f32, fake_quantize, integers, model, opset5, parameter
 
 CHANNELS, SIZE = 64, 24  # enough work for the layers to take longer than calling them
@@ -365,6 +367,23 @@ def test_the_files(tmp_path, capsys):
     assert content["int8_multiply_accumulate_share"] == 1
     assert sum(content["time_shares"].values()) == pytest.approx(1)
     assert content["trace"]
+
+
+def test_a_virtual_gpu_has_no_times(tmp_path, capsys):
+    """Attention is not compiled to machine code there, which nothing could load."""
+    path, out = str(tmp_path / "net.xml"), {name: tmp_path / f"report.{name}" for name in ("html", "json", "csv")}
+    save_model(attention(), path, compress_to_fp16=False)
+    files = ["-o", str(out["html"]), "--json", str(out["json"]), "--csv", str(out["csv"])]
+    assert cli.main(["report", path, "-d", "GPU", "--virtual", "dg2", *files]) == 0
+    assert "times are not known" in capsys.readouterr().out
+    content = json.loads(out["json"].read_text())
+    assert content["device"].startswith("GPU (Virtual Arc")
+    assert content["latency_ms"] is content["time_shares"] is content["layers"][0]["milliseconds"] is None
+    assert content["int8_multiply_accumulate_share"] > 0.9
+    page = out["html"].read_text()
+    assert "No times" in page
+    assert not re.search(r"\d ms\b|class=.time|of the time", page)
+    assert ",0.0," not in out["csv"].read_text()
 
 
 def test_what_cannot_be_reported(tmp_path, capsys):

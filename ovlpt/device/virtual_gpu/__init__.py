@@ -7,7 +7,7 @@ There are two forms:
 decide      every program builds, none runs. What to trust: whether a layer runs in int8. Kernel names and layouts may
             differ from a real device's. Output values mean nothing; the package never reports them.
 execute     programs run on Intel's OpenCL runtime for CPUs (the extra ``gpu``), so that the numbers are those of the
-            plugin's own kernels. Only on GPUs without matrix engines: for others (XMX: ``dg2``, ``lnl``, ``bmg``, …) oneDNN
+            plugin's own kernels. Only on GPUs without matrix engines: for others (XMX: all but ``xelp`` and ``mtl``) oneDNN
             makes machine code.
 
 Times mean nothing in either. With matrix engines the plugin would compile fused attention to machine code, which nothing
@@ -36,7 +36,7 @@ from openvino import save_model
 
 from ovlpt.device import cache, own_process
 from ovlpt.device.execution_types import last_line
-from ovlpt.openvino_api import Model
+from ovlpt.openvino_api import RELEASE, Model
 from ovlpt.trace import InputError
 
 NOTE = (
@@ -44,8 +44,10 @@ NOTE = (
     "can be checked"
 )
 DP4A, XMX, NO_INT8 = "DP4A", "XMX", "no int8"
-GPUS = {"gen9": NO_INT8, "xelp": DP4A, "dg2": XMX, "mtl": DP4A, "lnl": XMX, "bmg": XMX}  # how each computes in int8
-
+GPUS = {
+    "gen9": NO_INT8, "xelp": DP4A, "dg2": XMX, "mtl": DP4A, "arl": XMX, "lnl": XMX, "bmg": XMX, "ptl": XMX, "nvl": XMX,
+}  # how each computes in int8  # fmt: skip
+SINCE = {"nvl": (2026, 4)}  # OpenVINO; that of 2024.6 does not know the device
 EXECUTABLE = tuple(gpu for gpu, how in GPUS.items() if how == DP4A)
 
 _FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wl,-soname,libOpenCL.so.1")
@@ -57,9 +59,12 @@ _RUNTIME = {"intel-opencl-rt": "libintelocl.so", "intel-cmplr-lib-rt": "libsvml.
 
 
 def check_known(gpu: str, execute: bool = False) -> None:
-    """Raise `InputError` for a GPU that is not in the table, or whose kernels cannot be executed."""
+    """Raise `InputError` for a GPU that is not in the table or too new, or whose kernels cannot be executed."""
     if gpu not in GPUS:
         raise InputError(f'no virtual GPU "{gpu}"; there are {", ".join(GPUS)}')
+    if SINCE.get(gpu, RELEASE) > RELEASE:
+        installed, needed = (".".join(map(str, release)) for release in (RELEASE, SINCE[gpu]))
+        raise InputError(f'the virtual GPU "{gpu}" needs OpenVINO {needed} or later, and {installed} is installed')
     if execute and gpu not in EXECUTABLE:
         why = "has no int8" if GPUS[gpu] == NO_INT8 else "runs machine code of its matrix engines"
         raise InputError(

@@ -37,8 +37,11 @@ static struct gpu devices[] = {
     {"xelp", "Virtual Iris Xe",     IP(3, 0x00, 0x0),    0x9A49, 1, 6, 16, 7, DP4A,    SHARED, NARROW,  512,  64 KIB},
     {"dg2",  "Virtual Arc A770",    IP(3, 0x0D, 0xC008), 0x56A0, 8, 4, 16, 8, XMX,     OWN,    NARROW, 1024,  64 KIB},
     {"mtl",  "Virtual Meteor Lake", IP(3, 0x11, 0x8004), 0x7D55, 1, 8, 16, 8, DP4A,    SHARED, NARROW, 1024,  64 KIB},
+    {"arl",  "Virtual Arc 140T",    IP(3, 0x12, 0x8004), 0x7D51, 1, 8, 16, 8, XMX,     SHARED, NARROW, 1024,  64 KIB},
     {"lnl",  "Virtual Arc 140V",    IP(5, 0x01, 0x4),    0x64A0, 2, 4,  8, 8, XMX,     SHARED, WIDE,   1024, 128 KIB},
     {"bmg",  "Virtual Arc B580",    IP(5, 0x00, 0x4004), 0xE20B, 5, 4,  8, 8, XMX,     OWN,    WIDE,   1024, 128 KIB},
+    {"ptl",  "Virtual Arc B390",    IP(7, 0x80, 0x4),    0xB080, 2, 6,  8, 8, XMX,     SHARED, WIDE,   1024, 128 KIB},
+    {"nvl",  "Virtual Nova Lake",   IP(8, 0xC2, 0x8000), 0xD750, 2, 6,  8, 10, XMX,     SHARED, WIDE,   1024, 128 KIB},
 };
 /* clang-format on */
 

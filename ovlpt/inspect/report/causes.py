@@ -93,7 +93,9 @@ def _help(operation: str, cause: Cause) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the verdict rests on. Shares are of the layers' time and of the multiply-accumulates, 0 to 1."""
+    """What the verdict rests on. Shares are of the layers' time and of the multiply-accumulates, 0 to 1. Where times mean
+    nothing, on a virtual GPU, they are 0, and ``timed`` is false.
+    """
 
     device: str
     has_int8: bool  # the device's capabilities name int8
@@ -103,6 +105,7 @@ class Facts:
     milliseconds: float  # of the fastest inference
     overhead: float  # milliseconds of it that calling that many layers takes at least
     layers: int
+    timed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
             f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float, {_blame(worst, worst.work_share / lost_work)}.",
         )
     lost_time = 1 - facts.int8_time_share
-    if lost_time >= LOST_TIME and found:
+    if facts.timed and lost_time >= LOST_TIME and found:
         cause, worst = _heaviest(found, attrgetter("milliseconds"))
         return Verdict(
             cause,
@@ -151,9 +154,8 @@ def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
             f"The hardware: {done}, but this CPU has no VNNI, the instructions that make int8 "
             "several times as fast as float.",
         )
-    return Verdict(
-        Cause.NOTHING, f"Nothing stands in the way: {done}, and {facts.int8_time_share:.0%} of the time is spent there."
-    )
+    time = f"{facts.int8_time_share:.0%} of the time is spent there" if facts.timed else "times are not known"
+    return Verdict(Cause.NOTHING, f"Nothing stands in the way: {done}, and {time}.")
 
 
 _OPENING = {

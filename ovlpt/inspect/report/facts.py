@@ -12,7 +12,7 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import execution_types, transform
+from ovlpt.device import execution_types, transform, virtual_gpu
 from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.hazards import Hazard
 from ovlpt.device.overflow import REMEDY, OverflowRisk
@@ -35,15 +35,17 @@ HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED, "PERF_COUNT": True}
 
 @dataclass(frozen=True)
 class Report:
-    """What `report` found. ``latency``, ``float_latency``: milliseconds of the whole model in int8 and in float."""
+    """What `report` found. ``latency``, ``float_latency``: milliseconds of the whole model in int8 and in float; None
+    where times mean nothing, and then those of layers are 0.
+    """
 
     model: str
     device: str
     openvino: str
     facts: Facts
     verdict: Verdict
-    latency: float
-    float_latency: float
+    latency: float | None
+    float_latency: float | None
     layers: Sequence[Layer]
     offenders: Sequence[Offender]
     borders: Sequence[Border]
@@ -70,16 +72,18 @@ class Report:
             "saturates_16_bits": self.facts.saturates,
             "latency_ms": self.latency,
             "float_latency_ms": self.float_latency,
-            "overhead_ms": self.facts.overhead,
-            "time_shares": {str(kind): share for kind, share in self.time_shares().items()},
+            "overhead_ms": self.facts.overhead if self.facts.timed else None,
+            "time_shares": {str(kind): share for kind, share in self.time_shares().items()}
+            if self.facts.timed
+            else None,
             "int8_multiply_accumulate_share": self.facts.int8_work_share,
             "multiply_accumulates": sum(layer.multiply_accumulates for layer in self.layers),
-            "offenders": [each.to_json() for each in self.offenders],
-            "borders": [each.to_json() for each in self.borders],
+            "offenders": [self._timed(each.to_json()) for each in self.offenders],
+            "borders": [self._timed(each.to_json()) for each in self.borders],
             "overflow_risks": [each.to_json() for each in self.overflow_risks],
             "overflow_remedy": REMEDY if self.overflow_risks else None,
             "hazards": [each.to_json() for each in self.hazards],
-            "layers": [{"index": layer.index, **layer.to_json()} for layer in self.layers],
+            "layers": [{"index": layer.index, **self._timed(layer.to_json())} for layer in self.layers],
             "trace": [
                 {
                     "outcome": str(event.outcome),
@@ -92,6 +96,11 @@ class Report:
             ],
         }
 
+    def _timed(self, row: dict[str, object]) -> dict[str, object]:
+        """The row, its times None where they mean nothing."""
+        times = () if self.facts.timed else ("milliseconds", "time_share")
+        return {key: None if key in times else value for key, value in row.items()}
+
     def write_csv(self, path: str | Path) -> None:
         """One line per executed layer. Raises `InputError` for a file that cannot be written."""
         columns = ("name", "type", "kind", "exec_type", "precision", "output_precision", "milliseconds",
@@ -100,7 +109,7 @@ class Report:
         rows = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
         rows.writeheader()
         for layer in self.executed:
-            row = {**layer.to_json(), "reason": layer.reason.text if layer.reason else None}
+            row = {**self._timed(layer.to_json()), "reason": layer.reason.text if layer.reason else None}
             rows.writerow({key: csv_cell(value) for key, value in row.items()})
         write_text(path, text.getvalue())
 
@@ -114,29 +123,33 @@ def report(
     native_only: bool = False,
     core: Core | None = None,
     seconds: float = 2.0,
+    virtual: str | None = None,
 ) -> Report:
     """Transform, compile and run a quantized model, and find what keeps it from being faster.
 
     ``inputs``: an ``.npz``; random without. ``float_model``: the network before quantization; without one, the
-    quantized network with FakeQuantize bypassed. ``seconds``: how long latencies are measured. Raises `InputError` as
-    `transform` does.
+    quantized network with FakeQuantize bypassed. ``seconds``: how long latencies are measured. ``virtual``: the
+    virtual GPU that this process has loaded (`ovlpt.device.virtual_gpu`), which runs nothing and has no times. Raises
+    `InputError` as `transform` does.
     """
     core = core or Core()
     source = read_quantized(model, core)
     own = config or plugin_config.for_device(core, device, force=True)  # what has no int8 is reported to have none
     physical = plugin_config.physical_devices(core, device)[0]
     arrays = load_inputs(inputs, source) if inputs is not None else random_inputs(source)
-    trace = Trace()
+    trace, hints = Trace(), HINTS | ({"PERF_COUNT": False, **virtual_gpu.properties(virtual)} if virtual else {})
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
     found = explanation(transformed, trace, native_only, source)
     precision = inference_precision(core, physical, HINTS)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
-    compiled = core.compile_model(ready, device, {**HINTS, **lpt_properties(ready, device)})
-    execution = execution_types(compiled, arrays)
+    compiled = core.compile_model(ready, device, {**hints, **lpt_properties(ready, device)})
+    execution = execution_types(compiled, None if virtual else arrays)
     layers = read_layers(compiled, execution, ready, with_shapes(ready, arrays), found)
-    plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
-    candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
-    measured = latencies(candidates, arrays, core, device, HINTS, seconds)
+    measured = None
+    if virtual is None:
+        plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
+        candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
+        measured = latencies(candidates, arrays, core, device, HINTS, seconds)
     executed = [layer for layer in layers if layer.executed]
     capabilities = list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES"))
     work = sum(layer.multiply_accumulates for layer in layers)
@@ -148,9 +161,10 @@ def report(
         int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
         if work
         else 1.0,
-        milliseconds=measured.fastest["int8"],
-        overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]),
+        milliseconds=measured.fastest["int8"] if measured else 0.0,
+        overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]) if measured else 0.0,
         layers=len(executed),
+        timed=virtual is None,
     )
     worst = offenders(layers, own_settings=config is not None)
     return Report(
@@ -159,8 +173,8 @@ def report(
         openvino=openvino.__version__.split("-")[0],
         facts=facts,
         verdict=verdict(facts, worst),
-        latency=measured.medians["int8"],
-        float_latency=measured.medians["float"],
+        latency=measured.medians["int8"] if measured else None,
+        float_latency=measured.medians["float"] if measured else None,
         layers=layers,
         offenders=worst,
         borders=borders(layers),

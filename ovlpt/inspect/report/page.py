@@ -32,6 +32,7 @@ def to_html(report: Report) -> str:
     environment.filters |= {"ms": milliseconds, "count": count, "percent": percent, "short": _short}
     return environment.from_string(page).render(
         report=report,
+        timed=report.facts.timed,
         title=Path(report.model).name,
         layers=executed,
         kinds=Counter(layer.kind for layer in executed),
