@@ -228,6 +228,31 @@ def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
+        lambda value, ends: opset1.add(opset1.relu(value), ends[1]),
+        lambda value, ends: opset1.fake_quantize(opset1.tanh(value), *ends, *ends, 256),
+        lambda value, ends: opset1.fake_quantize(opset1.relu(value), const([0]), const([1]), *ends, 256),
+        lambda value, ends: opset1.multiply(quantized(value, -1, 1), ends[1]),
+    ],
+    ids=["scale", "shift", "interval", "output interval", "dequantization"],
+)
+def test_what_differs_by_channel_behind_an_activation_of_one_element(by_form, form, behind):
+    """As above: the gate of a squeeze and excitation, whose scale comes to differ by channel where a Concat feeds it."""
+    x = parameter([-1, 16, 1, 1])
+    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights([8, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
+    layer = opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
+    high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
+    net = model(behind(layer, [const(-high), const(high)]), x)
+    for batch in (1, 2):
+        inputs = [np.random.default_rng(0).uniform(0, 2.5, (batch, 16, 1, 1)).astype(np.float32)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
     """As above."""
     x = parameter([-1, 16, 3, 3])

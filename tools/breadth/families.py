@@ -154,6 +154,10 @@ def masked(module, tokens, mask):
     return module(input_ids=tokens, attention_mask=mask)[0]
 
 
+def uncached(module, tokens, mask):
+    return module(input_ids=tokens, attention_mask=mask, use_cache=False)[0]
+
+
 def unmasked(module, tokens):
     return module(input_ids=tokens, use_cache=False)[0]
 
@@ -209,9 +213,9 @@ FAMILIES: dict[str, Family] = {
         "SqueezeBertModel SqueezeBertConfig", {**SMALL, "embedding_size": 32}, MASK, masked
     ),
     "transformers/gpt2": of_transformers(
-        "GPT2LMHeadModel GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 2000, "n_positions": 64}, IDS, unmasked
+        "GPT2LMHeadModel GPT2Config", {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 2000, "n_positions": 64}, MASK, uncached
     ),
-    "transformers/llama": of_transformers("LlamaForCausalLM LlamaConfig", {**SMALL, "num_key_value_heads": 2}, IDS, unmasked),
+    "transformers/llama": of_transformers("LlamaForCausalLM LlamaConfig", {**SMALL, "num_key_value_heads": 2}, MASK, uncached),
     "transformers/mamba": of_transformers(
         "MambaForCausalLM MambaConfig", {"vocab_size": 2000, "hidden_size": 32, "state_size": 4, "num_hidden_layers": 2}, {TOKENS: (1, 6)}, unmasked
     ),

@@ -7,6 +7,7 @@ are the rules, all found by running; each says at its function what happens with
     add_negative_shift              for a constant that is taken away
     shift_behind_scale              a bias in front of its scale
     scale_to_interval               by channel, for one element of open sizes
+    part_by_channel                 further behind, for one element of open batch
     compute_scale_in_f64            its scale and bias, out of the reach of fusions
     guard_output                    a Clamp instead where no scale follows, on other devices, or where the result is
                                     quantized by rows; a Floor where a constant differs between rows
@@ -110,6 +111,7 @@ from ovlpt.device.lowering.guards import (
     compute_scale_in_f64,
     guard_output,
     keep_negative_scale_behind_relu,
+    part_by_channel,
     quantize_rows_alone,
     scale_to_interval,
     shift_behind_scale,
@@ -210,7 +212,7 @@ class PluginLowering(ModelPass):
                 "Subtract": (broadcast_before_zero_point, add_negative),
             }
         layer = (add_negative_shift, shift_behind_scale, *layer)
-        convolution = (add_negative_shift, shift_behind_scale, scale_to_interval, *layer[2:])
+        convolution = (*layer[:2], scale_to_interval, part_by_channel, *layer[2:])
         rows = (lay_weights_in_rows,) if self.serializable else ()
         return rules | {
             **dict.fromkeys(WEIGHTED, layer),

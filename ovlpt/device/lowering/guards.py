@@ -17,6 +17,11 @@ from ovlpt.openvino_api import Constant, Node, opset1
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
 BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
+# What the plugin takes into a layer
+_POST_OPERATIONS = BEFORE_INTERVAL | {
+    "Abs", "Elu", "FakeQuantize", "Gelu", "HSigmoid", "HSwish", "Mish", "PRelu", "Round", "Sigmoid", "SoftPlus", "Sqrt",
+    "Swish", "Tanh",
+}  # fmt: skip
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
@@ -64,8 +69,7 @@ def scale_to_interval(node: Node) -> Node:
 
     An interval by channel behind a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
     of open sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
-    between lets the scale through, and no shift. What gives other real values by channel stands alone,
-    if only the batch is open.
+    between lets the scale through, and no shift. What gives other real values by channel is for `part_by_channel`.
     """
     links, quantize = _affine_links(node)[:2], None
     if [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"]) and _may_be_one_element(
@@ -80,8 +84,6 @@ def scale_to_interval(node: Node) -> Node:
     if details is None or details.input_low.size == details.input_high.size == 1:
         return node
     if not details.output_low.size == details.output_high.size == 1:
-        if set(shape_of(node.output(0))[2:]) == {1}:
-            stand_alone(quantize.input_value(0).get_node())
         return node
     rank, steps = node.get_output_partial_shape(0).rank.get_length(), details.levels - 1
     scale, shift = np.ones(1), np.zeros(1)
@@ -110,6 +112,22 @@ def scale_to_interval(node: Node) -> Node:
         link.input(0).replace_source_output(link.input_value(1))
     for port, end in ((1, first.flat[0]), (2, first.flat[0] + steps)):
         quantize.input(port).replace_source_output(constant(end).output(0))
+    return node
+
+
+def part_by_channel(node: Node) -> Node:
+    """What a layer computes by channel behind its scale and bias, after an activation for instance, would be a
+    post-operation by channel, too (`compute_scale_in_f64`). It stands alone, if only the batch is open.
+    """
+    if not _may_be_one_element(node) or set(shape_of(node.output(0))[2:]) != {1}:
+        return node
+    last = [node, *_affine_links(node)][-1]
+    while (reader := _only_reader(last)) is not None and reader.get_type_name() in _POST_OPERATIONS:
+        constants = map(constant_above, reader.input_values())
+        if any(values is not None and values.size > 1 for values in constants):
+            stand_alone(last)
+            break
+        last = reader
     return node
 
 
