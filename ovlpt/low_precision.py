@@ -23,6 +23,7 @@ from ovlpt.config import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
+from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.grafting import graft
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.main.add import AddTransformation
@@ -291,7 +292,8 @@ class LowPrecision(ModelPass):
         manager = Manager()
         manager.register_pass(rewrite)
         try:
-            manager.run_passes(model)
+            with remembering_walks():
+                manager.run_passes(model)
         except RuntimeError:
             for step in passes:
                 if step.error is not None:

@@ -121,9 +121,12 @@ def is_decompression_multiply(node: Node) -> bool:
 
 
 def _feeds_only_weights(node: Node) -> bool:
-    consumers = [target.get_node() for target in node.output(0).get_target_inputs()]
-    return bool(consumers) and all(
-        consumer.get_type_name() in ("Convolution", "GroupConvolution", "MatMul")
-        or (consumer.get_type_name() in ("Reshape", "Convert") and _feeds_only_weights(consumer))
-        for consumer in consumers
-    )
+    pending = [node]
+    while pending:
+        consumers = [target.get_node() for target in pending.pop().output(0).get_target_inputs()]
+        moved = [consumer for consumer in consumers if consumer.get_type_name() in ("Reshape", "Convert")]
+        weighted = [each for each in consumers if each.get_type_name() in ("Convolution", "GroupConvolution", "MatMul")]
+        if not consumers or len(moved) + len(weighted) < len(consumers):
+            return False
+        pending += moved
+    return True

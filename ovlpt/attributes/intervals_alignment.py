@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from ovlpt.attributes.attribute import Attribute
 from ovlpt.precisions import aligned_levels
@@ -35,7 +36,7 @@ class Grid:
         return round((self.low - origin) / step), round((self.high - origin) / step)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Interval:
     """Real values that FakeQuantize operations of one group produce."""
 
@@ -47,12 +48,12 @@ class Interval:
     preferable: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()  # of the members, where they may differ in levels
 
-    @property
+    @cached_property
     def is_mixed(self) -> bool:
         """Whether members have different numbers of levels and share the values of one 8-bit type all the same."""
-        return len({grid.levels for grid in self.grids}) > 1 and all(grid.levels <= _VALUES for grid in self.grids)
+        return _are_mixed({grid.levels for grid in self.grids})
 
-    @property
+    @cached_property
     def common_grid(self) -> tuple[float, float] | None:
         """Step and origin of a grid that holds the values of all members, each within 8 bits; None without one."""
         step = min((grid.step for grid in self.grids), default=0)
@@ -70,19 +71,28 @@ class IntervalsAlignment(Attribute[Interval]):
         self.levels = levels
 
     def merge(self, others: Iterable[IntervalsAlignment]) -> None:
+        """Each value of the others is read once: a Concat may have thousands of inputs."""
+        others, narrowest = list(others), self.value
+        if not others:
+            return
+        low, high = narrowest.combined_low, narrowest.combined_high
+        preferable, grids = dict.fromkeys(narrowest.preferable), dict.fromkeys(narrowest.grids)
+        levels = {grid.levels for grid in grids}
         for other in others:
-            mine, its = self.value, other.value
-            narrower = its if its.min_high - its.min_low < mine.min_high - mine.min_low else mine
-            low, high = min(mine.combined_low, its.combined_low), max(mine.combined_high, its.combined_high)
-            preferable = (*mine.preferable, *(item for item in its.preferable if item not in mine.preferable))
-            grids = (*mine.grids, *(grid for grid in its.grids if grid not in mine.grids))
-            merged = Interval(low, high, narrower.min_low, narrower.min_high, 0, preferable, grids)
-            if merged.is_mixed:
-                limits = low, high, narrower.min_low, narrower.min_high
-                min_levels = aligned_levels(0, _VALUES - 1, *limits).levels
-            elif self.levels != other.levels or self.levels == 0:
-                self.levels = min_levels = 0
-            else:
-                levels = self.levels
-                min_levels = aligned_levels(0, levels - 1, low, high, narrower.min_low, narrower.min_high).levels
-            self.value = replace(merged, min_levels=min_levels)
+            its = other.value
+            if its.min_high - its.min_low < narrowest.min_high - narrowest.min_low:
+                narrowest = its
+            low, high = min(low, its.combined_low), max(high, its.combined_high)
+            preferable.update(dict.fromkeys(its.preferable))
+            grids.update(dict.fromkeys(its.grids))
+            levels.update(grid.levels for grid in its.grids)
+            if self.levels != other.levels and not _are_mixed(levels):
+                self.levels = 0
+        kept = _VALUES if _are_mixed(levels) else self.levels
+        limits = low, high, narrowest.min_low, narrowest.min_high
+        min_levels = aligned_levels(0, kept - 1, *limits).levels if kept else 0
+        self.value = Interval(*limits, min_levels, tuple(preferable), tuple(grids))
+
+
+def _are_mixed(levels: set[int]) -> bool:
+    return len(levels) > 1 and max(levels) <= _VALUES

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import numpy as np
 
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, Type, opset1
@@ -61,25 +66,61 @@ _SOURCES_OF_ACTIVATIONS = frozenset(
 )
 
 
+# While a graph is rewritten, per question: the nodes, by instance, from which a walk upwards has met what ends it.
+_met: ContextVar[dict[object, set[int]] | None] = ContextVar("met", default=None)
+
+
+@contextmanager
+def remembering_walks() -> Iterator[None]:
+    """Walks that have found data are not made again, as no rewrite makes a constant of data.
+
+    Else each node of a chain would be asked for the whole chain above it.
+    """
+    token = _met.set(defaultdict(set))
+    try:
+        yield
+    finally:
+        _met.reset(token)
+
+
+def meets(node: Node, ends: Callable[[Node], bool], sources: Callable[[Node], Iterable[Node]]) -> bool:
+    """Whether a walk from ``node`` upwards over its ``sources``, the last of them first, comes to a node that ends it."""
+    met = _met.get()
+    known = set() if met is None else met[ends]
+    start = node.get_instance_id()
+    pending, readers = [(node, start)], {start: start}
+    while pending:
+        node, key = pending.pop()
+        if key in known or ends(node):
+            while key != start:
+                known.add(key)
+                key = readers[key]
+            known.add(start)
+            return True
+        for source in sources(node):
+            above = source.get_instance_id()
+            if above not in readers:
+                readers[above] = key
+                pending.append((source, above))
+    return False
+
+
 def is_constant_path(node: Node) -> bool:
     """Whether nothing above the node depends on data, so that it could be folded.
 
     As in the native library, weighted operations end the walk as if they were data.
     """
-    pending, seen = [node], set()
-    while pending:
-        node = pending.pop()
-        if node.get_type_name() in _SOURCES_OF_ACTIVATIONS:
-            return False
-        for value in reversed(node.input_values()):  # the data input is followed first: it ends the walk soonest
-            source = value.get_node()
-            if isinstance(source, Constant):
-                continue
-            key = source.get_instance_id()
-            if key not in seen:
-                seen.add(key)
-                pending.append(source)
-    return True
+    return not meets(node, _brings_data, _sources)
+
+
+def _brings_data(node: Node) -> bool:
+    return node.get_type_name() in _SOURCES_OF_ACTIVATIONS
+
+
+def _sources(node: Node) -> list[Node]:
+    """The data input comes last, so is followed first: it ends the walk soonest."""
+    above = [value.get_node() for value in reversed(node.input_values())]
+    return [source for source in above if not isinstance(source, Constant)]
 
 
 def is_real(precision: str) -> bool:

@@ -51,15 +51,19 @@ def state_readers(node: Node) -> list[Node]:
 
 def sources(value: Output) -> Iterator[Output]:
     """What gives the values of ``value``, above all that only hands them on."""
-    node = value.get_node()
-    kind = node.get_type_name()
-    if kind == "Concat":
-        for each in node.input_values():
-            yield from sources(each)
-    elif kind in _HANDS_ON or (kind == "Convert" and {precision_of(value), precision_of(node.input_value(0))} <= REAL):
-        yield from sources(node.input_value(0))
-    else:
-        yield value
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        node = value.get_node()
+        kind = node.get_type_name()
+        if kind == "Concat":
+            pending += reversed(node.input_values())
+        elif kind in _HANDS_ON or (
+            kind == "Convert" and {precision_of(value), precision_of(node.input_value(0))} <= REAL
+        ):
+            pending.append(node.input_value(0))
+        else:
+            yield value
 
 
 def evaluated(value: Output) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, meets, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -211,20 +211,38 @@ def extreme(values: np.ndarray | None) -> float:
 
 def folded_constant(value: Output) -> np.ndarray | None:
     """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize and Reshape in float32, else None."""
+    return None if meets(value.get_node(), _cannot_be_folded, _folded_sources) else _folded(value)
+
+
+# Which inputs the value of a node is computed from; of a FakeQuantize the ends are read with it.
+_FOLDED = {
+    "Constant": (), "FakeQuantize": (0,), "Convert": (0,), "Reshape": (0,), "Multiply": (0, 1), "Subtract": (0, 1),
+}  # fmt: skip
+
+
+def _cannot_be_folded(node: Node) -> bool:
+    return node.get_type_name() not in _FOLDED
+
+
+def _folded_sources(node: Node) -> list[Node]:
+    return [node.input_value(port).get_node() for port in _FOLDED[node.get_type_name()]]
+
+
+def _folded(value: Output) -> np.ndarray | None:
     node = value.get_node()
     if isinstance(node, Constant):
         return values_of(node).astype(np.float32, copy=False)
     kind = node.get_type_name()
     if kind == "FakeQuantize":
-        details, source = QuantizationDetails.of(node), folded_constant(node.input_value(0))
+        details, source = QuantizationDetails.of(node), _folded(node.input_value(0))
         return None if details is None or source is None else fake_quantize(source, *details.intervals, details.levels)
     if kind == "Convert":
-        return folded_constant(node.input_value(0)) if precision_of(value) in ("f32", "f16", "bf16") else None
+        return _folded(node.input_value(0)) if precision_of(value) in ("f32", "f16", "bf16") else None
     if kind == "Reshape":
-        source = folded_constant(node.input_value(0))
+        source = _folded(node.input_value(0))
         return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(shape_of(value))
     if kind in ("Multiply", "Subtract"):
-        left, right = (folded_constant(node.input_value(port)) for port in (1, 0))
+        left, right = (_folded(node.input_value(port)) for port in (1, 0))
         if left is None or right is None:
             return None
         return right * left if kind == "Multiply" else right - left

@@ -13,7 +13,7 @@ import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
 from ovlpt.graph.bodies import all_nodes, with_bodies
-from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
@@ -131,11 +131,13 @@ def _starts_dequantization(convert: Node) -> bool:
 
 def _readers_of(value: Output) -> Iterator[object]:
     """What reads a value, Reshapes and the like between."""
-    for target in value.get_target_inputs():
-        if target.get_node().get_type_name() in ("Reshape", "Squeeze", "Unsqueeze"):
-            yield from _readers_of(target.get_node().output(0))
-        else:
-            yield target
+    pending = [value]
+    while pending:
+        for target in pending.pop().get_target_inputs():
+            if target.get_node().get_type_name() in ("Reshape", "Squeeze", "Unsqueeze"):
+                pending.append(target.get_node().output(0))
+            else:
+                yield target
 
 
 def _is_stored(node: Node) -> bool:
@@ -144,13 +146,11 @@ def _is_stored(node: Node) -> bool:
 
 
 def _quantizes_above(node: Node) -> bool:
-    pending = [node]
-    while pending:
-        node = pending.pop()
-        if node.get_type_name() == "FakeQuantize":
-            return True
-        pending += [value.get_node() for value in node.input_values()]
-    return False
+    return meets(node, _is_fake_quantize, lambda node: [value.get_node() for value in node.input_values()])
+
+
+def _is_fake_quantize(node: Node) -> bool:
+    return node.get_type_name() == "FakeQuantize"
 
 
 def _squeeze(node: Node) -> Node | None:

@@ -129,20 +129,26 @@ class Routes:
         routes.exits.sort(key=lambda pair: pair[0].get_node().get_instance_id())
         return routes
 
-    def _resolve(self, value: Output, routers: dict[int, Router]) -> np.ndarray:
-        if _key(value) not in self.channels:
+    def _resolve(self, value: Output, routers: dict[int, Router]) -> None:
+        """Find the channels of a value, and before them those that routers above give it."""
+        pending = [value]
+        while pending:
+            value = pending.pop()
+            if _key(value) in self.channels:
+                continue
             router = routers.get(value.get_node().get_instance_id())
-            if router is not None:
-                resolved = router.route([self._resolve(each, routers) for each in router.inputs])
-                for output, numbers in zip(router.node.outputs(), resolved, strict=True):
-                    self.channels[_key(output)] = numbers
-            else:
+            if router is None:
                 size = (shape_of(value) or (None,) * 2)[AXIS]
                 reject_unless(size is not None, "dynamic_shape", "the number of channels is not known")
                 self.sources.append((self.count, value))
                 self.channels[_key(value)] = np.arange(self.count, self.count + size)
                 self.count += size
-        return self.channels[_key(value)]
+            elif above := [each for each in router.inputs if _key(each) not in self.channels]:
+                pending += [value, *reversed(above)]
+            else:
+                resolved = router.route([self.channels[_key(each)] for each in router.inputs])
+                for output, numbers in zip(router.node.outputs(), resolved, strict=True):
+                    self.channels[_key(output)] = numbers
 
 
 @dataclass(frozen=True)

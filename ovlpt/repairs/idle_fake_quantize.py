@@ -90,12 +90,15 @@ def _quantized(node: Node) -> list[Node]:
 
 def _is_of_use(node: Node) -> bool:
     """Whether something that there is a rule for reads the node, directly or through copies."""
-    for target in (target for output in node.outputs() for target in output.get_target_inputs()):
-        reader = target.get_node()
-        row = OPERATIONS.get(reader.get_type_name())
-        if reader.get_type_name() in _COPIES:
-            if _is_of_use(reader):
-                return True
-        elif row is not None and row.has_rule():
-            return True
+    pending, seen = [node], set()
+    while pending:
+        outputs = pending.pop().outputs()
+        for reader in (target.get_node() for output in outputs for target in output.get_target_inputs()):
+            row = OPERATIONS.get(reader.get_type_name())
+            if reader.get_type_name() not in _COPIES:
+                if row is not None and row.has_rule():
+                    return True
+            elif reader.get_instance_id() not in seen:
+                seen.add(reader.get_instance_id())
+                pending.append(reader)
     return False

@@ -326,10 +326,11 @@ def _quantize_again(node: Node, port: int, ends: tuple[float, ...], name: str) -
 
 def _is_own(value: Output) -> bool:
     """Whether nothing else reads the FakeQuantize above, or what moves its values."""
-    node = value.get_node()
-    if sum(len(consumers_of(output)) for output in node.outputs()) > 1:
-        return False
-    return node.get_type_name() not in MOVES or _is_own(node.input_value(0))
+    while sum(len(consumers_of(output)) for output in value.get_node().outputs()) <= 1:
+        if value.get_node().get_type_name() not in MOVES:
+            return True
+        value = value.get_node().input_value(0)
+    return False
 
 
 def _is_constant(value: Output) -> bool:
@@ -350,10 +351,11 @@ def _write_zeros(value: Output, grid: float) -> None:
 
 def _is_plain(value: Output) -> bool:
     """Whether low precision passes all that hands the values on."""
-    node = value.get_node()
-    return folded_constant(value) is not None or (
-        node.get_type_name() in (*MOVES, "Broadcast") and _is_plain(node.input_value(0))
-    )
+    while folded_constant(value) is None:
+        if value.get_node().get_type_name() not in (*MOVES, "Broadcast"):
+            return False
+        value = value.get_node().input_value(0)
+    return True
 
 
 def _is_tensorwise(node: Node) -> bool:

@@ -22,14 +22,18 @@ _STEP = 1e-4  # of a quantization step: what float32 intervals leave of a whole 
 
 def feeds_weights(node: Node) -> bool:
     """Whether weighted operations alone read the node, as their weights."""
-    targets = node.output(0).get_target_inputs()
-    return bool(targets) and all(
-        feeds_weights(target.get_node())
-        if target.get_node().get_type_name() in _MOVES
-        else target.get_index() > 0
-        and getattr(OPERATIONS.get(target.get_node().get_type_name()), "kind", None) == "weighted"
-        for target in targets
-    )
+    pending = [node]
+    while pending:
+        targets = pending.pop().output(0).get_target_inputs()
+        for target in targets:
+            reader = target.get_node()
+            if reader.get_type_name() in _MOVES:
+                pending.append(reader)
+            elif not target.get_index() or getattr(OPERATIONS.get(reader.get_type_name()), "kind", None) != "weighted":
+                return False
+        if not targets:
+            return False
+    return True
 
 
 class _SymmetricWeights(LayerTransformation):

@@ -132,6 +132,7 @@ from ovlpt.device.lowering.zero_points import (
 )
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
+from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Model, ModelPass, Node
@@ -168,11 +169,12 @@ class PluginLowering(ModelPass):
         relaxed_rules, rules = self._rules_of_relaxed(), self._rules_of_all()
         # Held to the end: what a rule has replaced still counts among the readers of its inputs.
         nodes = [report_f32(node) for node in all_nodes(model)]
-        lowered = [_apply(relaxed_rules, node, is_relaxed) for node in nodes]
-        subtracts = [node for node in lowered if node.get_type_name() == "Subtract" and is_relaxed(node)]
-        numbers = sibling_numbers(subtracts)
-        for node in lowered:
-            _apply(rules, node)
+        with remembering_walks():
+            lowered = [_apply(relaxed_rules, node, is_relaxed) for node in nodes]
+            subtracts = [node for node in lowered if node.get_type_name() == "Subtract" and is_relaxed(node)]
+            numbers = sibling_numbers(subtracts)
+            for node in lowered:
+                _apply(rules, node)
         if self.precision != "f32":
             keep_sums_in_f32(model, numbers)
         else:
