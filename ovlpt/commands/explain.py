@@ -90,7 +90,7 @@ def _print_each(out, answers: Sequence[Answer]) -> None:
     rows = table("*name", "operation", "*executed as", "*why", "*what would help")
     for answer in answers:
         where = f"part of {answer.part_of}" if answer.part_of else answer.layer or ""
-        rows.add_row(answer.name, answer.operation, where, answer.reason.text, answer.help or "")
+        rows.add_row(answer.name, answer.operation, where, answer.why, answer.help or "")
     out.print(rows)
 
 
@@ -101,7 +101,7 @@ def _print_groups(out, found: Explanation) -> None:
         for group in groups:
             shown = [answer.name for answer in group[:_SHOWN]]
             more = [f"and {len(group) - _SHOWN} more"] if len(group) > _SHOWN else []
-            rows.add_row(str(len(group)), group[0].reason.text, group[0].help or "", "\n".join([*shown, *more]))
+            rows.add_row(str(len(group)), group[0].why, group[0].help or "", "\n".join([*shown, *more]))
         out.print(rows)
     others = Counter(answer.operation for answer in found.layers if not has_weights(answer.operation))
     if others:

@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,16 +19,18 @@ from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.display import html_table, to_frame
-from ovlpt.graph.bodies import bodies_of, with_bodies
+from ovlpt.graph.bodies import all_nodes, bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.recurrent import RECURRENT
+from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize
+from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, lacks, quantize_input
 from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, INT16, REAL
-from ovlpt.reasons import ROWS
+from ovlpt.reasons import ROWS, Cause
 from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
 
 _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "ShapeOf", "Assign", "ReadValue"))
@@ -35,6 +38,15 @@ _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 _PROPERTIES = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One cause. ``root``: type and name of the operation whose condition decides."""
+
+    reason: Reason
+    root: str
+    advice: Advice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +64,26 @@ class Answer:
     node: str = ""  # the operation's name in the transformed model
     layer: str | None = None  # kernel and type with which it was executed; None where that is not known
     part_of: str | None = None  # the layer with weights that it was executed as a part of
+    causes: tuple[Finding, ...] = ()  # of an operation with weights: all of them, the one of ``reason`` first
+
+    @property
+    def advices(self) -> list[Advice]:
+        """What turns an operation with weights into int8, all to be applied; empty where nothing is known to."""
+        return [finding.advice for finding in self.causes if finding.advice is not None]
+
+    @property
+    def why(self) -> str:
+        """All causes in one line."""
+        return "; and ".join(dict.fromkeys(finding.reason.text for finding in self.causes)) or self.reason.text
 
     def to_json(self) -> dict[str, object]:
-        return asdict(self)
+        fields = {field.name: getattr(self, field.name) for field in dataclass_fields(self)}
+        reasons = {key: asdict(fields[key]) for key in ("reason", "root_reason")}
+        causes = [
+            {"reason": asdict(each.reason), "root": each.root, "advice": str(each.advice) if each.advice else None}
+            for each in self.causes
+        ]
+        return {**fields, **reasons, "upstream": list(self.upstream), "causes": causes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +151,7 @@ class Explanation(Sequence[Answer]):
 
     def _rows(self) -> tuple[Sequence[str], list[Sequence[object]]]:
         return ("operation", "name", "why", "what would help"), [
-            (answer.operation, answer.name, answer.reason.text, answer.help or "") for answer in self
+            (answer.operation, answer.name, answer.why, answer.help or "") for answer in self
         ]
 
     @property
@@ -137,10 +166,11 @@ class Explanation(Sequence[Answer]):
 
     def groups(self) -> list[list[Answer]]:
         """The answers for layers with weights, those of one cause together, the greatest group first."""
-        groups: dict[tuple[str, str, str], list[Answer]] = {}
+        groups: dict[tuple[str, ...], list[Answer]] = {}
         for answer in self:
             if has_weights(answer.operation):
-                key = answer.operation, answer.root.split(" ", 1)[0], answer.root_reason.code
+                codes = ",".join(each.reason.code for each in answer.causes)
+                key = answer.operation, answer.root.split(" ", 1)[0], answer.root_reason.code, codes
                 groups.setdefault(key, []).append(answer)
         return sorted(groups.values(), key=lambda group: -len(group))
 
@@ -178,7 +208,7 @@ def explain(
     result = transform(source, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
     found = explanation(result, trace, native_only, source)
     if graph_only:
-        return found
+        return diagnosed(found, source)
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
     ready = transform(result, device, config, core=core, serializable=False, precision=precision)
     try:
@@ -188,7 +218,7 @@ def explain(
             f"{device} cannot compile {label_of(model, source)}, so that nothing is executed: {last_line(error)}; "
             "with graph_only (--graph-only) the answers are of the graph"
         ) from error
-    return as_executed(found, Layers(execution_types(compiled), ready))
+    return diagnosed(as_executed(found, Layers(execution_types(compiled), ready)), source)
 
 
 def explanation(
@@ -236,6 +266,75 @@ def _as_executed(operation: Operation, layers: Layers) -> Operation:
         title = f"{operation.kind} {operation.name}"
         answer = Answer(operation.kind, operation.name, reason, (), help_, weighted, title, reason, operation.node)
     return replace(operation, answer=replace(answer, layer=kernel, part_of=part_of))
+
+
+def diagnosed(found: Explanation, source: Model) -> Explanation:
+    """All causes of operations with weights, with advices for the model that was given."""
+    given = {node.get_friendly_name(): node for node in all_nodes(source)}
+    operations = [
+        replace(each, answer=_diagnosed(each.answer, given[each.name]))
+        if each.answer is not None and has_weights(each.kind) and each.name in given
+        else each
+        for each in found.operations
+    ]
+    return Explanation(operations, found.hazards, found.overflow_risks, found.executed)
+
+
+def _diagnosed(answer: Answer, node: Node) -> Answer:
+    if node.get_type_name() not in (answer.operation, "ScaledDotProductAttention"):
+        return answer
+    code = answer.root_reason.code
+    where = WEIGHTS if code in _OF_WEIGHTS else DATA
+    found = lacks(node)
+    if where is WEIGHTS and data_ports(node) == [0, 1]:  # what a transformation calls weights are activations
+        where, code = DATA, code.removeprefix("weights_")
+        answer = replace(answer, reason=Reason(code, answer.reason.text), root_reason=Reason(code, answer.reason.text))
+    same = [lack for lack in found if lack.where == where]
+    others = [Finding(lack.reason, lack.root, lack.advice) for lack in found if lack.where != where]
+    own = Finding(answer.reason, answer.root, _advice(answer, node, where))
+    if found and (code in _VAGUE or (same and answer.reason.code == "fake_quantize_stays")):
+        causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
+    elif same:
+        own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
+        causes = [replace(own, reason=answer.reason, root=answer.root), *more]
+    elif code == "weights_not_quantized":
+        text = "its weights are quantized, but not to one scale per output channel or for all of them"
+        causes = [] if others else [replace(own, reason=Reason("weights_granularity", text))]
+    else:
+        causes = [own]
+    causes += others
+    advices = "; ".join(dict.fromkeys(str(each.advice) for each in causes if each.advice))
+    if causes[0].reason is not answer.reason:
+        answer = replace(answer, reason=causes[0].reason, root=causes[0].root, root_reason=causes[0].reason)
+    return replace(answer, help=advices or answer.help, causes=tuple(causes))
+
+
+def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
+    """Where the given model shows no lack, and a transformation or the plugin refuses all the same."""
+    row = ROWS[answer.root_reason.code]
+    if (
+        row.code == "constant_data"
+        or row.cause in (Cause.SETTINGS, Cause.HARDWARE)
+        or answer.root_reason.code == "no_rule" == answer.reason.code
+    ):
+        return None
+    if where is WEIGHTS:
+        return QuantizeWeights(
+            node.get_type_name(), node.get_friendly_name(), RECURRENT.get(node.get_type_name(), (1,))
+        )
+    kinds = {port: node.input_value(port).get_node().get_type_name() for port in data_ports(node)}
+    port = next((port for port, kind in kinds.items() if kind != "FakeQuantize"), None)
+    if port is None:
+        return Requantize(node.input_value(max(kinds)).get_node().get_friendly_name(), signed=True)
+    return quantize_input(node, port)
+
+
+# True, and no answer where a lack of the given model is known.
+_VAGUE = frozenset(("no_consumer", "callback", "consumer_forbids", "no_kernel", "zero_point"))
+_OF_WEIGHTS = frozenset(
+    ("fractional_zero_point", "weights_granularity", "weights_grid", "weights_levels", "weights_not_quantized",
+     "weights_precision", "weights_range", "weights_zero_point", "weights_zero_point_range", "zero_point_precision")
+)  # fmt: skip
 
 
 def is_answerable(node: Node) -> bool:
@@ -396,7 +495,9 @@ class _Answers:
         if kind not in ("FakeQuantize", *_SOURCES) and not any(
             precision_of(value) in REAL for value in self._data(node)
         ):
-            types = {precision_of(value) for value in self._data(node)} or {precision_of(node.output(0))}
+            types = {precision_of(value) for value in self._data(node)}
+            if not types:
+                return Reason("constant_data", "its data is constant, and the plugin computes it once")
             return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are no quantized numbers")
         if kind in _SOURCES:
             return None

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import openvino
 import pytest
 
 import ovlpt
 from ovlpt import cli
-from tools.answers import CASES, LAYER, attention, convolution, image, judge, loop, model, recurrent
+from ovlpt.inspect.advice import calibrate
+from ovlpt.openvino_api import opset1
+from ovlpt.trace import InputError
+from tools.answers import CASES, LAYER, attention, convolution, image, judge, loop, model, named, real, recurrent
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_answer_is_true(case, core):
+def test_an_answer_is_true_and_its_advices_work(case, core):
     judged = judge(case, core)
-    assert judged.is_true, (judged.in_int8, [(answer.root_reason.code, answer.reason) for answer in judged.answers])
+    assert judged.is_true, (judged.in_int8, judged.said, [answer.why for answer in judged.answers])
+    assert judged.is_advised, [answer.help for answer in judged.answers]
 
 
 def test_the_body_of_a_loop_is_explained(core):
@@ -42,6 +47,32 @@ def test_both_products_of_an_attention_have_the_name_that_was_given(core):
 
 def test_what_a_layer_executes_along_is_not_float_in_an_int8_layer(core):
     assert not list(ovlpt.explain(model(convolution(image())), core=core))
+
+
+def test_advices_are_changes_of_the_model_that_was_given(core):
+    graph = model(convolution(named(opset1.sigmoid(image()), "gate"), real((8, 8, 1, 1))))
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    assert [str(advice) for advice in answer.advices] == [
+        "put a FakeQuantize on input 0 of Convolution layer, after Sigmoid gate",
+        "quantize the weights of Convolution layer per output channel to 255 levels around zero",
+    ]
+    assert answer.help == "; ".join(map(str, answer.advices))
+    assert "Sigmoid is not linear" in answer.why
+    assert "weights are not quantized" in answer.why
+    with pytest.raises(InputError, match='no range for the output of "gate"'):
+        answer.advices[0].apply(graph, {})
+    for advice in answer.advices:
+        advice.apply(graph, {"gate": (0.0, 1.0)})
+    assert ovlpt.explain(graph, core=core).headline == "1 of 1 layer with weights runs in int8"
+    with pytest.raises(InputError, match='the model has no Convolution "layer"'):
+        answer.advices[1].apply(model(convolution(image(), name="another")), {})
+
+
+def test_ranges_of_data(core):
+    graph = model(convolution(named(opset1.sigmoid(image()), "gate")))
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    samples = [[np.full((1, 8, 8, 8), value, np.float32)] for value in (0.0, 2.55)]
+    assert calibrate(graph, answer.advices, samples, core)["gate"] == pytest.approx((0.5, 1 / (1 + np.exp(-2.55))))
 
 
 def test_the_graph_alone(core, tmp_path, capsys):

@@ -19,7 +19,7 @@ from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.device.this_cpu import saturates
 from ovlpt.files import csv_cell, write_text
-from ovlpt.inspect.explain import explanation
+from ovlpt.inspect.explain import diagnosed, explanation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.report.borders import Border, borders
@@ -139,7 +139,7 @@ def report(
     arrays = load_inputs(inputs, source) if inputs is not None else random_inputs(source)
     trace, hints = Trace(), HINTS | ({"PERF_COUNT": False, **virtual_gpu.properties(virtual)} if virtual else {})
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
-    found = explanation(transformed, trace, native_only, source)
+    found = diagnosed(explanation(transformed, trace, native_only, source), source)
     precision = inference_precision(core, physical, HINTS)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
     compiled = core.compile_model(ready, device, {**hints, **lpt_properties(ready, device)})

@@ -1,0 +1,184 @@
+"""What an operation with weights of a given model lacks for int8, each lack with the advice that mends it.
+
+A walk over the model that was given, along what hands quantized data on. It finds all that is missing at once, where a
+transformation stops at the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.recurrent import RECURRENT
+from ovlpt.inspect.advice import Advice, QuantizeInput, QuantizeProbabilities, QuantizeWeights, Requantize
+from ovlpt.main.mat_mul import LONG
+from ovlpt.openvino_api import Node, Output
+from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import is_low
+from ovlpt.trace import Reason
+
+DATA, WEIGHTS = "data", "weights"
+_JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
+_DEQUANTIZES = frozenset(("Convert", "Subtract", "Multiply"))
+_SIGNED = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """``where``: on the side of the data or of the weights. ``root``: the operation that lacks it."""
+
+    where: str
+    reason: Reason
+    root: str
+    advice: Advice | None
+
+
+def lacks(node: Node) -> list[Lack]:
+    """Of one operation of the given model with weights, those of the data first."""
+    if node.get_type_name() == "ScaledDotProductAttention":
+        text = "nothing quantizes what its Softmax gives to the second product"
+        return [
+            Lack(DATA, Reason("no_fake_quantize", text), title(node), QuantizeProbabilities(node.get_friendly_name()))
+        ]
+    found = [lack for port in data_ports(node) for lack in _of_data(node, port)]
+    return [*found, *_of_weights(node)]
+
+
+def title(node: Node) -> str:
+    return f"{node.get_type_name()} {node.get_friendly_name()}"
+
+
+def data_ports(node: Node) -> list[int]:
+    """The inputs of an operation with weights that have to be quantized activations."""
+    if node.get_type_name() == "MatMul":
+        return [port for port in (0, 1) if not is_constant_path(node.input_value(port).get_node())]
+    return [0]
+
+
+def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeInput:
+    source = title(node.input_value(port).get_node())
+    return QuantizeInput(node.get_type_name(), node.get_friendly_name(), port, source, like)
+
+
+def _of_data(node: Node, port: int) -> Iterator[Lack]:
+    """One walk up an input: to a FakeQuantize that fits, or to where there is none."""
+    sources = list(_sources(node, port, set()))
+    missing = [(reader, at) for reader, at, quantize in sources if quantize is None]
+    found = [quantize for *_, quantize in sources if quantize is not None]
+    if not found:
+        source = title(node.input_value(port).get_node())
+        text = f"nothing quantizes input {port}, which {source} computes"
+        yield Lack(DATA, Reason("no_fake_quantize", text), title(node), quantize_input(node, port))
+        return
+    like = next((each.get_friendly_name() for each in found if each.get_type_name() == "FakeQuantize"), None)
+    for reader, at in missing:
+        text = f"input {at} of {title(reader)} is not quantized, unlike its others"
+        yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
+    for quantize in found:
+        if quantize.get_type_name() == "FakeQuantize" and (reason := _unfit(node, port, quantize)) is not None:
+            signed = node.get_type_name() in (*_SIGNED, "MatMul")
+            yield Lack(DATA, reason, title(quantize), Requantize(quantize.get_friendly_name(), signed))
+
+
+def _sources(node: Node, port: int, seen: set[int]) -> Iterator[tuple[Node, int, Node | None]]:
+    """Each end of the walk: the operation, its input, and what quantizes that; None for nothing."""
+    source = node.input_value(port).get_node()
+    if source.get_type_name() == "FakeQuantize" or _is_dequantization(source):
+        yield node, port, source
+    elif source.get_type_name() in _JOINS:
+        for each in range(source.get_input_size()):
+            if is_constant_path(source.input_value(each).get_node()):
+                continue
+            yield from _sources(source, each, seen)
+    elif _hands_on(source):
+        yield from _sources(source, 0, seen)
+    else:
+        yield node, port, None
+
+
+def _hands_on(node: Node) -> bool:
+    row = OPERATIONS.get(node.get_type_name())
+    if row is None or not node.get_input_size() or not row.has_rule():
+        return False
+    return row.preserves_precision(node.get_attributes()) and node.get_type_name() != "Clamp"
+
+
+def _is_dequantization(node: Node) -> bool:
+    """Whether it dequantizes stored integers."""
+    for _ in range(3):
+        if node.get_type_name() not in _DEQUANTIZES:
+            return False
+        value = node.input_value(0)
+        if node.get_type_name() == "Convert" and is_low(precision_of(value)):
+            return True
+        node = value.get_node()
+    return False
+
+
+def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
+    """What keeps a FakeQuantize of activations out of the kernels of ``node``."""
+    details, name = QuantizationDetails.of(quantize), quantize.get_friendly_name()
+    if details is None:
+        return None
+    kind = node.get_type_name()
+    if details.levels not in (255, 256):
+        return Reason("levels", f"{name} has {details.levels} levels, and the kernels take integers of 8 bits")
+    if details.output_low.size > 1 or details.output_high.size > 1:
+        if kind.startswith("GroupConvolution") and kind not in _SIGNED:
+            return None
+        return Reason("per_channel_activations", f"{name} has one interval per channel, and {kind} sums over channels")
+    low, high = float(details.output_low.flat[0]), float(details.output_high.flat[0])
+    if low > 0 or high < 0:
+        return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not hold zero")
+    is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
+    if (kind in _SIGNED or is_product) and low != 0 and not _is_around_zero(details):
+        what = "a MatMul of two activations" if is_product else kind
+        return Reason(
+            "zero_point", f"{name} has a zero point on [{low:g}, {high:g}], for which {what} has no int8 kernel"
+        )
+    return None
+
+
+def _summed(node: Node) -> int:
+    """How many products a MatMul sums; 0 where that is not known."""
+    shape = node.get_input_partial_shape(0)
+    if shape.rank.is_dynamic or shape.rank.get_length() < 2:
+        return 0
+    size = shape[shape.rank.get_length() - (2 if node.get_attributes()["transpose_a"] else 1)]
+    return size.get_length() if size.is_static else 0
+
+
+def _of_weights(node: Node) -> Iterator[Lack]:
+    kind, name = node.get_type_name(), node.get_friendly_name()
+    ports = RECURRENT.get(kind, (1,))
+    if kind not in RECURRENT and (kind not in OPERATIONS or OPERATIONS[kind].kind != "weighted"):
+        return
+    real = [port for port in ports if port not in data_ports(node) and not _is_quantized(node.input_value(port))]
+    if real:
+        reason = Reason("weights_not_quantized", "its weights are not quantized")
+        yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
+    elif kind in _SIGNED and node.input_value(1).get_node().get_type_name() == "FakeQuantize":
+        details = QuantizationDetails.of(node.input_value(1).get_node())
+        if details is not None and not _is_around_zero(details):
+            reason = Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")
+            yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name))
+
+
+def _is_around_zero(details: QuantizationDetails) -> bool:
+    """Whether i8 holds the values without a zero point."""
+    width = np.maximum(details.output_high - details.output_low, np.finfo(np.float32).tiny)
+    return bool(np.allclose(-details.output_low * (details.levels - 1) / width, details.levels // 2, atol=0.01))
+
+
+def _is_quantized(value: Output) -> bool:
+    """Whether weights come from a FakeQuantize or from integers."""
+    node = value.get_node()
+    while node.get_input_size():
+        if node.get_type_name() == "FakeQuantize":
+            return True
+        node = node.input_value(0).get_node()
+    return is_low(precision_of(node.output(0)))
