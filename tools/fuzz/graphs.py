@@ -181,7 +181,16 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
 
 def build(graph: Graph) -> Model:
     """The quantized model; FakeQuantize ranges come from a run of the float graph. Raises `NoFloatRun`."""
-    outputs, parameters = _built(graph.steps, _fitted(graph.steps))
+    return _model(graph, _fitted(graph.steps))
+
+
+def in_float(graph: Graph) -> Model:
+    """The model without the quantization of activations."""
+    return _model(graph, None)
+
+
+def _model(graph: Graph, values: dict[int, np.ndarray] | None) -> Model:
+    outputs, parameters = _built(graph.steps, values)
     results = []
     for number, (index, port) in enumerate(graph.results):
         outputs[index][port].get_tensor().add_names({f"y{number}"})

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.openvino_api import Model, Node, opset1
-from tools.fuzz.operations import QUANTIZES
+from tools.fuzz.operations import QUANTIZES, Random
 
 
 def _is_activation(node: Node) -> bool:
@@ -51,3 +51,22 @@ def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -
         shifts.append(shift)
         results.append(opset1.result(quantizer(node).input_value(0)))
     return Model([*model.get_results(), *results], [*model.get_parameters(), *shifts])
+
+
+def with_rounded_states(model: Model, random: Random) -> Model | None:
+    """With half a quantum more or less of each element of the state, as their products with R are in B.
+
+    None where no recurrent layer reads quantized data. The grid is that of the data, wide enough for states in [-1, 1].
+    """
+    model, found = model.clone(), False
+    for node in model.get_ops():
+        if node.get_type_name().endswith(("Sequence", "Cell")) and _is_activation(node.input_value(0).get_node()):
+            low, high = (float(end.reshape(-1)[0]) for end in ends(node.input_value(0).get_node())[:2])
+            half = (max(high, 1) - min(low, -1)) / 255 / 2
+            *_, recurrent, bias = (constant_above(value) for value in node.input_values())
+            signs = random.choice([-half, half], recurrent.shape[-1])
+            bias = bias.copy()
+            bias[..., : recurrent.shape[-2]] += recurrent @ signs
+            node.input(node.get_input_size() - 1).replace_source_output(opset1.constant(bias).output(0))
+            found = True
+    return model if found else None

@@ -51,7 +51,7 @@ are the rules, all found by running; each says at its function what happens with
     reduce_alone                    without the post-operations that it takes wrongly
 
 `folding`
-    fold_float_weights              of open sizes
+    fold_float_weights
 
 `hiding`: in a model that may be saved
     hide_from_lpt                   each FakeQuantize from the plugin's own LPT

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from ovlpt.graph.constants import constant, is_real, precision_of
-from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Node
 
 
 def fold_float_weights(layer: Node) -> Node:
-    """Integer weights of open sizes that stay in float become real numbers: those of a convolution, and of a MatMul that
-    reads them first. The plugin keeps a MatMul's second input compressed.
+    """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
+    first. The plugin keeps a MatMul's second input compressed.
 
-    It would restore the others in layers of their own, some with its own LPT, too. With several streams the layer then
-    reads other numbers, no error.
+    It would restore the others in layers of their own, some with its own LPT, too. With several streams and open sizes,
+    or f16, the layer then reads other numbers, no error.
     """
     port = 0 if layer.get_type_name() == "MatMul" else 1
     data, weights = layer.input_value(1 - port), layer.input_value(port)
-    is_open = None in (shape_of(data) or (None,))
-    if not is_open or not is_real(precision_of(data)) or isinstance(weights.get_node(), Constant):
+    if not is_real(precision_of(data)) or isinstance(weights.get_node(), Constant):
         return layer
     values = folded_constant(weights)
     if values is not None:
