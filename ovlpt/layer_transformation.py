@@ -356,6 +356,12 @@ def replace_output(old: Output, new: Output) -> None:
     move_tensor_names(old, new)
 
 
+def joins_interface(source: Output, value: Output) -> bool:
+    """Whether with ``source`` in place of ``value`` an input of the model became an output, and had the names of both."""
+    readers = (target.get_node().get_type_name() for target in value.get_target_inputs())
+    return source.get_node().get_type_name() == "Parameter" and "Result" in readers
+
+
 def move_tensor_names(old: Output, new: Output) -> None:
     if names := old.get_names():
         old.get_tensor().set_names(set())

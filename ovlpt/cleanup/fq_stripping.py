@@ -7,7 +7,7 @@ import numpy as np
 from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.layer_transformation import ModelTransformation, replace_output
+from ovlpt.layer_transformation import ModelTransformation, joins_interface, replace_output
 from ovlpt.openvino_api import Model, Node
 from ovlpt.trace import Outcome, Reason, Rejected
 
@@ -34,7 +34,7 @@ class FQStrippingTransformation(ModelTransformation):
         for node in all_nodes(model):
             if node.get_type_name() != "FakeQuantize" or node.get_attributes()["levels"] not in self.levels:
                 continue
-            if self._leave_alone(node) or _joins_interface(node):
+            if self._leave_alone(node) or joins_interface(node.input_value(0), node.output(0)):
                 continue
             details = QuantizationDetails.of(node)
             if details is None:
@@ -68,14 +68,6 @@ class FQStrippingTransformation(ModelTransformation):
             self._record(Outcome.REJECTED, node, refusal.reason)  # it is taken out all the same
         else:
             adjustment.apply()
-
-
-def _joins_interface(node: Node) -> bool:
-    """Whether an input of the model would become one of its outputs, and have the names of both."""
-    reads_input = node.input_value(0).get_node().get_type_name() == "Parameter"
-    return reads_input and any(
-        target.get_node().get_type_name() == "Result" for target in node.output(0).get_target_inputs()
-    )
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

@@ -81,7 +81,10 @@ class FakeQuantizeTransformation(LayerTransformation):
 
     @staticmethod
     def _constant_port(parent: Node) -> int | None:
-        """The port of a constant that varies along the first two axes at most and does not broadcast the data."""
+        """The port of a constant that varies along the first two axes at most and does not broadcast the data.
+
+        One that varies comes second, as the native library has it.
+        """
         for port in (0, 1):
             source = parent.input_value(port).get_node()
             if not isinstance(source, Constant):
@@ -89,8 +92,10 @@ class FakeQuantizeTransformation(LayerTransformation):
             sizes = shape_of(source.output(0))
             if all(size == 1 for size in sizes):
                 return port
-            data, output = shape_of(parent.input_value(1 - port)), shape_of(parent.output(0))
-            if data is None or data != output or any(size != 1 for size in sizes[2:]):
+            shapes = {
+                shape_of(value) for value in (parent.input_value(0), parent.input_value(1 - port), parent.output(0))
+            }
+            if len(shapes) > 1 or None in shapes or any(size != 1 for size in sizes[2:]):
                 return None
             return port
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
-from ovlpt.layer_transformation import ModelTransformation, insert_after, replace_output
+from ovlpt.layer_transformation import ModelTransformation, insert_after, joins_interface, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.precisions import REAL
 
@@ -60,6 +60,8 @@ def _return(node: Node) -> bool:
     if source is None or source.get_type_name() != "Convert" or precision_of(node.output(0)) != "f32":
         return False
     if not _other(source) or precision_of(source.input_value(0)) != "f32":
+        return False
+    if joins_interface(source.input_value(0), node.output(0)):
         return False
     replace_output(node.output(0), source.input_value(0))
     return True

@@ -89,3 +89,14 @@ def test_a_way_to_an_output_stays():
     result = run_pass(graph, ConvertPrecision())
     assert [port.get_element_type().get_type_name() for port in result.outputs] == ["f16", "f32"]
     assert result.get_results()[0].input_value(0).get_node().get_friendly_name() == "y0"
+
+
+def test_a_way_from_an_input_to_an_output_stays(core):
+    """Without it both were one value, with the names of both."""
+    x = parameter((1, 3, 4, 4))
+    x.output(0).get_tensor().set_names({"x"})
+    back = opset1.convert(opset1.convert(x, "f16"), "f32")
+    back.output(0).get_tensor().set_names({"y"})
+    transformed = ovlpt.transform(model(back, fake_quantize(x, 0.0, 2.55)), core=core)
+    assert transformed.inputs[0].get_names() == {"x"}
+    assert transformed.outputs[0].get_names() == {"y"}

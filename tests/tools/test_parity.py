@@ -509,3 +509,10 @@ def test_arm(name, convolutions):
     manager.run_passes(graph)
     result = compare(expected, graph)
     assert result.equal, f"{result.matched} / {result.total}: {result.differences}"
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply])
+@pytest.mark.parametrize("constant_first", [False, True])
+def test_a_constant_by_column_before_an_interval(operation, constant_first):
+    data = opset1.relu(parameter((2, 12))), f32(np.linspace(0.5, 1, 12).reshape(1, 12))
+    assert_native(model(fake_quantize(operation(*data[:: -1 if constant_first else 1]), 0.0, 2.55)), PRECISIONS)

@@ -281,14 +281,14 @@ def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int
         append(step, list(parameter(shape, "x").outputs()))
         if chance(random, 0.3):
             shape = pick(random, *_SHAPES)
-    kinds = list(table)
+    kinds, motifs = list(table), [motif for motif in MOTIFS if all(kind in table for kind, _ in motif)]
     odds = np.array([table[kind][2] for kind in kinds])
     wanted = len(steps) + int(random.integers(3, 16))
     for _ in range(300):
         if len(steps) >= wanted:
             break
         if chance(random, 0.08):
-            follow(pick(random, *MOTIFS), pick(random, *values[-3:]))
+            follow(pick(random, *motifs), pick(random, *values[-3:]))
             continue
         kind = kinds[int(random.choice(len(kinds), p=odds / odds.sum()))]
         recent = values[-3:] if chance(random, 0.75) else values

@@ -68,8 +68,13 @@ def settings_of(seed: int) -> Settings:
 
 
 def prepared(model: Model) -> Model:
-    """As every plugin has it before its own pass: f16 constants that only a Convert reads in f32, differences as sums."""
+    """As every plugin has it before its own pass: f16 constants that only a Convert reads in f32, differences as sums,
+    known shapes as constants.
+    """
     for node in model.get_ordered_ops():
+        if node.get_type_name() == "ShapeOf" and node.get_input_partial_shape(0).is_static:
+            sizes = np.array(node.get_input_shape(0))
+            replace_output(node.output(0), constant(sizes, precision_of(node.output(0))).output(0))
         total = difference_as_sum(node) if node.get_type_name() == "Subtract" else None
         if total is not None:
             total.set_friendly_name(node.get_friendly_name())
