@@ -15,6 +15,7 @@ from ovlpt import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
@@ -71,7 +72,7 @@ def prepared(model: Model) -> Model:
     """As every plugin has it before its own pass: f16 constants that only a Convert reads in f32, differences as sums,
     known shapes as constants.
     """
-    for node in model.get_ordered_ops():
+    for node in list(all_nodes(model)):
         if node.get_type_name() == "ShapeOf" and node.get_input_partial_shape(0).is_static:
             sizes = np.array(node.get_input_shape(0))
             replace_output(node.output(0), constant(sizes, precision_of(node.output(0))).output(0))
