@@ -5,26 +5,27 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ovlpt.commands.settings import check_outputs
 from ovlpt.display import printable
 from ovlpt.files import why_not
 from ovlpt.trace import OvlptError
 
-COMMANDS = (  # in the order of the help; each is a module of ovlpt.commands
-    "run",
-    "explain",
-    "report",
-    "check",
-    "compare",
-    "bench",
-    "verify",
-    "transform",
-)
+COMMANDS = {  # in the order of the help; each is a module of ovlpt.commands
+    "run": "run a quantized model in int8 and show which layers are",
+    "explain": "say why operations are not in int8",
+    "report": "write one page that says what ran in int8, what did not, why, and what it cost",
+    "check": "exit 1 when numbers are wrong, or a layer does not run in the precision that is wanted",
+    "compare": "split an accuracy drop into quantization, transformation and bf16",
+    "bench": "measure a model against the plugin's own LPT, float, or another model",
+    "verify": "compare each compiled int8 layer with exact integers",
+    "transform": "write a transformed model that compiles without ovlpt",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")  # of what the locale has no characters for
     warnings.showwarning = lambda message, *_: complain(message)
     try:
-        options = parser().parse_args(arguments)
+        arguments = sys.argv[1:] if arguments is None else arguments
+        if not arguments:
+            parser(()).print_help()
+            return 0
+        named = next((each for each in arguments if not each.startswith("-")), None)
+        options = parser([named]).parse_args(arguments)
+        log(options.verbose)
         check_outputs(options)
         status = options.call(options)
         if sys.stdout is not None:
@@ -64,14 +71,43 @@ def complain(what: object) -> None:
     print(f"ovlpt: {printable(str(what), lines=False)}", file=sys.stderr)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def log(verbosity: int) -> None:
+    """What the package does, on the standard error: nothing, its steps (1), or each operation, too (2)."""
+    logger = logging.getLogger("ovlpt")
+    logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
+    for handler in [each for each in logger.handlers if isinstance(each, _Log)]:
+        logger.removeHandler(handler)
+    if verbosity:
+        logger.addHandler(_Log())
+
+
+class _Log(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
+def parser(complete: Collection[str | None] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The command line, with the arguments of the commands in ``complete``: those of others take time to import."""
     made = argparse.ArgumentParser(
         prog="ovlpt",
         description="OpenVINO's Low Precision Transformations in Python.",
         epilog="example: ovlpt run resnet50.xml    (ovlpt COMMAND --help: arguments, and an example of each)",
     )
+    made.add_argument("--version", action=_Version, nargs=0, help="print the versions of ovlpt and OpenVINO")
     commands = made.add_subparsers(required=True, metavar="COMMAND")
-    for name in COMMANDS:
-        importlib.import_module(f"ovlpt.commands.{name}").add(commands)
+    for name, summary in COMMANDS.items():
+        if name in complete:
+            importlib.import_module(f"ovlpt.commands.{name}").add(commands, summary)
+        else:
+            commands.add_parser(name, help=summary)
     return made
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
+        from importlib.metadata import version
+
+        from ovlpt.version import VERSION
+
+        print(f"ovlpt {VERSION}, OpenVINO {version('openvino')}")
+        parser.exit()

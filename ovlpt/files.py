@@ -7,7 +7,6 @@ import stat
 import tempfile
 from pathlib import Path
 
-from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
 
 
@@ -28,6 +27,8 @@ def mode_of(path: str | Path) -> int | None:
 
 def native(path: str | Path) -> str:
     """A path for OpenVINO, which before 2025 took UTF-8 whatever the locale. Raises `UnicodeError` for what is none."""
+    from ovlpt.openvino_api import RELEASE  # here, not above: the command line's help is to be there at once
+
     return str(path) if RELEASE >= (2025, 0) else os.fsencode(path).decode("utf-8")
 
 

@@ -14,12 +14,12 @@ from ovlpt.trace import InputError
 _FLAGS = ("-d", "-hint", "-niter", "-t", "-nstreams", "-infer_precision", "-report_folder")
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "bench",
         _call,
-        "measure a model against the plugin's own LPT, float, or another model",
+        summary,
         "Run two compiled networks in turn and say which is faster, by the median ratio of their times and its 95 % "
         "interval; compile times and peak memory as well. Flags mean what they mean to benchmark_app.",
         "ovlpt bench resnet50.xml --against stock -hint throughput -t 10",

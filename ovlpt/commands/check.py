@@ -12,12 +12,12 @@ from ovlpt.inspect.numbers import Numbers, Verdict
 from ovlpt.trace import InputError
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "check",
         _call,
-        "exit 1 when numbers are wrong, or a layer does not run in the precision that is wanted",
+        summary,
         "Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
         "which is the default, with a list, or with an earlier run; and compare its outputs with the simulation's.",
         "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
@@ -83,7 +83,7 @@ def _print(out, found: Check) -> None:
     for note in found.notes:
         out.print(note, style="yellow")
     if found.differences:
-        rows = table("*layer", "type", "wanted", "found", "", "*exec type")
+        rows = table("layer", "type", "wanted", "found", "", "exec type")
         for each in found.differences:
             columns = (each.layer, each.layer_type, each.wanted, each.found or "no layer", each.kind, each.exec_type)
             rows.add_row(*columns, style="red" if each.fails else "green")
@@ -103,7 +103,7 @@ def _print_numbers(out, numbers: Numbers) -> None:
     for note in numbers.notes:
         out.print(note, style="yellow")
     if told := [record for record in numbers.records if record.verdict != Verdict.NEAR]:
-        rows = table("*output", "form", "setting", "*inputs", ">ovlpt (dB)", ">stock (dB)", "", "*")
+        rows = table("output", "form", "setting", "inputs", ">ovlpt (dB)", ">stock (dB)", "", "")
         for each in told:
             sides = ("-" if value is None else f"{value:.1f}" for value in (each.ovlpt, each.stock))
             columns = (each.output, each.form, each.setting, each.inputs, *sides, each.verdict, each.text)

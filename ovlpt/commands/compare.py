@@ -17,12 +17,12 @@ from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.inspect.compare import ERRORS, FLOAT, FLOAT_PRECISION, QUANTIZATION, Comparison, compare
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "compare",
         on_virtual(_call, computes=True),
-        "split an accuracy drop into quantization, transformation and bf16",
+        summary,
         "Run a model in float, fake-quantized, in int8, and with the device's default hints, and say layer by layer "
         "where the differences come from.",
         "ovlpt compare resnet50.xml -f resnet50_float.xml -i images.npz",
@@ -86,14 +86,15 @@ def _call(options: argparse.Namespace) -> int:
 def _print_layers(out, found: Comparison, count: int) -> None:
     """The worst layers: per error, the SQNR alone and in the whole network."""
     errors = [error for error in ERRORS if any(error in layer.cumulative for layer in found.layers)]
-    titles = [f">{_title(found, error)} {kind}" for error in errors for kind in ("local", "cumulative")]
-    rows = table("*layer", "type", *titles)
+    rows = table("type", *(f">{_title(found, error)}" for error in errors), "layer")
     for layer in found.layers[:count]:
-        values = [each.get(error) for error in errors for each in (layer.local, layer.cumulative)]
-        rows.add_row(layer.name, layer.type, *("-" if value is None else f"{value:.1f}" for value in values))
+        values = [[each.get(error) for each in (layer.local, layer.cumulative)] for error in errors]
+        shown = [" / ".join("-" if value is None else f"{value:.1f}" for value in pair) for pair in values]
+        rows.add_row(layer.type, *shown, layer.name)
     out.print(
         f"The worst {min(count, len(found.layers))} of {len(found.layers)} layers, SQNR in dB on "
-        f"{_samples(found.layer_samples)}, sorted by the local {_title(found, found.first)} error:"
+        f"{_samples(found.layer_samples)}, each alone / in the whole network, sorted by the {_title(found, found.first)} "
+        "error alone:"
     )
     out.print(rows)
 

@@ -19,12 +19,12 @@ from ovlpt.openvino_api import Core
 _SHOWN = 3  # names in a row
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "explain",
         on_virtual(_call, limited(_call)),
-        "say why operations are not in int8",
+        summary,
         "List the operations that are not in low precision, with the reason and what would help.",
         "ovlpt explain resnet50.xml --strict",
     )
@@ -87,7 +87,7 @@ def _call(options: argparse.Namespace) -> int:
 def _print_each(out, answers: Sequence[Answer]) -> None:
     if not answers:
         return
-    rows = table("*name", "operation", "*executed as", "*why", "*what would help")
+    rows = table("name", "operation", "executed as", "why", "what would help")
     for answer in answers:
         where = f"part of {answer.part_of}" if answer.part_of else answer.layer or ""
         rows.add_row(answer.name, answer.operation, where, answer.why, answer.help or "")
@@ -97,7 +97,7 @@ def _print_each(out, answers: Sequence[Answer]) -> None:
 def _print_groups(out, found: Explanation) -> None:
     """Layers with weights by cause, and how many other operations there are."""
     if groups := found.groups():
-        rows = table(">layers", "*why", "*what would help", "*which")
+        rows = table(">layers", "why", "what would help", "which")
         for group in groups:
             shown = [answer.name for answer in group[:_SHOWN]]
             more = [f"and {len(group) - _SHOWN} more"] if len(group) > _SHOWN else []
@@ -112,7 +112,7 @@ def _print_groups(out, found: Explanation) -> None:
 def _post_ops(options: argparse.Namespace) -> int:
     out, layers = console(options.json), post_ops(options.model, options.device, options.stock)
     layers = [layer for layer in layers if options.layer in (None, layer.name)]
-    rows = table("*layer", "*predicted", "*actual", "equal", ">would save")
+    rows = table("layer", "predicted", "actual", "equal", ">would save")
     for layer in layers:
         rows.add_row(
             layer.name, layer.predicted, layer.actual, "yes" if layer.equal else layer.reason, str(layer.saved or "")

@@ -58,19 +58,16 @@ def console(json: str | None = None):
 
 
 def table(*columns: str):
-    """Columns by their titles: ">" aligns to the right, "*" lets long text run over several lines."""
+    """Columns by their titles: ">" aligns to the right. Where they are too wide for the terminal, all text is folded and
+    none is cut.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(
-            column.lstrip(">*"),
-            justify="right" if column.startswith(">") else "left",
-            overflow="fold",
-            no_wrap=not column.startswith("*"),
-            min_width=16 if column.startswith("*") else 0,
-        )
+        justify = "right" if column.startswith(">") else "left"
+        made.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
     return made
 
 

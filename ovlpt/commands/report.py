@@ -11,12 +11,12 @@ from ovlpt.inspect.report import report
 from ovlpt.inspect.report.page import check_packages, to_html
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "report",
         on_virtual(_call, limited(_call)),
-        "write one page that says what ran in int8, what did not, why, and what it cost",
+        summary,
         "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
         "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
     )

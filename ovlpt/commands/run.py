@@ -8,16 +8,17 @@ from ovlpt.commands.settings import add_command, add_float, add_input, add_json,
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import ExecutionTypes
 from ovlpt.device.execution_types import CONSTANT
-from ovlpt.inspect.run import run
+from ovlpt.inspect.latency import verdict
+from ovlpt.inspect.run import OVLPT, run
 from ovlpt.trace import InputError
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "run",
         on_virtual(_call, limited(_call), computes=True),
-        "run a quantized model in int8 and show which layers are",
+        summary,
         "Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
         "ovlpt run resnet50.xml -i images.npz --json run.json",
     )
@@ -46,9 +47,12 @@ def _call(options: argparse.Namespace) -> int:
     out.print(f"{result.model} on {result.device}", style="bold")
     if timed:
         out.print(f"time in int8 layers: {result.layers.int8_time_share:.0%}")
-    for name, latency in result.latencies.items():
-        ratio = result.ratios.get(name)
-        out.print(f"latency, {name}: {latency:.3f} ms" + (f"   ovlpt takes {ratio:.2f} of it" if ratio else ""))
+    if result.latencies:
+        out.print(f"latency of ovlpt: {result.latencies[OVLPT]:.3f} ms")
+    for name, ratio in result.ratios.items():
+        low, high = result.intervals[name]
+        who = verdict(ratio, (low, high), OVLPT, name)
+        out.print(f"latency, {name}: ovlpt takes {ratio:.3f} of it (95 % interval {low:.3f} to {high:.3f}): {who}")
     out.print(f"largest relative difference from the plugin's own LPT: {result.difference:.2g}")
     if result.accuracy:
         out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
@@ -57,7 +61,7 @@ def _call(options: argparse.Namespace) -> int:
 
 
 def _layers_table(layers: ExecutionTypes, timed: bool):
-    rows = table("*layer", "type", "exec type", "in", "out", *([">real ms"] if timed else []))
+    rows = table("layer", "type", "exec type", "in", "out", *([">real ms"] if timed else []))
     for layer in layers.executed:
         facts = layer.exec_type, layer.precision, layer.output_precision
         time = [f"{layer.real_time:.3f}"] if timed else []
@@ -66,7 +70,7 @@ def _layers_table(layers: ExecutionTypes, timed: bool):
 
 
 def _counters_table(layers: ExecutionTypes):
-    rows = table("*layerName", "execStatus", "layerType", "execType", ">realTime (ms)", ">cpuTime (ms)")
+    rows = table("layerName", "execStatus", "layerType", "execType", ">realTime (ms)", ">cpuTime (ms)")
     for layer in layers:
         if layer.status in ("", CONSTANT):
             continue

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ovlpt import plugin_config
 from ovlpt.commands.printing import STDOUT
-from ovlpt.config import PluginConfig
-from ovlpt.config_file import load_config
 from ovlpt.files import check_writable
-from ovlpt.openvino_api import Core
 from ovlpt.trace import InputError
+
+if TYPE_CHECKING:
+    from ovlpt.config import PluginConfig
 
 
 def add_command(
@@ -20,6 +20,7 @@ def add_command(
     """A command whose help ends with an example. ``summary``: its line in ``ovlpt --help``."""
     parser = commands.add_parser(name, help=summary, description=description, epilog=f"example: {example}")
     parser.set_defaults(call=call)
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="say what is done; -vv: with each operation")
     return parser
 
 
@@ -44,6 +45,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def settings(options: argparse.Namespace) -> PluginConfig | None:
     """What ``--config`` names, or the device's own by ``--force``; None without either, which means the device's own."""
+    from ovlpt import plugin_config  # here, not above: the help of all commands is to be there at once
+    from ovlpt.config_file import load_config
+    from ovlpt.openvino_api import Core
+
     if options.config is not None:
         return load_config(options.config)
     return plugin_config.for_device(Core(), options.device, force=True) if options.force else None

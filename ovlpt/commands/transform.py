@@ -13,12 +13,12 @@ from ovlpt.fusions import fuse
 from ovlpt.openvino_api import Core, Model
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "transform",
         on_virtual(_call),
-        "write a transformed model that compiles without ovlpt",
+        summary,
         "Transform a quantized model for a device and save it as IR.",
         "ovlpt transform resnet50.xml -o resnet50_int8.xml",
     )

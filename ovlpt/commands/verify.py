@@ -14,12 +14,12 @@ from ovlpt.openvino_api import Core
 from ovlpt.reference import METHODS
 
 
-def add(commands) -> None:
+def add(commands, summary: str) -> None:
     parser = add_command(
         commands,
         "verify",
         on_virtual(_call, limited(_call), computes=True),
-        "compare each compiled int8 layer with exact integers",
+        summary,
         "Run the model in exact integers, compile each int8 layer alone, and compare the two.",
         "ovlpt verify resnet50.xml -i images.npz --layers 10",
     )
@@ -46,7 +46,7 @@ def _call(options: argparse.Namespace) -> int:
     records = verify(
         options.model, arrays, options.method, options.device, core, options.layers, options.against, config
     )
-    rows = table("*layer", "type", "status", ">mismatches", ">total")
+    rows = table("layer", "type", "status", ">mismatches", ">total")
     for record in records:
         style = {EQUAL: None, WRONG: "red"}.get(record.status, "yellow")
         rows.add_row(record.name, record.type, record.status, str(record.mismatches), str(record.total), style=style)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,9 @@ from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.trace import Event, InputError, Outcome, Trace
+from ovlpt.version import VERSION
 
+_logger = logging.getLogger("ovlpt")
 _STRIPPED_LEVELS = 65536
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 
@@ -179,8 +182,9 @@ def transform(
         manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))
         manager.run_passes(work)
+        _log(label, device, own.name, trace.events[before:])
         for key, value in (
-            ("version", version("ovlpt")),
+            ("version", VERSION),
             ("config", own.name),
             ("openvino", ".".join(map(str, RELEASE))),
             *([("cpu", _made_for(trace.events[before:]))] if plugin_config.kind(physical) == "CPU" else []),
@@ -209,6 +213,15 @@ def transform(
             precision=precision,
         ).run_on_model(work)
     return work
+
+
+def _log(label: str, device: str, settings: str, events: Sequence[Event]) -> None:
+    counts = Counter(str(event.outcome) for event in events)
+    text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    _logger.info("%s for %s, settings %s: %s", label, device, settings, text or "nothing to transform")
+    for event in events:
+        _logger.debug("%s: %s %s by %s%s", event.node, event.operation, event.outcome, event.transformation,
+                      f": {event.reason}" if event.reason else "")  # fmt: skip
 
 
 def _made_for(events: Iterable[Event]) -> str:

@@ -36,7 +36,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
-from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
+from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies, verdict
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.predicates import is_function_quantized
@@ -117,9 +117,7 @@ class Bench:
     def verdict(self) -> str:
         if len(self.blocks) < BLOCKS:
             return "too few runs to tell"
-        if not self.significant:
-            return "no significant difference"
-        return "ovlpt is faster" if self.ratio < 1 else f"{self.sides[1].name} is faster"
+        return verdict(self.ratio, self.interval, OVLPT, self.sides[1].name)
 
     def to_json(self) -> dict[str, object]:
         """Plain values for a file."""

@@ -43,6 +43,13 @@ def median_ratio(mine: list[float], other: list[float]) -> float:
     return median(a / b for a, b in zip(mine, other, strict=True))
 
 
+def verdict(ratio: float, interval: tuple[float, float], mine: str, other: str) -> str:
+    """Who is faster by a ratio mine / other and its interval."""
+    if interval[0] <= 1 <= interval[1]:
+        return "no significant difference"
+    return f"{mine} is faster" if ratio < 1 else f"{other} is faster"
+
+
 def bootstrap_interval(
     blocks: Sequence[np.ndarray], samples: int = 2000, confidence: float = 0.95
 ) -> tuple[float, float]:

@@ -16,11 +16,12 @@ from ovlpt.device.compile import inference_precision, lpt_properties, read_model
 from ovlpt.device.properties import F32, UNCACHED, simulation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
-from ovlpt.inspect.latency import interleaved_latencies, median_ratio
+from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model
 
 HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
 
+_PARTS = 5  # of the runs, for the interval: neighbours resemble each other more than the first and the last
 OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"
 
 
@@ -33,6 +34,7 @@ class Run:
     layers: ExecutionTypes
     latencies: dict[str, float]
     ratios: dict[str, float]  # median paired ratio ovlpt / other; below 1: ovlpt is faster
+    intervals: dict[str, tuple[float, float]]  # of the ratios, 95 %: of these compiled models, each compiled once
     difference: float  # largest relative difference of an output from the plugin's own LPT
     accuracy: dict[str, float] | None  # of the bundled model on its held-out images
 
@@ -49,6 +51,7 @@ class Run:
             "int8_time_share": self.layers.int8_time_share if self.latencies else None,
             "latency_ms": self.latencies,
             "latency_ratio": self.ratios,
+            "latency_ratio_interval_95": {name: list(interval) for name, interval in self.intervals.items()},
             "largest_relative_difference": self.difference,
             "accuracy": self.accuracy,
         }
@@ -103,6 +106,7 @@ def run(
         )
     else:
         layers = execution_types(compiled[OVLPT])
+    ratios = {name: np.divide(latencies[OVLPT], latencies[name]) for name in latencies if name != OVLPT}
     return Run(
         model="bundled digits network"
         if bundled
@@ -110,7 +114,8 @@ def run(
         device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
         layers=layers,
         latencies={name: median(times) for name, times in latencies.items()},
-        ratios={name: median_ratio(latencies[OVLPT], latencies[name]) for name in latencies if name != OVLPT},
+        ratios={name: float(np.median(each)) for name, each in ratios.items()},
+        intervals={name: bootstrap_interval(np.array_split(each, _PARTS)) for name, each in ratios.items()},
         difference=relative_difference(compiled[OVLPT](arrays).values(), compiled[PLUGIN](arrays).values()),
         accuracy={name: _accuracy(compiled[name]) for name in (FLOAT, PLUGIN, OVLPT)} if bundled else None,
     )
