@@ -86,6 +86,12 @@ class ModelTransformation(ModelPass, _Configured):
         self._configure(params, pass_config, trace, attributes)
 
 
+@functools.cache
+def _pattern(*type_names: str) -> WrapType:
+    """Of operations, made once: OpenVINO never frees a pattern that Python has made. What is found lies in the Matcher."""
+    return WrapType(list(type_names))
+
+
 def read_once(method: Callable[..., T]) -> Callable[..., T]:
     """A method of a `LayerTransformation` that only reads: asked again during a visit, it gives what it gave before.
 
@@ -129,7 +135,8 @@ class LayerTransformation(MatcherPass, _Configured):
         # The C++ side keeps the callback, the callback would keep the pass, and the pass keeps the C++ side.
         visit = weakref.WeakMethod(self.visit)
         self.register_matcher(
-            Matcher(WrapType(self.type_names()), type(self).__name__), lambda matcher: visit()(matcher.get_match_root())
+            Matcher(_pattern(*self.type_names()), type(self).__name__),
+            lambda matcher: visit()(matcher.get_match_root()),
         )
 
     @classmethod
