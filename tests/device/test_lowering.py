@@ -12,7 +12,7 @@ from ovlpt.plugin_config import cpu
 import ovlpt
 from ovlpt.device import PluginLowering, instruction_sets, own_process
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.openvino_api import Core, Manager, NodeFactory, opset1, opset6
+from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.networks import (
@@ -434,6 +434,15 @@ def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     assert_close(list(compiled(inputs).values()), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1e-2)
 
 
+@pytest.mark.skipif(RELEASE < (2026, 0), reason="a MatMul of rank 4 takes in no scale")
+def test_a_layer_of_rank_4_without_bias_is_not_reshaped(core):
+    x = parameter([1, 7, 7, 32])
+    product = opset1.relu(opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([64, 32]), False, True))
+    net = model(opset1.matmul(quantized(product, 0, 4), int8_weights([32, 64], seed=1), False, True), x)
+    layers = ovlpt.execution_types(ovlpt.compile_model(net, core=core, properties=EXACT, config=cpu.config())).executed
+    assert not [layer for layer in layers if layer.layer_type in ("Eltwise", "Reshape")]
+
+
 def test_a_transpose_before_a_product(core, infer):
     """Fused by the plugin, it would make a MatMul of integers."""
     x, y = parameter([1, 2, 16, 8], name="x"), parameter([1, 2, 16, 8], name="y")
@@ -597,6 +606,18 @@ def test_relus_before_a_quantization(core, infer, count, lpt):
     net = model(quantized(data, 0, 2.75, levels=16), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
+
+
+def test_a_relu_that_another_reads_than_a_quantization(core, infer):
+    """The layer before it takes it in."""
+    x = parameter([-1, 8, 8, 8])
+    activated = opset1.relu(convolution(quantized(x, -1, 1.55), 8, bias=True))
+    net = model(opset1.concat([activated, convolution(quantized(activated, 0, 2), 8, seed=1)], 1), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 8, 8, 8)).astype(np.float32)]
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    layers = ovlpt.execution_types(compiled, inputs).executed
+    assert not [layer for layer in layers if layer.layer_type in ("Eltwise", "Subgraph")]
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "YES"))
 
 
 def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):

@@ -28,12 +28,16 @@ _MOVES_TRANSPOSE = frozenset(
 
 def pass_relu_by(node: Node) -> Node:
     """A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
-    wrong numbers, no error. It does nothing there and is passed by.
+    wrong numbers, no error. It does nothing there and is passed by. One with another reader is not fused so, and stays:
+    a layer takes in no Relu that it shares its result with.
     """
     details = QuantizationDetails.of(node)
     if details is None or (details.input_low < 0).any():
         return node
     while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
+        kinds = {target.get_node().get_type_name() for target in relu.output(0).get_target_inputs()}
+        if kinds - {"FakeQuantize", "Relu", "ShapeOf"}:  # equal ones are merged, a ShapeOf is folded
+            break
         node.input(0).replace_source_output(relu.input_value(0))
     return node
 

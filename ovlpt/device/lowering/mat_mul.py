@@ -7,7 +7,7 @@ from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import RELEASE, Constant, Node
 
 _ELEMENTWISE = frozenset(
     (
@@ -62,8 +62,8 @@ def run_at_rank_3(node: Node) -> Node:
     """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now
     there.
 
-    Behind a MatMul of rank 4 a per-channel scale no longer fuses; the layer and the elementwise chain behind it run at
-    rank 3 between two Reshapes, which cost nothing.
+    Behind a MatMul of rank 4 no constant by channel fuses, a bias for instance; since 2026 its scale does. The layer and the
+    elementwise chain behind it run at rank 3 between two Reshapes, which cost nothing.
     """
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     weights = node.input_value(1)
@@ -75,6 +75,11 @@ def run_at_rank_3(node: Node) -> Node:
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
         return node
     chain = _elementwise_chain(node)
+    takes_scale = RELEASE >= (2026, 0) and len(chain) > 1 and chain[1].get_type_name() == "Multiply"
+    behind = chain[2 if takes_scale else 1 :]
+    others = (value.get_node() for link in behind for value in link.input_values())
+    if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
+        return node
     last = chain[-1]
     flat = reshaped(node.input_value(0), (shape[0], shape[1] * shape[2], shape[3]))
     targets, original = last.output(0).get_target_inputs(), last.output(0)
