@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 from collections.abc import Callable
 
 from ovlpt.commands.printing import columns, say
@@ -54,5 +55,4 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
 
 
 def _carry_out(command: Command, options: argparse.Namespace) -> int:
-    virtual_gpu.load(options.virtual, options.execute)
-    return command(options)
+    return virtual_gpu.loaded(options.virtual, options.execute, functools.partial(command, options))

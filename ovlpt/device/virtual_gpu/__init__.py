@@ -37,7 +37,7 @@ from openvino import save_model
 from ovlpt.device import cache, own_process
 from ovlpt.device.execution_types import last_line
 from ovlpt.openvino_api import RELEASE, Model
-from ovlpt.trace import InputError
+from ovlpt.trace import InputError, OvlptError
 
 NOTE = (
     "executed on this CPU: times mean nothing, and GPUs with matrix engines run other kernels, of which only the decisions "
@@ -49,6 +49,8 @@ GPUS = {
 }  # how each computes in int8  # fmt: skip
 SINCE = {"nvl": (2026, 4)}  # OpenVINO; that of 2024.6 does not know the device
 EXECUTABLE = tuple(gpu for gpu, how in GPUS.items() if how == DP4A)
+
+_NO_SUCH_BINARY = "OpenCL error occurred: -42"  # CL_INVALID_BINARY: the runtime is handed a GPU's instructions
 
 _FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wl,-soname,libOpenCL.so.1")
 _SOURCES = {
@@ -140,12 +142,24 @@ def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keyw
             *(handed(value, str(number)) for number, value in enumerate(arguments)),
             **{name: handed(value, name) for name, value in keywords.items()},
         )
-        return own_process.call(_called, gpu, execute, task, environment=environment(execute))[0]
+        return own_process.call(loaded, gpu, execute, task, environment=environment(execute))[0]
 
 
-def _called(gpu: str, execute: bool, task: Callable[[], object]) -> object:
+def loaded(gpu: str, execute: bool, task: Callable[[], object]) -> object:
+    """What ``task`` returns in this process, which gets the GPU; once (`load`).
+
+    Raises `InputError` where it meets a layer that is oneDNN's machine code on any GPU: LSTM is one.
+    """
     load(gpu, execute)
-    return task()
+    try:
+        return task()
+    except (OvlptError, RuntimeError) as error:
+        if _NO_SUCH_BINARY not in str(error):
+            raise
+        raise InputError(
+            "the GPU plugin makes machine code of a layer of this model on every GPU, as of an LSTM, so it cannot be "
+            "executed here; leave the execution out, or that layer"
+        ) from error
 
 
 def _runtime() -> dict[str, Path]:
