@@ -14,6 +14,7 @@ import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +38,7 @@ from ovlpt.device.compile import read_model
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
+from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.numbers import UNKNOWN, Numbers
@@ -189,9 +191,9 @@ def check(
 
     ``counters``: check this report of benchmark_app (see `read_counters`); the model is only the plugin's then.
     ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
-    fused there). ``isa``: a CPU limited to an instruction set (`ovlpt.device.instruction_sets`). Both work in a process
-    of their own, where ``config`` has to be the path of a file. ``count``: infer on random inputs, for statuses and
-    times. Floats are f32 on a CPU.
+    fused there); notes name kernels that keep sums of integers in half precision. ``isa``: a CPU limited to an
+    instruction set (`ovlpt.device.instruction_sets`). Both work in a process of their own, where ``config`` has to be the
+    path of a file. ``count``: infer on random inputs, for statuses and times. Floats are f32 on a CPU.
 
     ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
     see `load_samples`; generated without), and compare their outputs; counters have none, nor has a virtual GPU unless it
@@ -231,6 +233,7 @@ def check(
         executed = _execute(
             model, device, variants, config, virtual, isa, core, count, notes, ask, progress, execute, precision
         )
+    notes += executed.warnings
     settings = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
     settings["openvino"] = openvino.__version__
     if counters is not None:
@@ -276,6 +279,7 @@ class Executed:
     layers: dict[str, ExecutionTypes]
     operations: dict[str, str]  # of the model: name to type
     numbers: Numbers | None = None
+    warnings: Sequence[str] = ()  # of the kernels' texts
 
     def precisions(self, variant: str) -> list[LayerPrecision]:
         """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
@@ -325,11 +329,12 @@ def execute(
     )
     source = read_model(model, core)
     inputs = random_inputs(source) if count else None
-    layers = {}
+    layers, texts = {}, []
     for variant in variants:
         try:
             if variant == OVLPT:
-                compiled = compile_model(model, device, properties, config, core=core)
+                with program_texts() if virtual else nullcontext([]) as texts:
+                    compiled = compile_model(model, device, properties, config, core=core)
             else:
                 compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:
@@ -339,7 +344,7 @@ def execute(
     compared = None
     if numbers is not None:
         compared = compare_numbers(source, device, core, config, numbers.inputs, HINTS.get(_kind(device), {}), progress)
-    return Executed(name, layers, operations, compared)
+    return Executed(name, layers, operations, compared, half_sums(texts, layers.get(OVLPT, ())))
 
 
 def _kind(device: str) -> str:

@@ -211,6 +211,7 @@ API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, cons
         texts[i + 1] = sources[i], sizes[i + 1] = lengths && lengths[i] ? lengths[i] : strlen(sources[i]);
     for (cl_uint i = 0; i <= count; i++)
         add_to_key(new->key, texts[i], sizes[i]);
+    keep_text(count, sources, lengths);
     new->program = runtime.clCreateProgramWithSource(context, count + 1, texts, sizes, status);
     pthread_mutex_lock(&lock);
     new->next = sourced_programs;

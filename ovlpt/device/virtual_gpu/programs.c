@@ -78,6 +78,7 @@ API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, cons
     for (cl_uint i = 0; i < count; i++)
         end = mempcpy(end, sources[i], SOURCE_LENGTH(i));
     find_kernels(program);
+    keep_text(count, sources, lengths);
     return succeed(program, status);
 }
 

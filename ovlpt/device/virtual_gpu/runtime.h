@@ -25,6 +25,9 @@ struct answer {
 
 cl_int reply(const struct answer *answers, size_t count, ASKED);
 
+/* A program's text becomes a file of the folder OVLPT_PROGRAMS, where one is named. */
+void keep_text(cl_uint count, const char **sources, const size_t *lengths);
+
 /* Of the device that OVLPT_VIRTUAL_GPU names, as far as `device.c` knows; CL_INVALID_VALUE for other questions. */
 int is_gpu_chosen(void);
 cl_int describe_platform(ASKED);
