@@ -218,6 +218,13 @@ def test_nothing_to_measure_is_said(tmp_path, capsys):
     assert command.main([str(tmp_path), "nothing"]) == 2
 
 
+def test_a_network_that_was_asked_for_and_not_built_is_named(tmp_path, capsys):
+    (tmp_path / "magika").mkdir()
+    (tmp_path / "magika" / "default.xml").touch()
+    assert command.main([str(tmp_path), "magika", "pose"]) == 2
+    assert capsys.readouterr().err.startswith("pose not in")
+
+
 def test_every_wheel_is_pinned():
     assert {wheel for network in REAL.values() for wheel in (network.wheel, *network.needs)} <= set(wheels.pins())
     assert all("==" in pin for pin in wheels.pins().values())

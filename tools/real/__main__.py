@@ -46,11 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for suffix in SUFFIXES
     )
     paths = [path for path in files if path.exists()]
-    if not paths:
-        print(
-            f"no network lies in {options.folder}; python -m tools.zoo real -o {options.folder} builds them",
-            file=sys.stderr,
-        )
+    built = {path.parent.name for path in paths}
+    if not paths or (absent := [name for name in options.names if name not in built]):
+        what = f"{', '.join(absent)} not in" if paths else "no network lies in"
+        print(f"{what} {options.folder}; python -m tools.zoo real -o {options.folder} builds them", file=sys.stderr)
         return 2
     if options.report:
         results = [read(path) for path in paths if path.with_suffix(".json").exists()]

@@ -31,6 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="keep weights within half of their range, for CPUs without VNNI, whose kernels saturate 16 bits",
     )
+    parser.add_argument(
+        "--quantizations",
+        nargs="+",
+        metavar="NAME",
+        help="of pretrained networks: not all, but default, mixed, qdq_u8i8…",
+    )
     parser.add_argument("--list", action="store_true", help="say which networks there are")
     parser.add_argument(
         "--coverage", type=Path, metavar="DIR", help="say which of the networks in DIR covers which operation"
@@ -65,8 +71,12 @@ def main(arguments: list[str] | None = None) -> int:
             if name in pretrained:
                 needs, extras = "nncf, onnx and onnxruntime", "zoo,real"
                 from tools.real.build import build
+                from tools.real.quantize import QUANTIZERS
 
-                for line in build(name.removeprefix("real/"), options.output):
+                chosen = options.quantizations or list(QUANTIZERS)
+                if unknown := [each for each in chosen if each not in QUANTIZERS]:
+                    return refuse(f"no quantization is called {', '.join(unknown)}; there are {', '.join(QUANTIZERS)}")
+                for line in build(name.removeprefix("real/"), options.output, chosen):
                     print(line, flush=True)
             else:
                 needs, extras = CATALOGUE[name].needs, "zoo"
