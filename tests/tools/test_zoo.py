@@ -152,3 +152,9 @@ def test_the_list_names_all_networks(capsys):
 def test_what_cannot_be_done_is_said_in_one_sentence(arguments, sentence, capsys):
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith(sentence)
+
+
+def test_an_unknown_quantization_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["real/magika", "--quantizations", "nothing", "-o", "x"])
+    assert "qdq_u8i8" in capsys.readouterr().err

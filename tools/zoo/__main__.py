@@ -10,6 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from tools.real.__main__ import VARIANTS
 from tools.real.networks import REAL
 from tools.real.wheels import Missing
 from tools.zoo.benchmark import BENCHMARK
@@ -32,10 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="keep weights within half of their range, for CPUs without VNNI, whose kernels saturate 16 bits",
     )
     parser.add_argument(
-        "--quantizations",
-        nargs="+",
-        metavar="NAME",
-        help="of pretrained networks: not all, but default, mixed, qdq_u8i8…",
+        "--quantizations", nargs="+", choices=VARIANTS, default=VARIANTS, help="of pretrained networks; all by default"
     )
     parser.add_argument("--list", action="store_true", help="say which networks there are")
     parser.add_argument(
@@ -71,12 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
             if name in pretrained:
                 needs, extras = "nncf, onnx and onnxruntime", "zoo,real"
                 from tools.real.build import build
-                from tools.real.quantize import QUANTIZERS
 
-                chosen = options.quantizations or list(QUANTIZERS)
-                if unknown := [each for each in chosen if each not in QUANTIZERS]:
-                    return refuse(f"no quantization is called {', '.join(unknown)}; there are {', '.join(QUANTIZERS)}")
-                for line in build(name.removeprefix("real/"), options.output, chosen):
+                for line in build(name.removeprefix("real/"), options.output, options.quantizations):
                     print(line, flush=True)
             else:
                 needs, extras = CATALOGUE[name].needs, "zoo"
