@@ -31,6 +31,7 @@ from ovlpt.reasons import Cause
 from ovlpt.trace import InputError
 from tests.gpu_networks import attention
 from tests.graphs import dequantization, f32, fake_quantize, integers, model, opset5, parameter
+from tools import answers
 
 CHANNELS, SIZE = 64, 24  # enough work for the layers to take longer than calling them
 RANGE = 0.0, 2.55
@@ -176,6 +177,16 @@ def test_networks_of_the_zoo(name, settings, cause, first, core):
 
 
 @pytest.mark.usefixtures("fixed_times")
+def test_the_products_of_an_attention_count_in_their_own_precision(core):
+    """On a CPU with AVX-512 both are one kernel."""
+    result = found(answers.attention(), core)
+    assert result.facts.int8_work_share == 0.5
+    assert sum(layer.multiply_accumulates for layer in result.layers) == 2 * 2 * 32 * 32 * 32
+    assert (result.offenders[0].operation, result.offenders[0].roots) == ("Softmax", ("softmax",))
+    assert found(answers.attention(probabilities=True), core).facts.int8_work_share == 1
+
+
+@pytest.mark.usefixtures("fixed_times")
 def test_nothing_in_the_way(core):
     result = found(chain(), core)
     assert result.facts.int8_work_share == 1
@@ -213,9 +224,9 @@ def test_which_cause_comes_first(facts, offenders, cause):
 
 
 @pytest.mark.usefixtures("fixed_times")
-@pytest.mark.parametrize("settings, cause", [({"config": FORBIDDEN}, Cause.SETTINGS), ({}, Cause.HARDWARE)])
+@pytest.mark.parametrize("settings, cause", [({"config": FORBIDDEN}, Cause.SETTINGS), ({}, Cause.PLACEMENT)])
 def test_a_device_s_own_restrictions_are_no_settings(settings, cause, core):
-    """The CPU takes no transposed convolution of data with a zero point."""
+    """The CPU takes no transposed convolution of data with a zero point, which another quantization does not have."""
     kernel = dequantization(integers((CHANNELS, CHANNELS, 2, 2)), 0.001, name="weights")
     node = opset1.convolution_backprop_data(quantized(image(size=12), "fq", -1.0, 1.55), kernel, [2, 2])
     graph = model(opset1.relu(node)) if not settings else chain()

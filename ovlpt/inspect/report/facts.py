@@ -152,15 +152,13 @@ def report(
         measured = latencies(candidates, arrays, core, device, HINTS, seconds)
     executed = [layer for layer in layers if layer.executed]
     capabilities = list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES"))
-    work = sum(layer.multiply_accumulates for layer in layers)
+    work, time = sum(layer.multiply_accumulates for layer in layers), sum(layer.milliseconds for layer in layers)
     facts = Facts(
         device=device,
         has_int8="INT8" in capabilities,
         saturates=saturates(core, physical),
-        int8_time_share=execution.int8_time_share,
-        int8_work_share=sum(layer.multiply_accumulates for layer in layers if layer.kind is Kind.INT8) / work
-        if work
-        else 1.0,
+        int8_time_share=sum(layer.milliseconds for layer in layers if layer.kind is Kind.INT8) / time if time else 0.0,
+        int8_work_share=sum(layer.int8_multiply_accumulates for layer in layers) / work if work else 1.0,
         milliseconds=measured.fastest["int8"] if measured else 0.0,
         overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]) if measured else 0.0,
         layers=len(executed),

@@ -34,7 +34,8 @@ class Layer:
 
     ``milliseconds``: mean real time. ``operations``: names of what it holds. ``answer``: of the operation that keeps it
     in float; None for another kind of layer, and for one that the plugin made. ``inputs``: indices of the layers it
-    reads. ``weighted``: names of the operations with multiply-accumulates.
+    reads. ``weighted``: names of the operations with multiply-accumulates. ``int8_multiply_accumulates``: those of
+    operations in int8; an attention that is fused into one kernel has products in int8 and in float, and counts as float.
     """
 
     index: int
@@ -50,6 +51,7 @@ class Layer:
     operations: tuple[str, ...]
     inputs: tuple[int, ...]
     weighted: tuple[str, ...] = ()
+    int8_multiply_accumulates: int = 0
     answer: Answer | None = None
 
     @property
@@ -87,11 +89,14 @@ def read_layers(
     layers, counted = [], set()
     for at, node in enumerate(nodes):
         layer = by_name[node.get_friendly_name()]
-        names = names_of(layer) if layer.layer_type in WEIGHTED_LAYERS else ()
+        fused = layer.layer_type not in WEIGHTED_LAYERS  # of its operations each has its own precision
+        names = [each for each in names_of(layer) if not fused or _is_own(each, owner)]
         held = {holder.get_friendly_name(): holder for each in names if (holder := owner.get(each))}
         own = held.keys() - counted
         counted |= own
-        answer = _answer(layer, held.values(), answers, found)
+        low = [name for name in held if layer.is_int8 and not (fused and plain(name) in answers)]
+        mixed = layer.is_int8 and len(low) < len(held)
+        answer = _answer(layer, held.values(), answers, found, mixed)
         layers.append(
             Layer(
                 index=at,
@@ -102,7 +107,8 @@ def read_layers(
                 output_precision=layer.output_precision,
                 milliseconds=layer.real_time,
                 multiply_accumulates=sum(work[name] for name in own),
-                kind=_kind(layer, answer),
+                int8_multiply_accumulates=sum(work[name] for name in own.intersection(low)),
+                kind=Kind.FLOAT if mixed else _kind(layer, answer),
                 executed=layer.is_executed,
                 operations=layer.original_names,
                 inputs=tuple(
@@ -128,9 +134,14 @@ def on_data(runtime: Model) -> Iterator[Node]:
 
 
 def _answer(
-    layer: LayerExecution, weighted: Iterable[Node], answers: Mapping[str, Answer], found: Explanation
+    layer: LayerExecution, weighted: Iterable[Node], answers: Mapping[str, Answer], found: Explanation, mixed: bool
 ) -> Answer | None:
-    """Why the layer is float: what is said of its weighted operation, or of the first other one that has an answer."""
+    """Why the layer is float: what is said of its weighted operation, or of the first other one that has an answer.
+
+    ``mixed``: some of its weighted operations are float.
+    """
+    if mixed:
+        return next(answers[name] for node in weighted if (name := plain(node.get_friendly_name())) in answers)
     if layer.is_int8 or not _is_float(layer) or layer.layer_type in CONVERTS:
         return None
     for node in weighted:
@@ -153,6 +164,11 @@ def _without_kernel(layer: LayerExecution, operation: str, name: str, node: Node
     """For an operation that reads integers in the transformed model, and runs in float all the same."""
     reason, help_ = without_kernel(layer, node)
     return Answer(operation, name, reason, (), help_, node is not None, f"{operation} {name}", reason)
+
+
+def _is_own(name: str, owner: Mapping[str, Node]) -> bool:
+    """Whether the name is that of an operation with work itself, not of a scale or bias that follows it."""
+    return name in owner and owner[name].get_friendly_name() == name
 
 
 def _is_float(layer: LayerExecution) -> bool:
