@@ -215,7 +215,7 @@ ROWS = {
         Row("zero_scale", _PLACEMENT),
         Row("callback", _SETTINGS, "change the callback"),
         Row("cleanup_disabled", _SETTINGS),
-        Row("consumer_forbids", _SETTINGS, "let every consumer of this tensor take low precision"),
+        Row("consumer_forbids", _SETTINGS, "let all that reads this tensor take one integer type"),
         Row("disabled", _SETTINGS, "enable the pass"),
         Row("restriction", _SETTINGS, "lift the restriction"),
         Row("float_kernel", _DEVICE),

@@ -86,7 +86,10 @@ def judge(case: Case, core: Core) -> Judged:
         ranges = calibrate(model, advices, samples, core)
         for advice in advices:
             advice.apply(model, ranges)
-        works = in_int8(_compiled(model, case, core), LAYER)
+        try:
+            works = in_int8(_compiled(model, case, core), LAYER)
+        except RuntimeError:  # what a plugin cannot compile is no layer in int8
+            works = False
         model = case.build()
     return Judged(case, answers, in_int8(_compiled(model, case, core), LAYER), works)
 

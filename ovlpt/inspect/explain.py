@@ -484,7 +484,7 @@ class _Answers:
             return _Why(Reason("float_result", text), node, help_)
         if end is not None and end.get_instance_id() in self.below_quantization and (own := self._own(end)) is not None:
             text = f"the quantization above is lost at {self._title(end)}: {own.text}"
-            return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize behind {self._title(end)}", own)
+            return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize after {self._title(end)}", own)
         text = "there is no FakeQuantize between it and the model's input"
         return _Why(Reason("no_fake_quantize", text), node)
 
@@ -551,7 +551,9 @@ class _Answers:
                 return _Why(Reason("no_consumer", text), consumer, ROWS[why.code].help, why)
         if is_output(quantize.output(0)):
             return _Why(Reason("no_consumer", "its output is the model's, which stays in float"), quantize)
-        text = "no operation below takes low precision, so its dequantization went back into it"
+        text = (
+            "no operation after it can compute in low precision, so it quantizes and dequantizes in one step, in float"
+        )
         return _Why(Reason("no_consumer", text), quantize)
 
     @staticmethod

@@ -39,7 +39,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
         reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
         reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
-        reject_unless(allowed.value, "consumer_forbids", "a consumer must not be quantized")
+        reject_unless(allowed.value, "consumer_forbids", "there is no integer type that all of its consumers take")
         if is_low(stored):
             below = dequantization_below(node)
             reject_unless(not below.empty, "decomposed", "it is in low precision already")
@@ -54,7 +54,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         reject_unless(
             self._fitting(details, allowed.value),
             "levels",
-            f"{details.levels} levels fit none of {', '.join(allowed.value)}",
+            f"its {details.levels} levels do not fit {' or '.join(allowed.value)}",
         )
         alignment = self._alignment(node)
         if alignment is not None:

@@ -93,8 +93,8 @@ class MatMulTransformation(LayerTransformation):
             shape = shape_of(found.data)
             length = shape[_contracted(node, port)] if shape is not None and len(shape) > 1 else None
             reject_unless(length, code, f"{text}, and the length of the contracted axis is not known")
-            long = f"{text}, and the sums that would stand for it pay for themselves from {LONG} elements only"
-            reject_unless(length >= LONG, code, f"{long}, not {length}")
+            long = f"{text}, which is computed apart only where at least {LONG} products are summed"
+            reject_unless(length >= LONG, code, f"{long}, here {length}")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
         if values is None or values.size == 1:
