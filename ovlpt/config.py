@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -11,6 +12,25 @@ from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
+
+
+def other_names(**names: str) -> Callable[[Callable], Callable]:
+    """A function takes a keyword by another name, too: ``names`` maps that to the parameter's own."""
+
+    def with_names(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def call(*arguments, **keywords):
+            for other, own in names.items():
+                if other in keywords:
+                    if own in keywords:
+                        raise TypeError(f"{other} and {own} of {function.__name__} are the same; give one of them")
+                    keywords[own] = keywords.pop(other)
+            return function(*arguments, **keywords)
+
+        return call
+
+    return with_names
+
 
 Ports = int | tuple[int, ...]
 PrecisionsByPorts = Mapping[Ports, Iterable[str]]

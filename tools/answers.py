@@ -414,7 +414,7 @@ _SINGLE = [
         "convolution, settings that no kernel takes",
         lambda: model(convolution(image())),
         (("no_kernel",),),
-        {"config": ovlpt.PluginConfig("own", precision_restrictions=(I8,))},
+        {"plugin": ovlpt.PluginConfig("own", precision_restrictions=(I8,))},
         curable=False,
     ),
     Case("deconvolution in groups", lambda: model(group_deconvolution(image())), (("no_kernel",),), curable=False),

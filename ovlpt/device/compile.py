@@ -14,7 +14,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
@@ -134,6 +134,11 @@ def inference_precision(core: Core, device: str, properties: Mapping[str, object
     return "f16" if hint in (Type.f16, "f16") else "f32"
 
 
+class NotQuantized(InputError):
+    """The model has nothing that LPT could transform."""
+
+
+@other_names(plugin="config", device_name="device")
 def transform(
     model: Model | str | Path,
     device: str = "CPU",
@@ -167,11 +172,11 @@ def transform(
     if not work.has_rt_info([MARKER, "transformed"]):
         quantization = _quantization(source)
         if quantization == "none":
-            raise InputError(
+            raise NotQuantized(
                 f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
             )
         if quantization in _PASS_UNCHANGED:
-            warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=2)
+            warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=3)
             work.set_rt_info(quantization, [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
             return work
         trace = Trace() if trace is None else trace
@@ -194,7 +199,7 @@ def transform(
         warnings.warn(
             f"{label} was transformed for a CPU of the kind {SLOW_MAT_MUL}, with MatMuls as convolutions, and is slower on "
             "this one than it need be; transform the quantized model again here",
-            stacklevel=2,
+            stacklevel=3,
         )
     if work.has_rt_info([MARKER, "lowered"]):
         made = work.get_rt_info([MARKER, "lowered"]).astype(str)
@@ -258,33 +263,47 @@ def _quantization(model: Model) -> str:
 
 def compile_model(
     model: Model | str | Path,
-    device: str = "CPU",
-    properties: Mapping[str, object] | None = None,
-    config: PluginConfig | None = None,
+    device_name: str = "CPU",
+    config: Mapping[str, object] | None = None,
+    plugin: PluginConfig | None = None,
     native_only: bool = False,
     core: Core | None = None,
     trace: Trace | None = None,
     self_check: Sequence[np.ndarray] | None = None,
     cache_dir: str | Path | None = None,
+    *,
+    strict: bool = False,
+    device: str | None = None,
+    properties: Mapping[str, object] | None = None,
 ) -> CompiledModel:
     """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
 
-    The caller's model is not changed. One that `transform` has lowered is compiled as it is.
-    ``properties``: more properties for ``Core.compile_model``.
+    The caller's model is not changed. One that `transform` has lowered is compiled as it is, and with a warning one
+    that is not quantized; ``strict`` refuses it.
+    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model. ``plugin``: settings
+    of the transformation other than the device's own. ``device``, ``properties``: other names of the first two; a
+    `PluginConfig` as ``config`` is ``plugin``.
 
     ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
-    CACHE_DIR of ``properties`` or of ``core``. A model of the same content, with the same configuration, is loaded from
-    there instead of being transformed, unless ``trace`` asks what is done or ``config`` holds functions of the caller's.
+    CACHE_DIR of ``config`` or of ``core``. A model of the same content, with the same settings, is loaded from
+    there instead of being transformed, unless ``trace`` asks what is done or ``plugin`` holds functions of the caller's.
 
     ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
     own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
     names the first layer that goes wrong, and the model compiled with the plugin's own LPT is returned. That costs two
     compilations more.
 
-    Raises as `transform`; with ``self_check`` an `InputError` as well for arrays that do not fit the inputs, and for a
+    Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for arrays that do not fit the inputs, and for a
     model that was transformed before, which has no simulation.
     """
-    core = core or Core()
+    core, device = core or Core(), device_name if device is None else device
+    if isinstance(config, PluginConfig):
+        plugin, config = config, None
+    if not all(isinstance(each, Mapping) for each in (config or {}, properties or {})):
+        raise InputError(
+            "config is a mapping of properties for OpenVINO; give settings of the transformation as plugin"
+        )
+    properties = {**(config or {}), **(properties or {})}
     if self_check is not None:
         model = read_model(model, core)
         if model.has_rt_info([MARKER, "transformed"]):
@@ -292,14 +311,19 @@ def compile_model(
                 f'the model "{model.get_friendly_name()}" is transformed already, and there is no simulation to check it '
                 "against; give the quantized model that it was made from"
             )
-    properties = dict(properties or {})
     if cache_dir is not None:
         properties.setdefault("CACHE_DIR", str(cache_dir))
-    compiled = _compile_kept(model, device, properties, config, native_only, core, trace, cache_dir)
+    try:
+        compiled = _compile_kept(model, device, properties, plugin, native_only, core, trace, cache_dir)
+    except NotQuantized as error:
+        if strict:
+            raise
+        warnings.warn(f"{error}; it is compiled as it is", stacklevel=2)
+        return core.compile_model(read_model(model, core), device, properties)
     if self_check is not None:
         from ovlpt.inspect.numbers import numbers_of  # which compiles models itself
 
-        found = numbers_of(compiled, model, device, core, config, native_only, self_check, properties)
+        found = numbers_of(compiled, model, device, core, plugin, native_only, self_check, properties)
         if not found.ok:
             where = f'from the layer "{found.layer}" on' if found.layer else "in the whole"
             warnings.warn(

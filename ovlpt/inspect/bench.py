@@ -28,7 +28,7 @@ import numpy as np
 import openvino
 
 from ovlpt import plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
 from ovlpt.device.compile import label_of, read_model
@@ -133,6 +133,7 @@ class Bench:
         }
 
 
+@other_names(plugin="config", device_name="device")
 def bench(
     model: Model | str | Path,
     against: Model | str | Path = STOCK,
@@ -301,7 +302,7 @@ def _candidates(
         if by_ovlpt is None:
             by_ovlpt = is_function_quantized(read) or read.has_rt_info([MARKER, "transformed"])
         plugin = lambda: core.compile_model(read, device, properties)  # noqa: E731
-        mine = lambda: compile_model(read, device, properties, chosen, core=core)  # noqa: E731
+        mine = lambda: compile_model(read, device, properties, chosen, core=core, strict=True)  # noqa: E731
         return _Candidate(name, read, file, elapsed, by_ovlpt, config, mine if by_ovlpt else plugin)
 
     first = candidate(OVLPT, model, True)

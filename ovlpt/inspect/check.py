@@ -23,7 +23,7 @@ import numpy as np
 import openvino
 
 from ovlpt import plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import (
     ExecutionTypes,
@@ -164,6 +164,7 @@ class Check:
         }
 
 
+@other_names(plugin="config", device_name="device")
 def check(
     model: Model | str | Path | None = None,
     device: str = "CPU",
@@ -334,7 +335,7 @@ def execute(
         try:
             if variant == OVLPT:
                 with program_texts() if virtual else nullcontext([]) as texts:
-                    compiled = compile_model(model, device, properties, config, core=core)
+                    compiled = compile_model(model, device, properties, config, core=core, strict=True)
             else:
                 compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:

@@ -48,7 +48,7 @@ from statistics import median
 import numpy as np
 
 from ovlpt import data, plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, compile_model, execution_types, virtual_gpu
 from ovlpt.device.compile import read_model, read_quantized
 from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
@@ -183,6 +183,7 @@ def _finite(values: Mapping[str, float]) -> dict[str, float | str]:
     return {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
 
 
+@other_names(plugin="config", device_name="device")
 def compare(
     model: Model | str | Path | None = None,
     inputs: str | Path | Sequence[np.ndarray] | None = None,
@@ -315,8 +316,8 @@ class _Runs:
             FAKE_QUANTIZED: lambda model: core.compile_model(
                 with_float_constants(model), device, {**_LATENCY, **simulation(device)}
             ),
-            INT8: lambda model: compile_model(model, device, {**_LATENCY, **F32}, config, core=core),
-            DEFAULT: lambda model: compile_model(model, device, _LATENCY, config, core=core),
+            INT8: lambda model: compile_model(model, device, {**_LATENCY, **F32}, config, core=core, strict=True),
+            DEFAULT: lambda model: compile_model(model, device, _LATENCY, config, core=core, strict=True),
         }
         models = {FLOAT: original, FAKE_QUANTIZED: source, INT8: source, DEFAULT: source}
         self.plain = {run: self.compile[run](model) for run, model in models.items() if model is not None}

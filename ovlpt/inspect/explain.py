@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ovlpt import plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import transform
 from ovlpt.device.compile import inference_precision, label_of, lpt_properties, read_quantized
 from ovlpt.device.execution_types import execution_types, last_line
@@ -188,6 +188,7 @@ class Explanation(Sequence[Answer]):
         return found
 
 
+@other_names(plugin="config", device_name="device")
 def explain(
     model: Model | str | Path,
     device: str = "CPU",

@@ -641,7 +641,7 @@ def numbers_of(
     def run(model: Model) -> CompiledModel:
         if model is source:
             return compiled
-        return compile_model(model, device, properties, config, native_only, core)
+        return compile_model(model, device, properties, config, native_only, core, strict=True)
 
     variant = Variant(COMPILED, "as compiled", run, lambda model: core.compile_model(model, device, properties))
     return compare_numbers(source, [variant], simulator(device, core), cases_of(source, inputs))

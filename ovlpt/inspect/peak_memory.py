@@ -26,7 +26,7 @@ def main(model: str, device: str, properties: str, inputs: str, config: str | No
         from ovlpt.device import compile_model
 
         chosen = load_config(config) if config else None
-        compiled = compile_model(model, device, settings, chosen, core=core)
+        compiled = compile_model(model, device, settings, chosen, core=core, strict=True)
     with np.load(inputs) as arrays:
         compiled([arrays[name] for name in arrays.files])
     peak = peak_memory()

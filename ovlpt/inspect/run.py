@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from ovlpt import data, plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
 from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.properties import F32, UNCACHED, simulation
@@ -57,6 +57,7 @@ class Run:
         }
 
 
+@other_names(plugin="config", device_name="device")
 def run(
     model: str | Path | Model | None = None,
     device: str = "CPU",

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from ovlpt import plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import PluginLowering, saturates, transform, virtual_gpu
 from ovlpt.device.compile import lpt_properties, read_quantized
 from ovlpt.device.properties import EXACT, simulation
@@ -60,6 +60,7 @@ class Record:
         return asdict(self)
 
 
+@other_names(plugin="config", device_name="device")
 def verify(
     model: Model | str | Path,
     inputs: Sequence[np.ndarray] | None = None,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -75,7 +76,38 @@ def test_a_float_model(core):
     x = parameter([1, 8])
     net = model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x)
     with pytest.raises(InputError, match='the model "net" is not quantized'):
-        ovlpt.compile_model(net, core=core)
+        ovlpt.transform(net, core=core)
+    with pytest.raises(InputError, match='the model "net" is not quantized'):
+        ovlpt.compile_model(net, core=core, strict=True)
+    with pytest.warns(UserWarning, match='the model "net" is not quantized.*it is compiled as it is') as warned:
+        assert ovlpt.compile_model(net, core=core)([np.ones((1, 8), np.float32)])[0].shape == (1, 4)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+
+
+def test_the_names_and_the_order_are_those_of_openvino(core):
+    net, hint = one_convolution(), {"PERFORMANCE_HINT": "THROUGHPUT"}
+    own = ovlpt.plugin_config.for_device(core)
+    parameters = inspect.signature(ovlpt.compile_model).parameters
+    assert list(parameters)[:3] == list(inspect.signature(openvino.Core.compile_model).parameters)[1:4]
+    for how in (
+        {"device_name": "CPU", "config": hint, "plugin": own},
+        {"device": "CPU", "properties": hint, "config": own},
+        {"config": hint},
+    ):
+        compiled = ovlpt.compile_model(net, core=core, **how)
+        assert "THROUGHPUT" in str(compiled.get_property("PERFORMANCE_HINT"))
+    with pytest.raises(InputError, match="config is a mapping"):
+        ovlpt.compile_model(net, "CPU", "THROUGHPUT", core=core)
+
+
+def test_settings_have_one_name_everywhere(core):
+    net, nothing = one_convolution(), ovlpt.PluginConfig("nothing", params=ovlpt.Params(update_precisions=False))
+    assert "u8" not in to_text(ovlpt.transform(net, device_name="CPU", plugin=nothing, lowered=False, core=core))
+    assert "u8" not in to_text(ovlpt.transform(net, config=nothing, lowered=False, core=core))
+    assert "u8" in to_text(ovlpt.transform(net, lowered=False, core=core))
+    with pytest.raises(TypeError, match="plugin and config of transform are the same"):
+        ovlpt.transform(net, plugin=nothing, config=nothing, core=core)
 
 
 def test_compressed_weights_pass_unchanged_with_a_sentence(core):

@@ -118,10 +118,10 @@ def test_what_makes_it_another(core, tmp_path, transformed, monkeypatch, change)
     "settings",
     [
         {"native_only": True},
-        {"config": plugin_config.cpu.config()},
-        {"config": ovlpt.PluginConfig("plain")},
-        {"config": ovlpt.PluginConfig("plain", params=Params(update_precisions=False))},
-        {"config": ovlpt.PluginConfig("plain", disabled=("AddTransformation",))},
+        {"plugin": plugin_config.cpu.config()},
+        {"plugin": ovlpt.PluginConfig("plain")},
+        {"plugin": ovlpt.PluginConfig("plain", params=Params(update_precisions=False))},
+        {"plugin": ovlpt.PluginConfig("plain", disabled=("AddTransformation",))},
     ],
     ids=["native_only", "config", "plain", "params", "disabled"],
 )
@@ -152,9 +152,9 @@ def test_functions_of_the_caller_have_no_content(core, tmp_path, transformed):
         ovlpt.PluginConfig("own", callbacks={"AddTransformation": lambda node: False}),
         ovlpt.PluginConfig("own", (ovlpt.PrecisionsRestriction.create("MatMul", lambda node: {0: "u8", 1: "i8"}),)),
     ):
-        compiled(core, tmp_path, config=other)
+        compiled(core, tmp_path, plugin=other)
     assert entries(tmp_path) == []
-    compiled(core, tmp_path, config=config)  # the package's own
+    compiled(core, tmp_path, plugin=config)  # the package's own
     assert len(entries(tmp_path)) == 1
 
 
@@ -172,7 +172,9 @@ def test_what_is_not_transformed_is_not_kept(core, tmp_path):
         compiled(core, tmp_path / "cache", given)
     for path in (data.digits_float(), tmp_path / "none.xml"):
         with pytest.raises(InputError, match=r"is not quantized|no file"):
-            compiled(core, tmp_path / "cache", path)
+            compiled(core, tmp_path / "cache", path, strict=True)
+    with pytest.warns(UserWarning, match="is not quantized"):
+        compiled(core, tmp_path / "cache", data.digits_float())
     with pytest.raises(InputError, match="no device"):
         ovlpt.compile_model(data.digits(), "GPU.7", core=core, cache_dir=tmp_path / "cache")
     assert entries(tmp_path / "cache") == []

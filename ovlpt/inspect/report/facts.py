@@ -11,7 +11,7 @@ from pathlib import Path
 import openvino
 
 from ovlpt import plugin_config
-from ovlpt.config import PluginConfig
+from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform, virtual_gpu
 from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.hazards import Hazard
@@ -114,6 +114,7 @@ class Report:
         write_text(path, text.getvalue())
 
 
+@other_names(plugin="config", device_name="device")
 def report(
     model: Model | str | Path,
     device: str = "CPU",
