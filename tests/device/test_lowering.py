@@ -288,13 +288,19 @@ def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form, kernel):
     assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
 
 
+@pytest.mark.parametrize("case", ["weights first", "a vector"])
 @pytest.mark.parametrize("form", FORMS)
-def test_integer_weights_of_a_float_matmul_of_open_sizes(by_form, form):
-    """As above, where the weights are the first input."""
-    x = parameter([-1, 6, 8])
-    normalized = opset6.mvn(quantized(x, 0, 2.55), const([2], "i64"), True, 1e-3, "inside_sqrt")
-    net = model([opset1.matmul(int8_weights([12, 8]), x, False, True), normalized], x)
-    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 6, 8)).astype(np.float32)]
+def test_integer_weights_of_a_float_matmul(by_form, form, case):
+    """As above."""
+    x = parameter([8] if case == "a vector" else [-1, 8])
+    weights = int8_weights([8, 12], 1)
+    operands = (x, weights, False, False) if case == "a vector" else (weights, x, True, True)
+    product = opset1.matmul(*operands)
+    y = parameter([-1, 6], name="y")
+    normalized = opset6.mvn(quantized(y, 0, 2.55), const([1], "i64"), True, 1e-3, "inside_sqrt")
+    net = model([product, normalized], [x, y])
+    data = np.random.default_rng(0).uniform(-1, 1.5, (1, 8)).astype(np.float32)
+    inputs = [data[0] if case == "a vector" else data, data[:, :6]]
     assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
 
 
