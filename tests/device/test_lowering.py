@@ -267,11 +267,16 @@ def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
 @pytest.mark.parametrize(
     "hint", [{"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"}], ids=["one thread", "throughput"]
 )
-def test_two_products_that_become_one_subgraph(by_form, form, hint):
+@pytest.mark.parametrize("biased", [True, False], ids=["bias", "none"])
+@pytest.mark.parametrize("top", [2, np.linspace(1, 2, 16).reshape(1, 16)], ids=["one interval", "by column"])
+def test_two_products_that_become_one_subgraph(by_form, form, hint, biased, top):
+    """Integers behind the first that go into intervals by column would be read as floats."""
     x = parameter([1, 32])
     hidden = opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True)
-    hidden = opset1.relu(opset1.add(hidden, const(np.linspace(-1, 1, 16).reshape(1, 16))))
-    net = model(opset1.matmul(quantized(hidden, 0, 2), int8_weights([8, 16], seed=1), False, True), x)
+    if biased:
+        hidden = opset1.add(hidden, const(np.linspace(-1, 1, 16).reshape(1, 16)))
+    hidden = opset1.fake_quantize(opset1.relu(hidden), const(0.0), const(top), const(0.0), const(2.0), 256)
+    net = model(opset1.matmul(hidden, int8_weights([8, 16], seed=1), False, True), x)
     inputs = inputs_of(net)
     expected = by_form(net, inputs, **hint)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)

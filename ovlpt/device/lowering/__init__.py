@@ -6,7 +6,7 @@ are the rules, all found by running; each says at its function what happens with
 `guards`: behind a layer with weights
     add_negative_shift              for a constant that is taken away
     shift_behind_scale              a bias in front of its scale
-    scale_to_interval               by channel, for one element of open sizes
+    scale_to_interval               by channel, for one element of open sizes, and behind a product
     part_by_channel                 further behind, for one element of open batch
     compute_scale_in_f64            its scale and bias, out of the reach of fusions
     guard_output                    a Clamp instead where no scale follows, on other devices, or where the result is
@@ -221,7 +221,7 @@ class PluginLowering(ModelPass):
             "AvgPool": (pool_alone,),
             "Convolution": convolution,
             "GroupConvolution": (pad_before_zero_point, *convolution),
-            "MatMul": (absorb_transposes, run_at_rank_3, *rows, *layer),
+            "MatMul": (absorb_transposes, run_at_rank_3, *rows, *layer[:2], scale_to_interval, *layer[2:]),
             "NormalizeL2": (normalize_in_f32,),
             "Multiply": (scale_in_f32,),
             "Add": (add_in_f32,),

@@ -72,9 +72,9 @@ def scale_to_interval(node: Node) -> Node:
     between lets the scale through, and no shift. What gives other real values by channel is for `part_by_channel`.
     """
     links, quantize = _affine_links(node)[:2], None
-    if [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"]) and _may_be_one_element(
-        node
-    ):
+    is_product = node.get_type_name() == "MatMul"
+    is_affine = [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"])
+    if is_affine and (is_product or _may_be_one_element(node)):
         quantize = _only_reader(links[-1] if links else node)
     if behind_relu := quantize is not None and quantize.get_type_name() in ("Relu", "PRelu"):
         quantize = _only_reader(quantize)
@@ -91,7 +91,8 @@ def scale_to_interval(node: Node) -> Node:
         values = constant_above(link.input_value(1)).astype(np.float64)
         scale, shift = (values, shift) if link.get_type_name() == "Multiply" else (scale, values)
     low, high = (end.astype(np.float64) for end in (details.input_low, details.input_high))
-    by_channel = all(varies_along(values, rank, (1,)) for values in (scale, shift, low, high))
+    axis = rank - 1 if is_product else 1
+    by_channel = all(varies_along(values, rank, (axis,)) for values in (scale, shift, low, high))
     if not by_channel or (low >= high).any():
         return node
     factor = steps / (high - low)
