@@ -176,7 +176,10 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
         found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
     except RuntimeError as error:
         raise NoFloatRun(str(error)) from error
-    return {index: np.array(found[port]) for port, index in enumerate(quantized)}
+    values = {index: np.array(found[port]) for port, index in enumerate(quantized)}
+    if any(each.shape != tuple(outputs[index][0].get_shape()) for index, each in values.items()):
+        raise NoFloatRun("the plugin gives a value of another shape")
+    return values
 
 
 def build(graph: Graph) -> Model:
