@@ -60,9 +60,9 @@ class Graph:
         return model
 
 
-def resnet18(classes: int = 100) -> tuple[onnx.ModelProto, tuple[int, ...]]:
+def resnet18(classes: int = 100, size: int = 224) -> tuple[onnx.ModelProto, tuple[int, ...]]:
     """ResNet-18 with its normalizations folded, and the shape of its image."""
-    graph = Graph((3, 224, 224))
+    graph = Graph((3, size, size))
     x = graph.node("Relu", graph.convolution("image", 3, 64, 7, 2))
     x = graph.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     inputs = 64
@@ -94,9 +94,9 @@ SETTINGS: dict[str, dict[str, object]] = {
 }
 
 
-def build(name: str, settings: Mapping[str, object], folder: Path, overflow_fix: bool = False) -> str:
+def build(name: str, settings: Mapping[str, object], folder: Path, overflow_fix: bool = False, size: int = 224) -> str:
     """Write ``folder/name.xml`` (quantized) and ``folder/name_float.xml``; return a line about them."""
-    network, shape = resnet18()
+    network, shape = resnet18(size=size)
     rng = np.random.default_rng(0)
     samples = [{"image": smooth(rng, shape)} for _ in range(CALIBRATION)]
     logging.getLogger().setLevel(logging.ERROR)  # advice on preparing the model, which has nothing to prepare
