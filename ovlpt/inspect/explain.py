@@ -282,7 +282,7 @@ def diagnosed(found: Explanation, source: Model) -> Explanation:
 
 
 def _diagnosed(answer: Answer, node: Node) -> Answer:
-    if node.get_type_name() not in (answer.operation, "ScaledDotProductAttention"):
+    if not has_weights(node.get_type_name()) and node.get_type_name() != "ScaledDotProductAttention":
         return answer
     code = answer.root_reason.code
     where = WEIGHTS if code in _OF_WEIGHTS else DATA

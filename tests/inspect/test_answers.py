@@ -7,7 +7,7 @@ import openvino
 import pytest
 
 import ovlpt
-from ovlpt import cli
+from ovlpt import cli, plugin_config
 from ovlpt.inspect.advice import calibrate
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
@@ -66,6 +66,16 @@ def test_advices_are_changes_of_the_model_that_was_given(core):
     assert ovlpt.explain(graph, core=core).headline == "1 of 1 layer with weights runs in int8"
     with pytest.raises(InputError, match='the model has no Convolution "layer"'):
         answer.advices[1].apply(model(convolution(image(), name="another")), {})
+
+
+def test_a_product_that_a_cpu_computes_as_a_convolution(core, monkeypatch):
+    monkeypatch.setattr(plugin_config.cpu, "multiplies_slowly", lambda *_: True)
+    case = next(case for case in CASES if case.name == "MatMul: 77 levels")
+    (answer,) = ovlpt.explain(case.build(), core=core).quantizable
+    assert answer.operation == "Convolution"
+    assert [str(advice) for advice in answer.advices] == [
+        "quantize quantized per tensor to 256 levels on an interval around zero"
+    ]
 
 
 def test_ranges_of_data(core):
