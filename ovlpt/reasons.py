@@ -22,12 +22,15 @@ class Row:
     """One code. ``help``: what would change it, if anything can.
 
     ``incidental``: said of an operation that another one explains: met on the way, fused into a layer, run in a body.
+    ``of_weights``: about the weights of a layer, not its data. ``vague``: no answer where the given model shows a cause.
     """
 
     code: str
     cause: Cause = Cause.GRAPH
     help: str | None = None
     incidental: bool = False
+    of_weights: bool = False
+    vague: bool = False
 
 
 _PLACEMENT, _SETTINGS, _DEVICE = Cause.PLACEMENT, Cause.SETTINGS, Cause.HARDWARE
@@ -179,7 +182,7 @@ ROWS = {
         Row("different_dequantizations", _PLACEMENT, "quantize both inputs to one interval"),
         Row("fake_quantize_stays", _PLACEMENT),
         Row("float_result", _PLACEMENT),
-        Row("fractional_zero_point", _PLACEMENT, "quantize to an interval on whose grid zero lies"),
+        Row("fractional_zero_point", _PLACEMENT, "quantize to an interval on whose grid zero lies", of_weights=True),
         Row("gathered_scale", _PLACEMENT),
         Row("interval", _PLACEMENT, "quantize the data to an interval that holds zero"),
         Row("levels", _PLACEMENT, "quantize to 256 levels"),
@@ -201,27 +204,37 @@ ROWS = {
         Row("scale_shape", _PLACEMENT),
         Row("spatial_scale", _PLACEMENT),
         Row("state_not_quantized", _PLACEMENT, "put a FakeQuantize on the initial state"),
-        Row("weights_granularity", _PLACEMENT, "quantize the weights per output channel or per tensor"),
-        Row("weights_grid", _PLACEMENT, "quantize both weights per tensor, or both per output channel"),
-        Row("weights_levels", _PLACEMENT, "quantize the weights to 255 or 256 levels"),
-        Row("weights_not_quantized", _PLACEMENT, "quantize the weights"),
-        Row("weights_precision", _PLACEMENT),
-        Row("weights_range", _PLACEMENT, "quantize the weights symmetrically"),
-        Row("weights_zero_point", _PLACEMENT, "quantize the weights symmetrically"),
-        Row("weights_zero_point_range", _PLACEMENT, "quantize the weights to an interval that holds zero"),
-        Row("zero_point", _PLACEMENT, "quantize symmetrically"),
-        Row("zero_point_precision", _PLACEMENT),
+        Row(
+            "weights_granularity", _PLACEMENT, "quantize the weights per output channel or per tensor", of_weights=True
+        ),
+        Row(
+            "weights_grid", _PLACEMENT, "quantize both weights per tensor, or both per output channel", of_weights=True
+        ),
+        Row("weights_levels", _PLACEMENT, "quantize the weights to 255 levels around zero", of_weights=True),
+        Row("weights_not_quantized", _PLACEMENT, "quantize the weights", of_weights=True),
+        Row("weights_precision", _PLACEMENT, of_weights=True),
+        Row("weights_range", _PLACEMENT, "quantize the weights symmetrically", of_weights=True),
+        Row("weights_zero_point", _PLACEMENT, "quantize the weights symmetrically", of_weights=True),
+        Row(
+            "weights_zero_point_range",
+            _PLACEMENT,
+            "quantize the weights to an interval that holds zero",
+            of_weights=True,
+        ),
+        Row("zero_point", _PLACEMENT, "quantize symmetrically", vague=True),
+        Row("zero_point_precision", _PLACEMENT, of_weights=True),
         Row("zero_point_range", _PLACEMENT, "quantize to an interval that holds zero"),
         Row("zero_scale", _PLACEMENT),
-        Row("callback", _SETTINGS, "change the callback"),
+        Row("callback", _SETTINGS, "settings without this callback, where the device has a kernel", vague=True),
         Row("cleanup_disabled", _SETTINGS),
-        Row("consumer_forbids", _SETTINGS, "let all that reads this tensor take one integer type"),
+        Row("consumer_forbids", _SETTINGS, "let all that reads this tensor take one integer type", vague=True),
         Row("disabled", _SETTINGS, "enable the pass"),
         Row("restriction", _SETTINGS, "lift the restriction"),
         Row("float_kernel", _DEVICE),
         Row("linear_before_reset", _DEVICE, "a GRU without linear_before_reset"),
-        Row("no_kernel", _DEVICE),
+        Row("no_kernel", _DEVICE, vague=True),
         Row("release", _DEVICE),
+        Row("no_consumer", vague=True),
         *map(Row, _OF_THE_GRAPH),
     )
 }

@@ -285,7 +285,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     if not has_weights(node.get_type_name()) and node.get_type_name() != "ScaledDotProductAttention":
         return answer
     code = answer.root_reason.code
-    where = WEIGHTS if code in _OF_WEIGHTS else DATA
+    where = WEIGHTS if ROWS[code].of_weights else DATA
     found = lacks(node)
     if where is WEIGHTS and data_ports(node) == [0, 1]:  # what a transformation calls weights are activations
         where, code = DATA, code.removeprefix("weights_")
@@ -293,7 +293,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     same = [lack for lack in found if lack.where == where]
     others = [Finding(lack.reason, lack.root, lack.advice) for lack in found if lack.where != where]
     own = Finding(answer.reason, answer.root, _advice(answer, node, where))
-    if found and (code in _VAGUE or (same and answer.reason.code == "fake_quantize_stays")):
+    if found and (ROWS[code].vague or (same and answer.reason.code == "fake_quantize_stays")):
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
@@ -328,14 +328,6 @@ def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
     if port is None:
         return Requantize(node.input_value(max(kinds)).get_node().get_friendly_name(), signed=True)
     return quantize_input(node, port)
-
-
-# True, and no answer where a lack of the given model is known.
-_VAGUE = frozenset(("no_consumer", "callback", "consumer_forbids", "no_kernel", "zero_point"))
-_OF_WEIGHTS = frozenset(
-    ("fractional_zero_point", "weights_granularity", "weights_grid", "weights_levels", "weights_not_quantized",
-     "weights_precision", "weights_range", "weights_zero_point", "weights_zero_point_range", "zero_point_precision")
-)  # fmt: skip
 
 
 def is_answerable(node: Node) -> bool:
