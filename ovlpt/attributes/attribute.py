@@ -82,12 +82,16 @@ class AttributeTable:
 
     def __init__(self) -> None:
         self._at: dict[Key, dict[type, Attribute]] = {}
+        self._kinds: set[type] = set()  # that were ever set: of most others a pass asks each node in vain
 
     def get(self, place: Place, kind: type[A]) -> A | None:
+        if kind not in self._kinds:
+            return None
         found = self._at.get(key_of(place))
         return found.get(kind) if found else None
 
     def set(self, place: Place, attribute: A) -> A:
+        self._kinds.add(type(attribute))
         self._at.setdefault(key_of(place), {})[type(attribute)] = attribute
         return attribute
 
