@@ -82,6 +82,12 @@ def _row(operation: str) -> str:
     return operation
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: what may be meant."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f' (did you mean "{near[0]}"?)' if near else f"; known are {', '.join(sorted(known))}"
+
+
 def _known_port(operation: str, port: int) -> int:
     ports = OPERATIONS[operation].data_inputs
     if port < 0 or (ports is not None and port not in ports):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,11 +9,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from ovlpt import predicates
-from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction, nearest
 from ovlpt.files import read_text
 from ovlpt.low_precision import PASSES
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import INT8, NUMPY
 from ovlpt.trace import InputError
 
 _SECTIONS = ("name", "params", "precisions", "per_tensor", "disabled", "callbacks")
@@ -103,7 +103,7 @@ class _Reader:
             if opset is not None and opset not in OPERATIONS[operation].versions:
                 self._fail(
                     (*key, "opset"),
-                    f'{operation} has no rule in "{opset}"{_hint(str(opset), OPERATIONS[operation].versions)}',
+                    f'{operation} has no rule in "{opset}"{nearest(str(opset), OPERATIONS[operation].versions)}',
                 )
             yield PrecisionsRestriction.create(operation, ports, opset)
 
@@ -115,6 +115,11 @@ class _Reader:
     def _types(self, key: Key, types: object) -> list[str]:
         if not isinstance(types, list) or not all(isinstance(each, str) for each in types):
             self._fail(key, f'element types are a list as ["u8", "i8"], not {types!r}')
+        if not types:
+            self._fail(key, f'"{key[-1]}" lists no element type; name one, or leave it out')
+        for each in types:
+            if each in NUMPY and each not in INT8:  # of others `Params` and restrictions say that there are none
+                self._fail(key, f'no kernel reads "{each}" as low precision; give "u8" or "i8"', culprit=each)
         return types
 
     def _per_tensor(self, operations: Mapping[str, object]) -> Iterator[QuantizationGranularityRestriction]:
@@ -133,18 +138,20 @@ class _Reader:
             key = ("callbacks", name)
             self._pass(key, name)
             asked = [asked] if isinstance(asked, str) else self._typed(key, asked, list, "a list of predicates")
+            if not asked:
+                self._fail(key, f"{name} has no predicate; name one, or leave it out")
             yield name, _any_of([self._predicate(key, each) for each in asked])
 
     def _predicate(self, key: Key, name: object) -> Callable[[Node], bool]:
         plain = str(name).removeprefix("not ").strip()
         if plain not in CALLBACKS:
-            self._fail(key, f'no predicate "{name}"{_hint(plain, CALLBACKS)}', culprit=str(name))
+            self._fail(key, f'no predicate "{name}"{nearest(plain, CALLBACKS)}', culprit=str(name))
         predicate = CALLBACKS[plain]
         return (lambda node: not predicate(node)) if name != plain else predicate
 
     def _pass(self, key: Key, name: object) -> str:
         if name not in PASSES:
-            self._fail(key, f'no pass "{name}"{_hint(str(name), PASSES)}', culprit=str(name))
+            self._fail(key, f'no pass "{name}"{nearest(str(name), PASSES)}', culprit=str(name))
         return name
 
     # Errors
@@ -152,7 +159,7 @@ class _Reader:
     def _known(self, key: Key, found: Iterable[str], known: Iterable[str], what: str) -> None:
         for name in found:
             if name not in known:
-                self._fail((*key, name), f'no {what} "{name}"{_hint(name, known)}')
+                self._fail((*key, name), f'no {what} "{name}"{nearest(name, known)}')
 
     def _typed(self, key: Key, value, kind: type, words: str):
         if type(value) is not kind:
@@ -181,11 +188,6 @@ class _Reader:
 
 def _any_of(predicates: list[Callable[[Node], bool]]) -> Callable[[Node], bool]:
     return lambda node: any(predicate(node) for predicate in predicates)
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f' (did you mean "{near[0]}"?)' if near else f"; known are {', '.join(sorted(known))}"
 
 
 _KEY = r"""(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)"""

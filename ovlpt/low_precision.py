@@ -22,6 +22,7 @@ from ovlpt.config import (
     PluginConfig,
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
+    nearest,
 )
 from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.grafting import graft
@@ -93,7 +94,7 @@ from ovlpt.repairs.recurrent_grid import RecurrentGrid
 from ovlpt.repairs.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.repairs.unshared_constants import UnsharedConstants
-from ovlpt.trace import Outcome, Reason, Trace
+from ovlpt.trace import InputError, Outcome, Reason, Trace
 
 REPAIRS: tuple[type[LayerTransformation], ...] = (
     IdleFakeQuantize,
@@ -206,7 +207,7 @@ class LowPrecision(ModelPass):
     Source: the native pass of the same name, whose steps, order and result it keeps. The model is either transformed
     wholly or left as it was. A model that was transformed before is returned at once.
 
-    Raises what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.
+    Raises `InputError` for a name in ``pass_config`` that no pass has; and what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.
     """
 
     def __init__(
@@ -223,6 +224,12 @@ class LowPrecision(ModelPass):
         self.params = params or Params()
         self.pass_config = pass_config or PassConfig()
         self.trace = trace if trace is not None else Trace()
+        self._check_names()
+
+    def _check_names(self) -> None:
+        for name in (*self.pass_config.disabled, *self.pass_config.callbacks):
+            if name not in PASSES:
+                raise InputError(f'no pass "{name}"{nearest(name, PASSES)}')
 
     @classmethod
     def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:

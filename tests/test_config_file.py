@@ -115,6 +115,10 @@ WRONG = [
         'no predicate "marked_as_bais" (did you mean "marked_as_bias"?)',
     ),
     ('[callbacks]\nAdd = "marked_as_bias"\n', 2, 'no pass "Add"'),
+    ("[callbacks]\nAddTransformation = []\n", 2, "AddTransformation has no predicate"),
+    ("[precisions.MatMul]\n0 = []\n", 2, '"0" lists no element type'),
+    ('[precisions.MatMul]\n0 = ["u8",\n  "u16"]\n', 3, 'no kernel reads "u16" as low precision'),
+    ("[params]\ndefault_precisions = []\n", 2, '"default_precisions" lists no element type'),
 ]
 
 

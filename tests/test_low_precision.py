@@ -123,6 +123,19 @@ def test_a_callback_leaves_a_node_alone():
     assert [event.node for event in trace if event.outcome is Outcome.DISABLED] == ["conv"]
 
 
+def test_a_misspelt_pass_is_refused_with_the_nearest_name():
+    sentence = r'no pass "ConvolutionTransformatoin" \(did you mean "ConvolutionTransformation"\?\)'
+    disabled, asked = ovlpt.PassConfig(), ovlpt.PassConfig()
+    disabled.disable("ConvolutionTransformatoin")
+    asked.set_callback("ConvolutionTransformatoin", lambda node: True)
+    for passes in (disabled, asked):
+        with pytest.raises(ovlpt.InputError, match=sentence):
+            ovlpt.LowPrecision(pass_config=passes)
+    for settings in ({"disabled": ("ConvolutionTransformatoin",)}, {"callbacks": asked.callbacks}):
+        with pytest.raises(ovlpt.InputError, match=sentence):
+            ovlpt.transform(one_convolution(), plugin=ovlpt.PluginConfig("own", **settings))
+
+
 @pytest.mark.parametrize("transformation", MAIN, ids=lambda each: each.__name__)
 def test_each_transformation_is_registrable_alone(transformation):
     net = one_convolution()
