@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import openvino
 import pytest
 
+import ovlpt
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
+from tests.networks import encoder, one_convolution, residual, shared_zero_point
 from tools.operations_table import table
 from tools.quantized_operators.__main__ import markdown_table
 
@@ -26,6 +29,23 @@ def test_the_examples_run(code, tmp_path, monkeypatch):
     from ovlpt import data
 
     exec(compile(code, "README.md", "exec"), {"path": str(data.digits()), "__name__": "example"})
+
+
+@pytest.mark.parametrize("network", [one_convolution, residual, shared_zero_point, encoder])
+def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
+    """What the README registers in a Manager is all that compile_model does."""
+    path = tmp_path / "net.xml"
+    openvino.save_model(network(), path, compress_to_fp16=False)
+    (code,) = (block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "PluginLowering(" in block)
+    made = {"path": str(path), "__name__": "example"}
+    exec(compile(code, "README.md", "exec"), made)
+    compiled = ovlpt.compile_model(path, "CPU", core=made["core"])
+    ours, theirs = (
+        [(layer.layer_type, layer.exec_type, layer.precision) for layer in ovlpt.execution_types(each).executed]
+        for each in (compiled, made["compiled"])
+    )
+    assert ours == theirs
+    assert any(kernel.lower().endswith("i8") for _, kernel, _ in ours)
 
 
 @pytest.mark.parametrize("settings", re.findall(r"```toml\n(.*?)```", README, re.DOTALL))

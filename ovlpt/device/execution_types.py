@@ -31,6 +31,7 @@ class LayerExecution:
     real_time: float  # milliseconds
     cpu_time: float  # milliseconds
     original_names: tuple[str, ...]  # operations of the model that the layer holds
+    counter_type: str = ""  # the type in benchmark_app's counters: Add, where the layer is an Eltwise
 
     @property
     def is_int8(self) -> bool:
@@ -71,6 +72,25 @@ class ExecutionTypes(Sequence[LayerExecution]):
         total = Counter(layer.layer_type for layer in self.executed)
         low = Counter(layer.layer_type for layer in self.executed if layer.is_int8)
         return {kind: (count, low[kind]) for kind, count in sorted(total.items())}
+
+    def table(self) -> str:
+        """benchmark_app's detailed counters as text, names whole: which layer EXECUTED in which kernel, which was
+        NOT_RUN since it is part of another, and how long it took. Only layers with counters are in it: those of a model
+        compiled with ``PERF_COUNT`` that has run.
+        """
+        rows = [("layerName", "execStatus", "layerType", "execType", "realTime (ms)", "cpuTime (ms)")]
+        for each in self._layers:
+            if each.status not in ("", CONSTANT):
+                what = each.name, each.status, each.counter_type or each.layer_type, each.exec_type
+                rows.append((*what, f"{each.real_time:.3f}", f"{each.cpu_time:.3f}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(
+                text.rjust(width) if place >= 4 else text.ljust(width)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        )
 
     def to_frame(self):
         """The layers, fused ones included, as a pandas DataFrame. Raises `InputError` without pandas."""
@@ -124,6 +144,7 @@ def execution_types(
                 real_time=_milliseconds(counter, "real_time"),
                 cpu_time=_milliseconds(counter, "cpu_time"),
                 original_names=tuple(item for item in info.get("originalLayersNames", "").split(",") if item),
+                counter_type="" if counter is None else counter.node_type,
             )
         )
     for name, counter in counters.items():  # layers that are part of another

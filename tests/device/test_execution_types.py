@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
+import openvino
 
 import ovlpt
+from tests.conftest import inputs_of
 from tests.graphs import model, opset1, parameter
+from tests.networks import residual
 
 
 class Quick:
@@ -40,3 +45,26 @@ def test_a_layer_that_ran_once_has_run(core):
     )
     layers = ovlpt.execution_types(quick, [np.zeros((1, 3, 4, 4), np.float32)])
     assert [layer.status for layer in layers if layer.layer_type not in ("Input", "Output")] == ["EXECUTED"]
+
+
+def test_the_table_is_benchmark_apps_detailed_report(core, tmp_path):
+    """Names, types and kernels of all layers, and which of them ran, but for layers of less than a microsecond."""
+    openvino.save_model(residual(), tmp_path / "net.xml", compress_to_fp16=False)
+    tool = "import sys; from openvino.tools.benchmark.main import main; sys.exit(main())"
+    options = "-m net.xml -niter 1 -api sync -hint none -nstreams 1 -report_type detailed_counters -report_folder ."
+    subprocess.run([sys.executable, "-c", tool, *options.split()], cwd=tmp_path, check=True, capture_output=True)
+    report = (tmp_path / "benchmark_detailed_counters_report.csv").read_text().split("\n\n")[0].splitlines()[1:-1]
+    theirs = {row.split(";")[0]: row.replace("Status.", "").split(";")[1:4] for row in report}
+
+    compiled = core.compile_model(tmp_path / "net.xml", "CPU", {"PERF_COUNT": True, "NUM_STREAMS": "1"})
+    layers = ovlpt.execution_types(compiled, inputs_of(residual()))
+    first, *lines = layers.table().splitlines()
+    assert first.split("  ")[0] == "layerName"
+    ours = {line.split()[0]: line.split()[1:4] for line in lines}
+    constants = {name for name, fields in theirs.items() if fields[1] == "Const"}
+    assert set(theirs) - constants == set(ours)
+    for name, (status, layer_type, exec_type) in ours.items():
+        assert [layer_type, exec_type] == theirs[name][1:]
+        if layer_type == "Convolution" or exec_type == "undef":
+            assert status == theirs[name][0]
+    assert len({len(line) for line in (first, *lines)}) == 1
