@@ -445,6 +445,27 @@ def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     assert_close(list(compiled(inputs).values()), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1e-2)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "behind",
+    [
+        lambda product, ends: opset1.multiply(product, ends[1]),
+        lambda product, ends: opset1.multiply(opset1.relu(product), ends[1]),
+        lambda product, ends: opset1.fake_quantize(product, *ends, *ends, 256),
+    ],
+    ids=["scale", "scaled relu", "interval"],
+)
+def test_what_differs_by_column_behind_a_product_of_two_tensors(by_form, form, behind):
+    """It was read from beyond its array, as where a value is padded to what one of the two was quantized from."""
+    x, y = parameter([1, 2, 8, 12]), parameter([1, 2, 12, 5])
+    product = opset1.matmul(quantized(x, 0, 2.55), quantized(y, -1.28, 1.27), False, False)
+    high = np.linspace(0.5, 2, 5).reshape(1, 1, 1, 5)
+    net = model(behind(product, [const(-high), const(high)]), [x, y])
+    inputs = inputs_of(net)
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=0.05)
+
+
 @pytest.mark.skipif(RELEASE < (2026, 0), reason="a MatMul of rank 4 takes in no scale")
 def test_a_layer_of_rank_4_without_bias_is_not_reshaped(core):
     x = parameter([1, 7, 7, 32])

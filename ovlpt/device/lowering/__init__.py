@@ -8,6 +8,7 @@ are the rules, all found by running; each says at its function what happens with
     shift_behind_scale              a bias in front of its scale
     scale_to_interval               by channel, for one element of open sizes, and behind a product
     part_by_channel                 further behind, for one element of open batch
+    part_by_column                  behind a product of two tensors
     compute_scale_in_f64            its scale and bias, out of the reach of fusions
     guard_output                    a Clamp instead where no scale follows, on other devices, or where the result is
                                     quantized by rows; a Floor where a constant differs between rows
@@ -112,6 +113,7 @@ from ovlpt.device.lowering.guards import (
     guard_output,
     keep_negative_scale_behind_relu,
     part_by_channel,
+    part_by_column,
     quantize_rows_alone,
     scale_to_interval,
     shift_behind_scale,
@@ -221,7 +223,15 @@ class PluginLowering(ModelPass):
             "AvgPool": (pool_alone,),
             "Convolution": convolution,
             "GroupConvolution": (pad_before_zero_point, *convolution),
-            "MatMul": (absorb_transposes, run_at_rank_3, *rows, *layer[:2], scale_to_interval, *layer[2:]),
+            "MatMul": (
+                absorb_transposes,
+                run_at_rank_3,
+                *rows,
+                *layer[:2],
+                scale_to_interval,
+                part_by_column,
+                *layer[2:],
+            ),  # fmt: skip
             "NormalizeL2": (normalize_in_f32,),
             "Multiply": (scale_in_f32,),
             "Add": (add_in_f32,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection, Set
 
 import numpy as np
 
@@ -122,14 +122,27 @@ def part_by_channel(node: Node) -> Node:
     """
     if not _may_be_one_element(node) or set(shape_of(node.output(0))[2:]) != {1}:
         return node
-    last = [node, *_affine_links(node)][-1]
-    while (reader := _only_reader(last)) is not None and reader.get_type_name() in _POST_OPERATIONS:
-        constants = map(constant_above, reader.input_values())
-        if any(values is not None and values.size > 1 for values in constants):
-            stand_alone(last)
-            break
-        last = reader
+    _stand_alone_behind([node, *_affine_links(node)][-1])
     return node
+
+
+def part_by_column(product: Node) -> Node:
+    """A product of two tensors takes what differs by column, a scale or an interval, from beyond its array: wrong numbers,
+    or none, with the plugin's own LPT, too. It stands alone. A shift is right.
+    """
+    if not isinstance(product.input_value(1).get_node(), Constant):
+        _stand_alone_behind(product, but=("Add", "Subtract"))
+    return product
+
+
+def _stand_alone_behind(last: Node, but: Collection[str] = ()) -> None:
+    """Let the first post-operation stand alone that has a constant of several values, ``but`` for these kinds."""
+    while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
+        constants = map(constant_above, reader.input_values())
+        if kind not in but and any(values is not None and values.size > 1 for values in constants):
+            stand_alone(last)
+            return
+        last = reader
 
 
 def _only_reader(node: Node) -> Node | None:
