@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovlpt.device.instruction_sets import own
+from ovlpt.openvino_api import RELEASE, Core
 from tools.real.expected import EXPECTED
 from tools.real.measure import FLOAT, OVLPT, SIMULATION, STOCK, Result
 from tools.real.networks import REAL
@@ -34,7 +36,8 @@ Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8
 (a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task stands for the
 float network, the FakeQuantize simulation, stock's own LPT and ovlpt; the decibels are of the output that is furthest from
 the simulation's; int8 and executed layers are ovlpt's, then stock's. Misses come first. Two networks are TFLite files, which
-ONNX Runtime's quantizer does not read.
+ONNX Runtime's quantizer does not read. [What rounding decides](rounding.md) says how near
+an int8 network can be. Measured in f32 with OpenVINO {release} on {cpu}.
 
 ## Results
 
@@ -94,7 +97,9 @@ def markdown(results: Sequence[Result]) -> str:
         ("network", "task", "wheel", "licence"),
         *((name, each.kind, each.wheel, each.licence) for name, each in REAL.items()),
     ]
-    return MARKDOWN.format(results=grid([HEAD, *rows(results)]), networks=grid(networks))
+    cpu = f"{Core().get_property('CPU', 'FULL_DEVICE_NAME').strip()} ({own().onednn})"
+    release = ".".join(map(str, RELEASE))
+    return MARKDOWN.format(results=grid([HEAD, *rows(results)]), networks=grid(networks), release=release, cpu=cpu)
 
 
 def grid(table: Sequence[Sequence[str]]) -> str:
