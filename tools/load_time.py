@@ -41,6 +41,7 @@ import json, sys, time, openvino, ovlpt
 path, package, properties, folder = *sys.argv[1:3], *map(json.loads, sys.argv[3:])
 core = openvino.Core()
 core.get_property("CPU", "FULL_DEVICE_NAME")
+ovlpt.compile_model  # a name of the package is imported when it is first used
 start = time.perf_counter()
 if package == "ovlpt":
     compiled = ovlpt.compile_model(path, "CPU", properties, core=core, cache_dir=folder)
