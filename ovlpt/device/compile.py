@@ -116,6 +116,11 @@ def _check_line(path: Path) -> None:
         )
 
 
+def default_precision(core: Core, device: str) -> str:
+    """The type in which a device computes what is not quantized, without hints: "f32", "bf16", "f16"."""
+    return core.get_property(device, "INFERENCE_PRECISION_HINT").get_type_name()
+
+
 def inference_precision(core: Core, device: str, properties: Mapping[str, object] | None = None) -> str:
     """In which type a GPU runs what is not in low precision, "f16" or "f32"; "f32" for any other device.
 

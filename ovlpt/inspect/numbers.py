@@ -40,7 +40,7 @@ import openvino
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import compile_model, execution_types, transform
-from ovlpt.device.compile import inference_precision, lpt_properties
+from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED, simulation
 from ovlpt.graph.bodies import all_nodes
@@ -277,11 +277,6 @@ class Variants:
         default = default_precision(self._core, self._device)
         if precision == "f32" and default != "f32":
             yield default, {"INFERENCE_PRECISION_HINT": default}
-
-
-def default_precision(core: Core, device: str) -> str:
-    """The type in which a device computes what is not quantized, without hints: "f32", "bf16", "f16"."""
-    return core.get_property(device, "INFERENCE_PRECISION_HINT").get_type_name()
 
 
 class _Network:

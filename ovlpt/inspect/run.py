@@ -12,7 +12,7 @@ import numpy as np
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
-from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
+from ovlpt.device.compile import default_precision, inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.properties import F32, UNCACHED, simulation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
@@ -69,6 +69,7 @@ def run(
 ) -> Run:
     """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
 
+    Each in f32; where the device computes in another type by default, the float network in that, too.
     Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; random without.
     ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
     ``config``: settings other than the device's own. ``virtual``: the virtual GPU that this process has loaded
@@ -100,6 +101,10 @@ def run(
     }
     latencies = {}
     if virtual is None:
+        default = default_precision(core, device)
+        if default != "f32":  # what would run without quantization: int8 may not be faster than that
+            hint = {"INFERENCE_PRECISION_HINT": default}
+            compiled[f"{FLOAT} in {default}"] = core.compile_model(plain, device, {**HINTS, **hint})
         layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
         requests = {name: each.create_infer_request() for name, each in compiled.items()}
         latencies = interleaved_latencies(
