@@ -1,7 +1,8 @@
-"""``python -m tools.levels [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
+"""``python -m tools.levels [--all] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
 
 Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Each
-level runs in a process of its own, as many at once as there are cores. What the CPU itself has is what pytest runs by
+level runs in a process of its own, as many at once as there are cores. Those that add types of floats to the int8
+kernels of another are left out without ``--all``. What the CPU itself has is what pytest runs by
 default; levels above it cannot be shown here. SSE4.1 is left out: there OpenVINO's own int8 layers of open sizes end the
 process, with stock, too. Exit status 1 where a test fails on any level.
 """
@@ -18,9 +19,11 @@ from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
 
 DEFAULT = (
-    *("tests/device", "tests/inspect", "tests/main", "tests/test_beyond_native.py", "tests/test_fuzz.py"),
+    *("tests/device", "tests/inspect", "tests/main", "tests/test_beyond_native.py"),
+    *(f"tests/test_fuzz.py::test_{name}_the_numbers" for name in ("each_quantization_keeps", "whole_graphs_keep")),
     *(f"--ignore=tests/device/test_{name}.py" for name in ("gpu", "gpu_numbers", "virtual_gpu")),  # another plugin
 )
+WITH_KERNELS_OF_ANOTHER = ("avx512_bf16", "avx512_fp16")
 
 
 def limits() -> tuple[dict[str, str], list[str]]:
@@ -46,6 +49,10 @@ def run(isa: str, arguments: list[str]) -> subprocess.CompletedProcess:
 
 def main(arguments: list[str]) -> int:
     below, absent = limits()
+    if "--all" in arguments:
+        arguments = [each for each in arguments if each != "--all"]
+    else:
+        below = {isa: said for isa, said in below.items() if isa not in WITH_KERNELS_OF_ANOTHER}
     print(f"levels of OpenVINO {'.'.join(map(str, RELEASE))}; {instruction_sets.own()}; not to be shown: {absent}")
     with ThreadPoolExecutor(os.cpu_count()) as executor:
         done = list(executor.map(lambda isa: run(isa, arguments or list(DEFAULT)), below))
