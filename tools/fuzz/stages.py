@@ -17,8 +17,8 @@ import numpy as np
 from ovlpt.device.properties import simulation
 from ovlpt.openvino_api import Model, Node
 from tools.fuzz.graphs import Graph, Step, build, pruned, reference
-from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, run, transformed
-from tools.fuzz.shifts import activations, ends, quantizer, quantum, with_shifts
+from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, run, simulate, transformed
+from tools.fuzz.shifts import activations, ends, quantizer, quantum, with_rounded_states, with_shifts
 from tools.parity.driver import core
 
 WAY = "single stage"
@@ -123,6 +123,8 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         for value in base[:count]
     ]
     random = np.random.default_rng(graph.seed)
+    for port, limit in enumerate(allowed if closely else ()):
+        limit += np.maximum.reduce([np.zeros_like(limit), *(each[port] for each in _of_rounded_states(graph, base))])
     for index, node in enumerate(quantizes):
 
         def effects(moves: Iterable[np.ndarray], index: int = index) -> list[np.ndarray]:
@@ -146,6 +148,14 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         for port, limit in enumerate(allowed):
             limit += np.maximum.reduce([sums[port] for sums in halves]) + ties[port]
     return base[:count], allowed
+
+
+def _of_rounded_states(graph: Graph, base: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """What it does to the outputs that recurrent layers in int8 round their state at each step."""
+    model, random = reference(graph), np.random.default_rng(0)
+    for _ in range(16 if with_rounded_states(model, random) is not None else 0):
+        rounded = simulate(with_rounded_states(model, random), graph.inputs())
+        yield [np.abs(value - other) for value, other in zip(rounded, base, strict=False)]
 
 
 def _partitions(shape: tuple[int, ...]) -> Iterator[np.ndarray]:
