@@ -76,6 +76,20 @@ def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
     assert "5 of 6 without a flag" in said
 
 
+def test_the_document_has_misses_first(tmp_path):
+    lines = [line(numbers()), line(numbers(executed=21), name=TENTH), {**line({}), "failure": "no such operation"}]
+    (tmp_path / "results.jsonl").write_text(
+        "".join(json.dumps({**each, "quantizer": str(at)}) + "\n" for at, each in enumerate(lines))
+    )
+    assert command.main([str(tmp_path), "--report", "--markdown", str(tmp_path / "table.md")]) == 1
+    said = (tmp_path / "table.md").read_text()
+    assert "2 families, 2 networks, 1 without a flag" in said
+    assert said.index(f"| {TENTH} | 1 | open | 5/6, 5/6 | 21, 20 | 30.0 | 30.0 | layers |") < said.index(
+        "| 0 | static |"
+    )
+    assert "no such operation" in said
+
+
 def test_a_process_that_ends_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(command.sys, "executable", "false")
     assert command.apart(tmp_path, "torch/gru", DEFAULT)["failure"].startswith("the process ended with 1")

@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="families; all by default")
     parser.add_argument("--again", action="store_true", help="measure again, also what has a line")
     parser.add_argument("--report", action="store_true", help="say what there is, and do nothing more")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a document")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "QUANTIZER"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.one:
@@ -54,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [*(each for each in lines if key(each) != key(line)), line]
         print(sentence(line), flush=True)
     chosen = [line for line in lines if not options.names or line["family"] in options.names]
+    if options.markdown:
+        from tools.breadth.document import document
+
+        options.markdown.write_text(document(chosen))
     return summary(chosen)
 
 

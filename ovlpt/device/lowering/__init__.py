@@ -231,7 +231,7 @@ class PluginLowering(ModelPass):
                 scale_to_interval,
                 part_by_column,
                 *layer[2:],
-            ),  # fmt: skip
+            ),
             "NormalizeL2": (normalize_in_f32,),
             "Multiply": (scale_in_f32,),
             "Add": (add_in_f32,),

@@ -1,0 +1,53 @@
+"""The table of the results, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.breadth.expected import EXPECTED
+from tools.breadth.plan import WAYS, flags
+
+HEAD = """# Families of architectures
+
+Networks of timm, torchvision, transformers and torch with random weights, at small sizes, quantized and compiled with stock's
+own LPT and with ovlpt, with their own shape and with an open batch at batch 1.
+
+    python -m tools.breadth DIR --markdown docs/breadth.md
+
+CPU: Intel Xeon, Sapphire Rapids class; f32. int8 and executed layers are ovlpt's, then stock's; the decibels are of the output
+that is furthest from the FakeQuantize simulation's at the fixed shape. Random networks are deep and amplify roundings. Misses come first.
+"""
+
+
+def document(lines: Sequence[dict[str, object]]) -> str:
+    """The whole document."""
+    built = sorted((line for line in lines if "failure" not in line), key=lambda line: not flags(line))
+    clean = sum(not flags(line) for line in built)
+    families = {line["family"] for line in built}
+    rows = [
+        "| family | quantizer | batch | int8 | layers | dB ovlpt | dB stock | worse than stock | why |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *(row(line, way) for line in built for way in WAYS),
+    ]
+    failed = [
+        f"- {line['family']} ({line['quantizer']}): {line['failure'][:160]}" for line in lines if "failure" in line
+    ]
+    return "\n".join([
+        HEAD, f"{len(families)} families, {len(built)} networks, {clean} without a flag.\n", *rows, "",
+        *(["## Not built", "", *failed, ""] if failed else []),
+    ])  # fmt: skip
+
+
+def row(line: dict[str, object], way: str) -> str:
+    """One way of one network."""
+    stock, mine = (line[way].get(each, {}) for each in ("stock", "ovlpt"))
+    failure = line[way].get("failure") or mine.get("failure") or stock.get("failure")
+    numbers = ["", "", "", ""]
+    if not failure:
+        numbers = [
+            f"{mine['int8']}/{mine['weighted']}, {stock['int8']}/{stock['weighted']}",
+            f"{mine['executed']}, {stock['executed']}", f"{mine['decibels']:.1f}", f"{stock['decibels']:.1f}",
+        ]  # fmt: skip
+    found = ", ".join(flag.removeprefix(f"{way} ") for flag in flags(line) if flag.startswith(way))
+    why = EXPECTED.get((line["family"], line["quantizer"]), "") if found else (failure or "")[:100]
+    return "| " + " | ".join([line["family"], line["quantizer"], way, *numbers, found, why.replace("|", "/")]) + " |"
