@@ -183,7 +183,7 @@ def test_explain_names_the_layers(tmp_path, capsys):
 
     path = str(tmp_path / "net.xml")
     openvino.save_model(model(convolution(0)), path, compress_to_fp16=False)
-    assert cli.main(["explain", path]) == 0
+    assert cli.main(["explain", path, "--details"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "y (16 of 16 channels)" in printed
     assert "OverflowFix.ENABLE" in printed
