@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import openvino
 import pytest
+from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt import data
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import RELEASE, opset1
-from ovlpt.plugin_config import cpu
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import opset13
