@@ -50,8 +50,8 @@ def test_neither_takes_what_the_other_has_cached(cached, build, first):
 
 @pytest.mark.parametrize(
     "other",
-    [{"native_only": True}, {"config": ovlpt.plugin_config.cpu.config(False, True)}],
-    ids=["native_only", "config"],
+    [{"native_only": True}, {"plugin": ovlpt.plugin_config.cpu.config(False, True)}],
+    ids=["native_only", "plugin"],
 )
 def test_other_settings_have_their_own(cached, other):
     core, _ = cached

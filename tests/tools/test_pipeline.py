@@ -53,7 +53,7 @@ def test_lost_int8_is_named(core, monkeypatch):
 def test_other_numbers_names_and_layers_are_named(core, monkeypatch):
     own = ovlpt.compile_model
 
-    def other(graph, device, properties, core, native_only=False):
+    def other(graph, device, properties, core, native_only=False, strict=True):
         if native_only:
             raise RuntimeError("no such kernel")
         graph = graph.clone()

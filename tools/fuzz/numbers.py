@@ -147,8 +147,12 @@ def _nearby(model: Model, inputs: list[np.ndarray], count: int) -> list[list[np.
     random = np.random.default_rng(0)
     moved = [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs]
     near = [simulate(model, moved)[:count]]
-    for _ in range(8 if with_rounded_states(model, random) is not None else 0):
-        near.append(simulate(with_rounded_states(model, random), inputs)[:count])
+
+    def signs(size: int) -> np.ndarray:
+        return random.choice([-1, 1], size)
+
+    while len(near) < 9 and (rounded := with_rounded_states(model, signs)) is not None:
+        near.append(simulate(rounded, inputs)[:count])
     quantizes = activations(model)
     still = [np.ones(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]
     shifted = with_shifts(model, quantizes, [quantum(node) for node in quantizes])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.openvino_api import Model, Node, opset1
-from tools.fuzz.operations import QUANTIZES, Random
+from tools.fuzz.operations import QUANTIZES
 
 
 def _is_activation(node: Node) -> bool:
@@ -53,8 +55,8 @@ def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -
     return Model([*model.get_results(), *results], [*model.get_parameters(), *shifts])
 
 
-def with_rounded_states(model: Model, random: Random) -> Model | None:
-    """With half a quantum more or less of each element of the state, as their products with R are in B.
+def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Model | None:
+    """With moved states, as their products with R are in B. ``moves``: halves of a quantum by the number of elements.
 
     None where no recurrent layer reads quantized data. The grid is that of the data, wide enough for states in [-1, 1].
     """
@@ -64,9 +66,8 @@ def with_rounded_states(model: Model, random: Random) -> Model | None:
             low, high = (float(end.reshape(-1)[0]) for end in ends(node.input_value(0).get_node())[:2])
             half = (max(high, 1) - min(low, -1)) / 255 / 2
             *_, recurrent, bias = (constant_above(value) for value in node.input_values())
-            signs = random.choice([-half, half], recurrent.shape[-1])
             bias = bias.copy()
-            bias[..., : recurrent.shape[-2]] += recurrent @ signs
+            bias[..., : recurrent.shape[-2]] += recurrent @ (half * moves(recurrent.shape[-1]))
             node.input(node.get_input_size() - 1).replace_source_output(opset1.constant(bias).output(0))
             found = True
     return model if found else None

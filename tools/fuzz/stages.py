@@ -123,8 +123,8 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         for value in base[:count]
     ]
     random = np.random.default_rng(graph.seed)
-    for port, limit in enumerate(allowed if closely else ()):
-        limit += np.maximum.reduce([np.zeros_like(limit), *(each[port] for each in _of_rounded_states(graph, base))])
+    for limit, total in zip(allowed, _of_rounded_states(graph, base) if closely else (), strict=False):
+        limit += total
     for index, node in enumerate(quantizes):
 
         def effects(moves: Iterable[np.ndarray], index: int = index) -> list[np.ndarray]:
@@ -150,12 +150,21 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
     return base[:count], allowed
 
 
-def _of_rounded_states(graph: Graph, base: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """What it does to the outputs that recurrent layers in int8 round their state at each step."""
-    model, random = reference(graph), np.random.default_rng(0)
-    for _ in range(16 if with_rounded_states(model, random) is not None else 0):
-        rounded = simulate(with_rounded_states(model, random), graph.inputs())
-        yield [np.abs(value - other) for value, other in zip(rounded, base, strict=False)]
+def _of_rounded_states(graph: Graph, base: list[np.ndarray]) -> list[np.ndarray]:
+    """What it does to the outputs that recurrent layers in int8 round their state at each step, element by element."""
+    sums, sizes, element = [np.zeros_like(value) for value in base], {1}, 0
+    while element < max(sizes):
+
+        def move(size: int, element: int = element) -> np.ndarray:
+            sizes.add(size)
+            return (np.arange(size) == element).astype(np.float32)
+
+        rounded = with_rounded_states(reference(graph), move)
+        values = simulate(rounded, graph.inputs()) if rounded is not None else []
+        for total, value, other in zip(sums, values, base, strict=False):
+            total += np.abs(value - other)
+        element += 1
+    return sums
 
 
 def _partitions(shape: tuple[int, ...]) -> Iterator[np.ndarray]:

@@ -79,7 +79,7 @@ def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
     names = [port.get_names() for port in source.outputs]
     for variant, settings in VARIANTS.items():
         try:
-            compiled = ovlpt.compile_model(source, "CPU", properties, core=core, **settings)
+            compiled = ovlpt.compile_model(source, "CPU", properties, core=core, strict=True, **settings)
             executed[variant] = _executed(compiled, inputs, truth)
         except InputError:
             raise
