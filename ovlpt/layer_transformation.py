@@ -12,7 +12,7 @@ import numpy as np
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig
 from ovlpt.graph.constants import precision_of, rounded_to
-from ovlpt.graph.consumers import consumers_of
+from ovlpt.graph.consumers import consumers_of, is_output
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
@@ -364,9 +364,8 @@ def replace_output(old: Output, new: Output) -> None:
 
 
 def joins_interface(source: Output, value: Output) -> bool:
-    """Whether with ``source`` in place of ``value`` an input of the model became an output, and had the names of both."""
-    readers = (target.get_node().get_type_name() for target in value.get_target_inputs())
-    return source.get_node().get_type_name() == "Parameter" and "Result" in readers
+    """Whether ``value`` is an output of the model, and with ``source`` in its place had the names of another or an input."""
+    return is_output(value) and (source.get_node().get_type_name() == "Parameter" or is_output(source))
 
 
 def move_tensor_names(old: Output, new: Output) -> None:
