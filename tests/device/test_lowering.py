@@ -953,6 +953,27 @@ def test_strides_behind_a_split_with_a_zero_point(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_strides_of_a_float_layer_behind_a_split(core, infer, layers):
+    """Moved up to the second half, a stride would be that of the first, in float too: the truth has a slice."""
+
+    def network(half):
+        x = parameter([1, 4, 6, 6])
+        ones = [1, 1]
+        integers = opset1.convolution(quantized(x, -1, 1.55), int8_weights([16, 4, *ones]), ones, [0, 0], [0, 0], ones)
+        data = opset1.relu(opset1.add(half(integers), const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
+        for index in range(layers):
+            weights = const(np.random.default_rng(index).uniform(-0.3, 0.3, (8, 8, 1, 1)))
+            data = opset1.convolution(data, weights, [2 if index == layers - 1 else 1] * 2, [0, 0], [0, 0], [1, 1])
+        return model(data, x)
+
+    split = network(lambda data: opset1.split(data, const(1, "i64"), 2).output(1))
+    ends = (const(end, "i64") for end in ([0, 8], [0, 0], [1, 1]))
+    truth = network(lambda data: opset1.strided_slice(data, *ends, [1, 0], [1, 1]))
+    inputs = inputs_of(split)
+    assert_close(infer(drop_in(split, core), inputs), infer(truth, inputs))
+
+
 @pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])
 @pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
 @pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])

@@ -29,7 +29,7 @@ are the rules, all found by running; each says at its function what happens with
     subtract_in_f32                 integers or f16 less f32
     subtract_signed_in_f32          a zero point of i8 data saturates
     keep_apart                      equal zero points on one tensor, which would be merged
-    keep_stride                     of a 1×1 convolution of data with a zero point, or padded
+    keep_stride                     of a 1×1 convolution of data with a zero point, padded, or behind a Split
     broadcast_before_zero_point     behind a Broadcast
     pad_before_zero_point           of a grouped convolution over three axes
 

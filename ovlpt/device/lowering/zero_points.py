@@ -16,6 +16,14 @@ from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
 from ovlpt.precisions import INT8
 
+# Elementwise arithmetic of one or two inputs, through which a stride is moved up
+_MOVED_THROUGH = frozenset((
+    "Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Cos", "Cosh", "Divide", "Erf", "Exp",
+    "Floor", "FloorMod", "Gelu", "HSigmoid", "HSwish", "Log", "Maximum", "Minimum", "Mish", "Mod", "Multiply", "Negative",
+    "Power", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "SoftPlus", "Sqrt", "SquaredDifference", "Subtract",
+    "Tan", "Tanh",
+))  # fmt: skip
+
 
 def subtract_in_f32(subtract: Node) -> Node:
     """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. Only there: a Convert
@@ -132,15 +140,17 @@ def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) ->
 def keep_stride(convolution: Node) -> Node:
     """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point (StridesOptimization), as
     MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, which
-    stays, comes to other cells: another shape, wrong numbers. Behind a Split it throws. A grouped convolution, here of
-    one group, keeps its stride, and has the same kernel.
+    stays, comes to other cells: another shape, wrong numbers. Where it ends behind a Split, the MaxPool reads the first
+    output: wrong numbers, or it throws. A grouped convolution, here of one group, keeps its stride, and has the same
+    kernel.
     """
     attributes, weights = convolution.get_attributes(), convolution.input_value(1)
-    shape = shape_of(weights)
-    if shape is None or set(shape[2:]) != {1} or set(attributes["strides"]) == {1}:
+    if not _is_pointwise(convolution) or set(attributes["strides"]) == {1}:
         return convolution
+    shape = shape_of(weights)
     shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
-    if not any((*attributes["pads_begin"], *attributes["pads_end"])) and not (shifted and is_relaxed(convolution)):
+    padded = any((*attributes["pads_begin"], *attributes["pads_end"]))
+    if not padded and not (shifted and is_relaxed(convolution)) and not _reads_later_output(convolution):
         return convolution
     inputs, output = [convolution.input_value(0), reshaped(weights, (1, *shape)).output(0)], convolution.output(0)
     if isinstance(weights.get_node(), Constant):
@@ -152,6 +162,29 @@ def keep_stride(convolution: Node) -> Node:
     grouped.set_friendly_name(convolution.get_friendly_name())
     replace_output(output, grouped.output(0))
     return grouped
+
+
+def _is_pointwise(convolution: Node) -> bool:
+    shape = shape_of(convolution.input_value(1))
+    return shape is not None and set(shape[2:]) == {1}
+
+
+def _reads_later_output(convolution: Node) -> bool:
+    """Whether what a stride is moved up through has data from an output that is not the first of its node."""
+    pending, seen = [convolution.input_value(0)], set()
+    while pending:
+        value = pending.pop()
+        node = value.get_node()
+        if value.get_index() > 0:
+            return True
+        if node.get_instance_id() in seen:
+            continue
+        seen.add(node.get_instance_id())
+        if node.get_type_name() in _MOVED_THROUGH:
+            pending += node.input_values()
+        elif node.get_type_name() == "Convolution" and _is_pointwise(node):
+            pending.append(node.input_value(0))
+    return False
 
 
 def _in_float(convolution: Node) -> Node:
