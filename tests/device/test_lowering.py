@@ -11,6 +11,7 @@ from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt.device import PluginLowering, instruction_sets, own_process
+from ovlpt.device.compile import lpt_properties
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
 from ovlpt.trace import InputError
@@ -1048,6 +1049,22 @@ def test_a_recurrent_layer_runs_in_int8(core):
     mine, theirs = (ovlpt.execution_types(each).summary()["RNNSeq"] for each in (compiled, stock))
     assert mine == theirs
     assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
+    """The plugin's own LPT, on for the recurrent layer, would fuse a zero point into the FakeQuantize that it follows."""
+    nets = one_convolution(-1.0, 1.55), recurrent()[0]
+    outputs = [net.get_results()[0].input_value(0).get_node() for net in nets]
+    net = model(outputs, [each for net in nets for each in net.get_parameters()])
+    inputs = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    layers = ovlpt.execution_types(compiled).executed
+    found = {layer.layer_type: (layer.precision, layer.is_int8) for layer in layers}
+    assert found["Convolution"] == found["RNNSeq"] == ("u8", True)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])

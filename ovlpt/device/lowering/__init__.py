@@ -54,9 +54,10 @@ are the rules, all found by running; each says at its function what happens with
 `folding`
     fold_float_weights
 
-`hiding`: in a model that may be saved
-    hide_from_lpt                   each FakeQuantize from the plugin's own LPT
-    hide_recurrent_weights          from constant folding
+`hiding`
+    hide_zero_points                from the plugin's own LPT, where that is on
+    hide_from_lpt                   in a model that may be saved, each FakeQuantize from it
+    hide_recurrent_weights          in a model that may be saved, from constant folding
 
 `sharing`
     share_constants                 of a model that may be saved
@@ -119,7 +120,7 @@ from ovlpt.device.lowering.guards import (
     shift_behind_scale,
 )
 from ovlpt.device.lowering.half import keep_sums_in_f32
-from ovlpt.device.lowering.hiding import hide_from_lpt, hide_recurrent_weights
+from ovlpt.device.lowering.hiding import hide_from_lpt, hide_recurrent_weights, hide_zero_points
 from ovlpt.device.lowering.mat_mul import absorb_transposes, lay_weights_in_rows, run_at_rank_3
 from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
@@ -183,6 +184,8 @@ class PluginLowering(ModelPass):
             for node in subtracts:
                 if number := numbers[node.get_instance_id()]:
                     keep_apart(node, number)
+        if self.lpt_on and self.device == "CPU":
+            hide_zero_points(model)
         if self.serializable and self.device == "CPU":
             for body in with_bodies(model):
                 share_constants(body)

@@ -1,16 +1,19 @@
-"""What keeps constants of a saved model apart until the plugin has looked at them.
+"""What keeps constants apart until the plugin has looked at them.
 
-A zero is added to them: the LogSoftmax of a single value. OpenVINO evaluates no LogSoftmax, so that whoever reads the
-model and folds its constants leaves the sum. The plugin decomposes it, and folds what comes of it, after it has looked
-for quantization and before it fuses anything into a FakeQuantize. Bodies of operations are not looked into.
+In a saved model a zero is added to them: the LogSoftmax of a single value. OpenVINO evaluates no LogSoftmax, so that
+whoever reads the model and folds its constants leaves the sum. The plugin decomposes it, and folds what comes of it,
+after it has looked for quantization and before it fuses anything into a FakeQuantize. Bodies of operations are not
+looked into.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import RECURRENT
+from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, NodeFactory, PartialShape, opset1
 
 
@@ -34,6 +37,25 @@ def hide_recurrent_weights(model: Model) -> None:
     converts = [node.input_value(0).get_node() for node in scales if node.get_type_name() == "Multiply"]
     apart = {node.get_instance_id(): node for node in converts if node.get_type_name() == "Convert"}
     _hide([node.input(0) for node in apart.values()])
+
+
+def hide_zero_points(model: Model) -> None:
+    """Hide the zero point of a layer from the plugin's own LPT, which has to be on for recurrent layers.
+
+    It would fuse it into a FakeQuantize that nothing else reads, and the layer would run in float. A FakeQuantize of the
+    constant, which changes nothing, is folded after that only.
+    """
+    for node in model.get_ordered_ops():
+        if node.get_type_name() != "Subtract" or not is_relaxed(node):
+            continue
+        quantize, zero_point = (value.get_node() for value in node.input_values())
+        if quantize.get_type_name() == "FakeQuantize" and isinstance(zero_point, Constant):
+            values = values_of(zero_point).astype(np.float32)
+            ends = [constant(values + step).output(0) for step in (-1, 1)] * 2
+            precision = precision_of(node.input_value(1))
+            node.input(1).replace_source_output(
+                fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
+            )
 
 
 def _hide(inputs: list) -> None:
