@@ -11,6 +11,7 @@ from ovlpt.layer_transformation import consumers_of, insert_after, replace_outpu
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 
@@ -126,9 +127,11 @@ class AddTransformation(ElementwiseTransformation):
             self.attributes.move(node, add)
             data, shift = add.output(0), None
             replace_output(node.output(0), data)
+        elif self.params.native_only and found.subtract is not None and found.zero_point_precision not in REAL:
+            data, shift = found.subtract.output(0), -moved  # beside one that a file stores in integers, not with it
         else:
             data, shift = found.data, zero_point - moved
         output, nodes = write_dequantization(
             data, name, scale, shift, deq, original, scale_precision=stored, shift_precision=stored
         )
-        insert_after(node.output(0) if data is found.data else data, output, targets, nodes)
+        insert_after(data if shift is None else node.output(0), output, targets, nodes)
