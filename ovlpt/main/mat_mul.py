@@ -129,10 +129,13 @@ class MatMulTransformation(LayerTransformation):
         else:
             zero_point = self._folded_zero_point(left, integers, attributes)
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
-        if not self.params.native_only:
+        if left_scale.size > 1:
+            left_scale = _transposed(np.atleast_2d(left_scale), attributes["transpose_a"])
+        # equal values along the summed axis fit the columns by chance only; the native library fails where they do not
+        if not self.params.native_only or left_scale.shape[-1:] not in ((), (1,), (shape_of(product) or ())[-1:]):
             left_scale = to_scalar_if_possible(left_scale)
         scale = _product(
-            _transposed(np.atleast_2d(left_scale) if left_scale.size > 1 else left_scale, attributes["transpose_a"]),
+            left_scale,
             _transposed(right_scale, attributes["transpose_b"]),
             [len(shape_of(value) or (None, None)) for value in (left.data, integers)],
         )

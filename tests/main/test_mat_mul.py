@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt import Params
 from ovlpt.fake_quantize import fake_quantize as quantize
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed, assert_close, needs_avx2
-from tests.graphs import f32, fake_quantize, model, parameter, quantized, weights
+from tests.graphs import dequantization, f32, fake_quantize, model, parameter, quantized, weights
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -132,3 +133,13 @@ def test_vectors(core, infer, name, by_channel, low, serializable):
         assert {value.get_element_type().get_type_name() for value in product.input_values()} <= {"u8", "i8"}
         assert_close(infer(result, [values]), [expected.astype(np.float32)])
         assert infer(result, [values])[0].shape == expected.shape
+
+
+def test_equal_scales_along_the_summed_axis_in_native_only():
+    """As many as no column: the native pass throws."""
+    data = dequantization(parameter((1, 8), precision=np.uint8), np.full((1, 8), 0.01))
+    ends = np.linspace(1, 2, 4).reshape(4, 1)
+    kernel = fake_quantize(f32(np.random.default_rng(0).uniform(-0.9, 0.9, (4, 8))), -ends, ends, 255)
+    result = Transformed(model(opset1.matmul(data, kernel, False, True)), Params(native_only=True))
+    assert result.transformed("MatMul")
+    result.assert_numbers()
