@@ -146,10 +146,10 @@ def _answer(
         return None
     for node in weighted:
         name = plain(node.get_friendly_name())
+        if name in answers:  # first: what an attention becomes shares its name, and part of it may be in low precision
+            return answers[name]
         if name in found.low_names:
             return _without_kernel(layer, node.get_type_name(), name, node)
-        if name in answers:
-            return answers[name]
     names = list(dict.fromkeys(map(plain, names_of(layer))))
     for name in names:
         if name in answers and answers[name].root_reason.code != "bias":
