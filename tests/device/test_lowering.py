@@ -665,6 +665,31 @@ def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):
     assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
 
 
+def _padded_by_nothing(data):
+    return opset1.pad(data, const([0] * 3, "i64"), const([0] * 3, "i64"), "constant", const(0.5))
+
+
+def _transposed_by_nothing(data):
+    return opset1.transpose(data, const([0, 1, 2], "i64"))
+
+
+def _concat_of_one(data):
+    return opset1.concat([data], 1)
+
+
+@pytest.mark.parametrize("idle", [_padded_by_nothing, _transposed_by_nothing, _concat_of_one])
+def test_a_scale_by_channel_before_what_does_nothing_of_open_sizes(core, infer, idle):
+    """The plugin drops it, and then takes the first channel's scale for all."""
+    x = parameter([1, 6, -1])
+    data = quantized(x, -1.28, 1.27)
+    scaled = opset1.multiply(data, const(np.linspace(0.5, 2, 6).reshape(1, 6, 1)))
+    net = model([quantized(idle(scaled), -3.75, 2.625), data], x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 6, 12)).astype(np.float32)]
+    closed = net.clone()
+    closed.reshape([1, 6, 12])
+    assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=6.4 / 255, share=0.1)
+
+
 def test_a_scale_by_channel_before_a_transposed_quantization_of_open_sizes(core, infer):
     """The FakeQuantize would move up through the Transpose, and take the first channel's scale for all the others."""
     x = parameter([1, 6, -1])

@@ -220,12 +220,25 @@ def keep_negative_scale_behind_relu(node: Node) -> Node:
 
 
 def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:
-    """The operations of ``kinds`` from ``node`` up, and what stands above them."""
+    """The operations of ``kinds`` from ``node`` up, and what stands above them; none that the plugin drops first."""
     links: list[Node] = []
-    while node.get_type_name() in kinds and not is_in_f64(node):
-        links.append(node)
+    while (idle := _does_nothing(node)) or (node.get_type_name() in kinds and not is_in_f64(node)):
+        if not idle:
+            links.append(node)
         node = node.input_value(0).get_node()
     return links, node
+
+
+def _does_nothing(node: Node) -> bool:
+    """Whether it gives its data as it is, which of open sizes no shape tells."""
+    kind = node.get_type_name()
+    if kind == "Pad":
+        pads = [constant_above(node.input_value(port)) for port in (1, 2)]
+        return all(values is not None and not values.any() for values in pads)
+    order = constant_above(node.input_value(1)) if kind == "Transpose" else None
+    if order is not None:
+        return bool((order == np.arange(order.size)).all()) and order.size > 0
+    return kind == "Concat" and node.get_input_size() == 1
 
 
 def other_constant(link: Node) -> np.ndarray | None:
