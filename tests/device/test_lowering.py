@@ -265,6 +265,19 @@ def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_several_outputs_of_each_channel_over_one_pixel(by_form, form):
+    """Of known sizes and with a scale for each output, all came to nothing in the saved form."""
+    x = parameter([1, 16, 3, 3])
+    stored = np.random.default_rng(0).integers(-63, 64, (16, 2, 1, 3, 3))
+    scale = const(np.linspace(0.004, 0.008, 32).reshape(16, 2, 1, 1, 1))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
+    net = model(opset1.group_convolution(quantized(x, -2.54, 2.54, 255), weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    inputs = [np.random.default_rng(0).uniform(-2.5, 2.5, (1, 16, 3, 3)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "hint", [{"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"}], ids=["one thread", "throughput"]
 )
