@@ -42,6 +42,18 @@ def test_what_is_wrong_in_one_form_only_is_found_and_its_layer_named(serializabl
     assert found.numbers.layer == "first"
 
 
+def test_wrong_numbers_of_an_open_batch_in_layers_of_the_right_precision(monkeypatch):
+    """A gate that looks at precisions alone passes; so do layers cut out with the sizes of their inputs."""
+    break_lowering(monkeypatch, lambda node, _: node.get_output_partial_shape(0).is_dynamic)
+    net = pointwise([-1, 16, 1, 1])
+    assert ovlpt.check(net, against="stock", numbers=False).ok
+    assert ovlpt.check(pointwise([1, 16, 1, 1])).ok
+    found = ovlpt.check(net, against="stock")
+    assert not found.ok
+    assert found.differences == ()
+    assert {record.form for record in found.numbers.failures} == {COMPILED, SAVED}
+
+
 def test_what_is_wrong_at_one_size_only(monkeypatch):
     break_lowering(monkeypatch, anywhere, only_at_one_pixel=True)
     failures = ovlpt.check(pointwise([-1, 16, -1, -1])).numbers.failures
