@@ -782,7 +782,10 @@ _ABSENT = (
     ),
     *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
     *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
-    *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN GroupNormalization-12"),
+    *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN"),
+    *_absent(
+        "{} is made an MVN, which has a rule, unless the device has a kernel of it, as GPUs do", "GroupNormalization-12"
+    ),
     *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
     *_absent(
         "{} computes between values, and there is no rule for its weights",

@@ -17,6 +17,7 @@ from ovlpt.predicates import (
 U8_I8, I8 = ("u8", "i8"), ("i8",)
 # What common optimizations leave as it is; else they decompose it, as the plugin does.
 KERNELS = {
+    "GroupNormalization": lambda _: True,
     "MVN": spans_last_axes,
     "LSTMSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
     "GRUSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",

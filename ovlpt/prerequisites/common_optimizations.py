@@ -38,8 +38,10 @@ class CommonOptimizations(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
-        for node in [node for node in all_nodes(model) if node.get_type_name() == "Einsum"]:
-            _replace(node, decomposed_einsum(node))  # before: what weights pass through goes into them
+        for node in list(all_nodes(model)):  # before: what weights pass through goes into them
+            kind = node.get_type_name()
+            if kind in _DECOMPOSED and not self._is_kernel(node):
+                _replace(node, _DECOMPOSED[kind](node))
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         settled = _settled_by_broadcast(model)
         apply_moc_transformations(model, True)
@@ -54,10 +56,14 @@ class CommonOptimizations(ModelTransformation):
             if shape is not None and shape != shape_of(node.output(0)):
                 node.input(1).replace_source_output(_with_sizes(node.input_value(1), shape))
             convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
-            if convert and not (kind in self.kernels and self.kernels[kind](node)):
+            if convert and not self._is_kernel(node):
                 _replace(node, convert(node))
         model.validate_nodes_and_infer_types()
         return True
+
+    def _is_kernel(self, node: Node) -> bool:
+        kind = node.get_type_name()
+        return kind in self.kernels and self.kernels[kind](node)
 
 
 def _replace(node: Node, new: Node | None) -> None:
@@ -362,6 +368,31 @@ def _mvn(node: Node) -> Node | None:
     return opset1.divide(deviation, root)
 
 
+def _group_normalization(node: Node) -> Node | None:
+    """``mvn(x) * scale + bias`` for data of shape [N, C, ...], each of G groups of channels normalized by itself.
+
+    The groups are at N, [N * G, C / G, ...], so that sizes of space may be open.
+    """
+    data, *affine = node.input_values()
+    shape, attributes, precision = shape_of(data), node.get_attributes(), precision_of(data)
+    if shape is None or shape[1] is None or precision not in REAL:
+        return None
+    groups, (_, channels, *space) = attributes["num_groups"], shape
+
+    def with_channels(value: Output, count: int) -> Output:
+        if groups == 1:
+            return value
+        return opset1.reshape(value, constant(np.array([-1, count, *[0] * len(space)]), "i64"), True).output(0)
+
+    axes = constant(np.arange(1, len(shape)), "i64").output(0)
+    settings = {"normalize_variance": True, "eps": attributes["epsilon"], "eps_mode": "inside_sqrt"}
+    parts = with_channels(data, channels // groups)
+    normalized = with_channels(NodeFactory("opset6").create("MVN", [parts, axes], settings).output(0), channels)
+    size = constant(np.array([channels, *[1] * len(space)]), "i64")
+    scale, bias = (opset1.reshape(value, size, False) for value in affine)
+    return opset1.add(opset1.multiply(normalized, scale), bias)
+
+
 def difference_as_sum(node: Node) -> Node | None:
     """``a - b == a + b * -1`` of real numbers; None where b is constant, as a zero point is.
 
@@ -422,6 +453,7 @@ def _one_direction_each(node: Node) -> Node | None:
     return opset1.concat([sequence.output(0) for sequence in each], 1)
 
 
+_DECOMPOSED = {"Einsum": decomposed_einsum, "GroupNormalization": _group_normalization}
 _CONVERSIONS = {
     ("MaxPool", "opset8"): _max_pool,
     ("MaxPool", "opset14"): _max_pool,

@@ -187,3 +187,29 @@ def test_a_reshape_of_open_data_to_a_known_shape():
     CommonOptimizations().run_on_model(graph)
     data = (np.arange(72, dtype=np.float32) / 100).reshape(1, 6, 12)
     assert_close(run(graph, [data]), [data.reshape(1, 72)])
+
+
+def group_normalization(shape, groups: int) -> Model:
+    """Behind a FakeQuantize, before another and a convolution; trivial scale and bias in one group, as after fusions."""
+    scale, bias = (np.ones(16), np.zeros(16)) if groups == 1 else np.random.default_rng(2).uniform(0.5, 1.5, (2, 16))
+    inputs = [fake_quantize(parameter(shape), -1.28, 1.27), f32(scale), f32(bias)]
+    attributes = {"num_groups": groups, "epsilon": 1e-5}
+    normalized = NodeFactory("opset12").create("GroupNormalization", [each.output(0) for each in inputs], attributes)
+    return model(convolution_of(fake_quantize(normalized, -2.56, 2.54), small_weights((8, 16, 3, 3))))
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("shape", [IMAGE, (-1, *IMAGE[1:]), (-1, 16, -1, -1)], ids=["fixed", "batch", "open"])
+def test_group_normalization(shape, groups, core):
+    graph = group_normalization(shape, groups)
+    data = [np.random.default_rng(0).uniform(-1.3, 1.3, (2, *IMAGE[1:])[-4:]).astype(np.float32)]
+    data = data if shape[0] == -1 else [data[0][:1]]
+    plain = graph.clone()
+    CommonOptimizations().run_on_model(plain)
+    assert "GroupNormalization" not in [node.get_type_name() for node in plain.get_ops()]
+    assert_close(run(plain, data), run(graph, data), level=0.05, share=1e-3)
+    compiled = core.compile_model(graph, "CPU", EXACT), ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    stock, mine = (ovlpt.execution_types(each, data).executed for each in compiled)
+    if RELEASE >= (2025, 2):  # before, no MVN-6 can be relaxed
+        assert len(mine) <= len(stock)
+        assert [layer.is_int8 for layer in mine if layer.layer_type == "MVN"] == [True]
