@@ -13,6 +13,7 @@ import ovlpt
 from ovlpt.device import PluginLowering, instruction_sets, own_process
 from ovlpt.device.compile import lpt_properties
 from ovlpt.fake_quantize import fake_quantize
+from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
@@ -1012,6 +1013,16 @@ def test_strides_of_a_float_layer_behind_a_split(core, infer, layers):
     truth = network(lambda data: opset1.strided_slice(data, *ends, [1, 0], [1, 1]))
     inputs = inputs_of(split)
     assert_close(infer(drop_in(split, core), inputs), infer(truth, inputs))
+
+
+@pytest.mark.parametrize("shape", [(6, 12), (1, 6, 12), (1, 1, 6, 12), (1, 1, 1, 6, 12)])
+def test_integer_weights_of_a_product_in_float(core, infer, shape):
+    """The plugin keeps them compressed, and throws where they have more than three axes."""
+    x = parameter([2, 3, 2, 4, 6])
+    net = model(opset1.matmul(x, int8_weights(shape, axis=len(shape) - 1), False, False), x)
+    inputs, values = inputs_of(net), folded_constant(net.get_results()[0].input_value(0).get_node().input_value(1))
+    (found,) = infer(drop_in(net, core), inputs)
+    assert np.abs(found - inputs[0] @ values).max() < 0.05  # 2024.6 quantizes the data of compressed weights
 
 
 @pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])

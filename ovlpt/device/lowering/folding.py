@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from ovlpt.graph.constants import constant, is_real, precision_of
+from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Node
 
 
 def fold_float_weights(layer: Node) -> Node:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
-    first, or has a vector for data. The plugin keeps the second input of other products compressed.
+    first, has a vector for data, or reads a matrix of more than three axes, for which the plugin throws. It keeps the
+    second input of other products compressed.
 
     It would restore the others in layers of their own, some with its own LPT, too. With several streams and open sizes,
     or f16, the layer then reads other numbers, no error.
@@ -17,14 +19,19 @@ def fold_float_weights(layer: Node) -> Node:
     inputs = layer.input_values()[:2]
     if not all(is_real(precision_of(value)) for value in inputs):
         return layer
-    shapes = [value.get_partial_shape() for value in inputs]
-    is_product = layer.get_type_name() == "MatMul"
-    port = 0 if is_product and not (shapes[0].rank.is_static and len(shapes[0]) == 1) else 1
-    if isinstance(inputs[port].get_node(), Constant):
-        return layer
-    values = folded_constant(inputs[port])
-    if values is not None:
-        folded = constant(values, precision_of(inputs[port]))
-        folded.set_friendly_name(inputs[port].get_node().get_friendly_name())
-        layer.input(port).replace_source_output(folded.output(0))
+    for port in _folded_ports(layer):
+        values = None if isinstance(inputs[port].get_node(), Constant) else folded_constant(inputs[port])
+        if values is not None:
+            folded = constant(values, precision_of(inputs[port]))
+            folded.set_friendly_name(inputs[port].get_node().get_friendly_name())
+            layer.input(port).replace_source_output(folded.output(0))
     return layer
+
+
+def _folded_ports(layer: Node) -> tuple[int, ...]:
+    data = layer.get_input_partial_shape(0)
+    if layer.get_type_name() != "MatMul" or (data.rank.is_static and len(data) == 1):
+        return (1,)
+    weights = shape_of(layer.input_value(1))
+    has_more_axes = weights is not None and len(weights) > 3 and set(weights[:-2]) == {1}
+    return (0, 1) if has_more_axes else (0,)
