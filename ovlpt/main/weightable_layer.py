@@ -159,7 +159,11 @@ class WeightableLayerTransformation(LayerTransformation):
         axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
         if self.params.native_only and axes[0] == 0:  # the native library takes rank 5 for groups, and no other
             kept = 2 if len(weights.shape) == 5 else 1
-            spread = spread if kept == 2 or len(axes) == 1 else spread[:, :1]
+            if kept == 1 and len(axes) == 2:
+                if (spread == spread[:, :1]).all():
+                    spread = spread[:, :1]
+                else:  # there it throws
+                    kept = 2
             spread = np.broadcast_to(spread, weights.shape[:kept] + (1,) * (len(weights.shape) - kept))
         name = f"{node.get_friendly_name()}/WeightsZeroPoint"
         output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))

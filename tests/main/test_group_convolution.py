@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import ovlpt
 from ovlpt import Params
-from tests.conftest import Transformed
+from tests.conftest import Transformed, assert_close, inputs_of
 from tests.graphs import dequantization, fake_quantize, integers, model, opset1, parameter, quantized
 
 
@@ -39,3 +40,15 @@ def test_columns_of_a_product_are_no_channels(channels, native_only):
     else:
         assert result.reasons("GroupConvolution") == ["not_per_channel"]
         result.assert_numbers()
+
+
+@pytest.mark.parametrize("space", [(3,), (3, 3), (3, 3, 3)])
+def test_a_zero_point_by_output_of_a_group(core, infer, space):
+    """The native pass knows it of two axes of space, and throws elsewhere."""
+    ones = [1] * len(space)
+    weights = dequantization(integers((2, 4, 2, *ones)), 0.01, np.arange(-4, 4).reshape(2, 4, 1, *ones))
+    data = fake_quantize(parameter((1, 4, *space)), -1.28, 1.27)
+    graph = model(opset1.group_convolution(data, weights, ones, [0] * len(space), [0] * len(space), ones))
+    inputs = inputs_of(graph)
+    result = ovlpt.transform(graph, core=core, native_only=True)
+    assert_close(infer(result, inputs), infer(graph, inputs))
