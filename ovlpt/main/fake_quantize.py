@@ -79,11 +79,11 @@ class FakeQuantizeTransformation(LayerTransformation):
             low, high = low - values, high - values
         return parent.input_value(1 - port), low, high
 
-    @staticmethod
-    def _constant_port(parent: Node) -> int | None:
+    def _constant_port(self, parent: Node) -> int | None:
         """The port of a constant that varies along the first two axes at most and does not broadcast the data.
 
-        One that varies comes second, as the native library has it.
+        The axes are its own, with ``native_only`` those of the data. One that varies comes second, as the native library
+        has it.
         """
         for port in (0, 1):
             source = parent.input_value(port).get_node()
@@ -95,7 +95,10 @@ class FakeQuantizeTransformation(LayerTransformation):
             shapes = {
                 shape_of(value) for value in (parent.input_value(0), parent.input_value(1 - port), parent.output(0))
             }
-            if len(shapes) > 1 or None in shapes or any(size != 1 for size in sizes[2:]):
+            if len(shapes) > 1 or None in shapes:
+                return None
+            missing = len(*shapes) - len(sizes) if self.params.native_only else 0
+            if any(size != 1 for size in sizes[max(2 - missing, 0) :]):
                 return None
             return port
         return None
