@@ -183,6 +183,13 @@ def test_a_float_graph_that_cannot_be_run_hides_nothing(monkeypatch):
     assert {"native", numbers.STOCK} == {failure.way for failure in native.failures(graph)}
 
 
+def test_whether_the_plugin_alone_ends_the_process(monkeypatch):
+    """Then the float graph is all that is run."""
+    monkeypatch.setattr(native, "run_native", failing)
+    monkeypatch.setattr(native, "ours", failing)
+    assert list(native.failures(random_graph(3), numbers.STOCK)) == []
+
+
 @pytest.mark.parametrize(
     ("difference", "expected"),
     [

@@ -32,7 +32,7 @@ class Sheltered:
             return self.pool.submit(_checked, self.check, graph, only).result()
         except BrokenProcessPool:
             self._renew()
-        ways = [numbers.STOCK, *numbers.WAYS] if self.check == "numbers" else []
+        ways = {"numbers": [numbers.STOCK, *numbers.WAYS], "native": [numbers.STOCK]}.get(self.check, [])
         return [Failure(self._crashing(graph, ways), "the process ends")]
 
     def _crashing(self, graph: Graph, ways: list[str]) -> str:
