@@ -445,6 +445,21 @@ def test_integers_that_a_float_product_of_open_sizes_reads(core, low):
     assert_close(list(compiled(inputs).values()), list(expected.values()))
 
 
+def test_a_gate_of_open_sizes_reads_integers(core):
+    """The quantization of the gate, the product with scales by column and the quantization behind it are one layer."""
+    x = parameter([-1, 8, 8, 16])
+    parts = [quantized(x, -1.28, 1.27), quantized(opset1.relu(x), -0.64, 0.635)]
+    gate = quantized(opset1.sigmoid(opset1.concat([x, x], 3)), -1.28, 1.27)
+    product = opset1.multiply(gate, opset1.concat(parts, 3))
+    net = model(convolution(quantized(product, -1.28, 1.27), 8), x)
+    inputs = [np.random.default_rng(0).standard_normal((2, 8, 8, 16), np.float32)]
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
+    assert counts[0] <= counts[1]
+    assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain behind."""
     x = parameter([1, 7, 7, 32])

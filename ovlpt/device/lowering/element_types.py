@@ -88,11 +88,11 @@ def reduce_in_f32(node: Node) -> Node:
 def scale_in_f32(multiply: Node) -> Node:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
-    subtract in the integer type: wrong numbers, no error. Where both factors are tensors the plugin changes nothing, and
-    a Convert of open sizes would be a layer of its own.
+    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone reads
+    the result, the plugin changes nothing, and a Convert of open sizes would be a layer of its own.
     """
     is_real = precision_of(multiply.input_value(0)) in REAL
-    by_constant = constant_above(multiply.input_value(1)) is not None
+    by_constant = constant_above(multiply.input_value(1)) is not None and not _is_factor_of_open_sizes(multiply)
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else multiply
 
 
@@ -145,6 +145,15 @@ def is_widened(node: Node) -> bool:
 def meets_weights(multiply: Node) -> bool:
     """Whether a scale by a constant stands before a layer with weights."""
     return constant_above(multiply.input_value(1)) is not None and not WEIGHTED.isdisjoint(_readers(multiply))
+
+
+def _is_factor_of_open_sizes(multiply: Node) -> bool:
+    """Whether only products with other tensors read the result, and it has open sizes."""
+    readers = [target.get_node() for target in multiply.output(0).get_target_inputs()]
+    return None in (shape_of(multiply.output(0)) or ()) and all(
+        reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
+        for reader in readers
+    )
 
 
 def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:
