@@ -1144,3 +1144,18 @@ def test_the_plugins_own_lpt_finds_nothing_to_do(core):
     lowered = drop_in(one_convolution(-1.0, 1.55), core)
     layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "YES"}))
     assert [(layer.precision, layer.is_int8) for layer in weighted(layers)] == [("u8", True)]
+
+
+def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer):
+    """Such weights are real numbers to the plugin; the zero point of the data then ended the process."""
+    x = parameter([-1, 8, -1, -1])
+    stored = opset1.convert(const(np.random.default_rng(0).integers(-60, 60, (8, 1, 1, 1, 2)), "i8"), "f32")
+    zero_point = const(np.arange(-4, 4).reshape(8, 1, 1, 1, 1))
+    weights = opset1.multiply(opset1.subtract(stored, zero_point), const(np.full((8, 1, 1, 1, 1), 0.01)))
+    first = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 8, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(opset1.group_convolution(quantized(first, -1, 1.55), weights, [2, 2], [0, 1], [0, 1], [1, 1]), x)
+    lowered = ovlpt.transform(net, core=core, native_only=True)
+    closed = net.clone()
+    closed.reshape([1, 8, 1, 4])
+    inputs = inputs_of(closed)
+    assert_close(infer(lowered, inputs), infer(closed, inputs, "NO"), level=0.02, share=0.1)

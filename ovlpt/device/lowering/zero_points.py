@@ -7,8 +7,17 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ovlpt.device.hazards import WEIGHTED
 from ovlpt.device.lowering.element_types import convert_data, is_widened
-from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of, same_operation, values_of
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    is_real,
+    is_scalar_like,
+    precision_of,
+    same_operation,
+    values_of,
+)
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
@@ -26,10 +35,23 @@ _MOVED_THROUGH = frozenset((
 
 
 def subtract_in_f32(subtract: Node) -> Node:
-    """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. Only there: a Convert
-    before every zero point or residual Add loses the int8 fusion.
+    """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. So does the zero
+    point of a layer whose weights are no integers: as a post-operation of open sizes it ends the process. Only there: a
+    Convert before every zero point or residual Add loses the int8 fusion.
     """
-    return convert_data(subtract, opset1.subtract) if is_widened(subtract) else subtract
+    if is_widened(subtract):
+        return convert_data(subtract, opset1.subtract)
+    readers = [target.get_node() for target in subtract.output(0).get_target_inputs()]
+    is_of_float = [
+        reader.get_type_name() in WEIGHTED and is_real(precision_of(reader.input_value(1))) for reader in readers
+    ]
+    zero_point = constant_above(subtract.input_value(1))
+    if zero_point is None or not is_of_float or not all(is_of_float):
+        return subtract
+    plain = opset1.subtract(opset1.convert(subtract.input_value(0), "f32"), constant(zero_point))
+    plain.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), plain.output(0))
+    return plain
 
 
 def subtract_signed_in_f32(subtract: Node) -> Node:
