@@ -110,6 +110,8 @@ class AddTransformation(ElementwiseTransformation):
         zero_point, scale = values_or(found)
         # where the data is f16 without a Convert, the native library computes in f16, too
         deq = stored = found.precision if self.params.native_only else self.params.deq_precision
+        if self.params.native_only and found.convert is None and found.data_precision in REAL:
+            deq = found.data_precision  # whatever its constants are stored in
         if self.params.native_only and added.size == scale.size:
             added = added.reshape(scale.shape)  # whatever the axes, as the native library
         elif self.params.native_only and 1 not in (added.size, scale.size):

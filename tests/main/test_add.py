@@ -17,3 +17,13 @@ def test_a_constant_beside_a_zero_point_of_integers_in_native_only():
     kinds = ["Parameter", "FakeQuantize", "Convert", "Subtract", "Subtract", "Multiply", "Result"]
     assert [node.get_type_name() for node in chain] == kinds
     assert [float(node.input_value(1).get_node().data) for node in chain[3:5]] == [100, -50]
+
+
+def test_a_constant_beside_one_in_f32_that_scales_f16_in_native_only():
+    """The native pass subtracts in the type of the data."""
+    x, ends = parameter((12,), precision=np.float16), np.linspace(0.5, 1, 12).astype(np.float16)
+    scaled = opset1.multiply(opset1.constant(ends), x)
+    turned = opset1.multiply(scaled, opset1.constant(np.float16(-1)))
+    result = Transformed(model(opset1.add(opset1.constant(ends), turned), scaled), Params(native_only=True))
+    (subtract,) = (node for node in result.after.get_ops() if node.get_type_name() == "Subtract")
+    assert subtract.get_output_element_type(0).get_type_name() == "f16"
