@@ -298,8 +298,8 @@ def compile_model(
     names the first layer that goes wrong, and the model compiled with the plugin's own LPT is returned. That costs two
     compilations more.
 
-    Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for arrays that do not fit the inputs, and for a
-    model that was transformed before, which has no simulation.
+    Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for
+    arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
     """
     core, device = core or Core(), device_name if device is None else device
     if isinstance(config, PluginConfig):
