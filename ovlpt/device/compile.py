@@ -8,6 +8,7 @@ import stat
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -353,7 +354,8 @@ def _compile_kept(
     """`compile_model` by way of the cache, if there is one."""
 
     def compile_transformed(transformed: Model | str, how: Mapping[str, object]) -> CompiledModel:
-        return core.compile_model(transformed, device, {**properties, **how})
+        with cache.alone() if cache else nullcontext():
+            return core.compile_model(transformed, device, {**properties, **how})
 
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
     cache = None

@@ -13,8 +13,8 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -47,6 +47,19 @@ class ModelCache:
             return None
         with suppress(OSError, ValueError, RuntimeError):  # another process has taken it away meanwhile
             return compile_model(str(self._entry / _MODEL), json.loads((self._entry / _PROPERTIES).read_text()))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process compiles meanwhile what shares this folder: of two at once one may read what the other's
+        plugin has half written, wrong numbers or an exception, with the plugin's own LPT too. Not on Windows.
+        """
+        with ExitStack() as stack:
+            with suppress(ImportError, OSError):  # as where nothing can be kept
+                import fcntl
+
+                self._folder.mkdir(parents=True, exist_ok=True)
+                fcntl.flock(stack.enter_context((self._folder / "ovlpt.lock").open("w")), fcntl.LOCK_EX)
+            yield
 
     def keep(self, model: Model, properties: Mapping[str, object]) -> None:
         """Write the entry. Where that fails nothing is kept, and a warning says why."""
