@@ -30,6 +30,13 @@ def has_avx2() -> bool:
     return not flags.exists() or " avx2 " in flags.read_text()
 
 
+def is_avx2_vnni() -> bool:
+    """Whether kernels of this process are those of AVX2 with VNNI, by the CPU or by a limit."""
+    limit, flags = os.environ.get("ONEDNN_MAX_CPU_ISA", ""), Path("/proc/cpuinfo")
+    found = set(flags.read_text().split()) if flags.exists() else set()
+    return limit == "AVX2_VNNI" or (not limit and "avx_vnni" in found and "avx512f" not in found)
+
+
 # Without AVX2 the plugin throws, with its own LPT too.
 needs_avx2 = pytest.mark.skipif(not has_avx2(), reason="without AVX2 the plugin has no kernel for this layer")
 
