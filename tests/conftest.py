@@ -22,18 +22,23 @@ TRUTH = simulation()
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be as narrow as its terminal
 
 
+def cpu_flags() -> set[str]:
+    """What this CPU has, without the limits of this process; empty where no file says so."""
+    flags = Path("/proc/cpuinfo")
+    return set(flags.read_text().split()) if flags.exists() else set()
+
+
 def has_avx2() -> bool:
     """Whether this CPU has AVX2, and this process may use it."""
     if os.environ.get("ONEDNN_MAX_CPU_ISA", "").startswith("SSE"):
         return False
-    flags = Path("/proc/cpuinfo")
-    return not flags.exists() or " avx2 " in flags.read_text()
+    found = cpu_flags()
+    return not found or "avx2" in found
 
 
 def is_avx2_vnni() -> bool:
     """Whether kernels of this process are those of AVX2 with VNNI, by the CPU or by a limit."""
-    limit, flags = os.environ.get("ONEDNN_MAX_CPU_ISA", ""), Path("/proc/cpuinfo")
-    found = set(flags.read_text().split()) if flags.exists() else set()
+    limit, found = os.environ.get("ONEDNN_MAX_CPU_ISA", ""), cpu_flags()
     return limit == "AVX2_VNNI" or (not limit and "avx_vnni" in found and "avx512f" not in found)
 
 

@@ -30,10 +30,8 @@ def save_model(model: Model, path: str | Path) -> None:
             try:
                 openvino.save_model(model, native(written), compress_to_fp16=False)
                 read_back(written)
-            except (
-                RuntimeError,
-                UnicodeError,
-            ) as error:  # a full disk has no error of its own; 2024.6 does not report it at all
+            except (RuntimeError, UnicodeError) as error:
+                # a full disk has no error of its own; 2024.6 does not report it at all
                 raise InputError(f'cannot write "{path}" whole, the disk may be full: {last_line(error)}') from error
             path.unlink(missing_ok=True)  # no moment has the structure of one model and the weights of another
             for part in (written.with_suffix(".bin"), written):

@@ -88,21 +88,15 @@ def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Rea
 
     ``node``: the operation with weights in the model that was compiled.
     """
-    if node is not None and node.get_type_name() in RECURRENT:
-        return _recurrent(layer, node)
-    if node is not None and node.input_value(1).get_node().get_type_name() == "Subtract":
+    is_recurrent = node is not None and node.get_type_name() in RECURRENT
+    if is_recurrent and node.get_attributes().get("linear_before_reset"):
+        text = "it is a GRU with linear_before_reset, for which the plugin has no int8 kernel"
+        return Reason("no_kernel", text), "a GRU without linear_before_reset"
+    if node is not None and not is_recurrent and node.input_value(1).get_node().get_type_name() == "Subtract":
         text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
         return Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"
     if node is None and layer.precision in INT8:
         text = "it reads integers and computes in float, as the plugin's elementwise kernels do"
         return Reason("float_kernel", text), None
-    text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
-    return Reason("no_kernel", text), None
-
-
-def _recurrent(layer: LayerExecution, node: Node) -> tuple[Reason, str | None]:
-    if node.get_attributes().get("linear_before_reset"):
-        text = "it is a GRU with linear_before_reset, for which the plugin has no int8 kernel"
-        return Reason("no_kernel", text), "a GRU without linear_before_reset"
     text = f"it could read integers, but the plugin has no int8 kernel for it here and took {layer.exec_type}"
     return Reason("no_kernel", text), None
