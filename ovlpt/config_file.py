@@ -109,7 +109,7 @@ class _Reader:
 
     def _ports(self, key: Key, ports: str) -> tuple[int, ...]:
         if not re.fullmatch(r"\d+(\s*,\s*\d+)*", ports):
-            self._fail(key, f'"{ports}" is no port; write a number, or several as "0,1"')
+            self._fail(key, f'"{ports}" is not a port; write a number, or several as "0,1"')
         return tuple(int(port) for port in ports.split(","))
 
     def _types(self, key: Key, types: object) -> list[str]:

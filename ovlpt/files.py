@@ -38,7 +38,7 @@ def read_text(path: str | Path, purpose: str, what: str = "") -> str:
         mode_of(path)
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = "it is no text" if isinstance(error, UnicodeDecodeError) else why_not(error)
+        reason = "it is not text" if isinstance(error, UnicodeDecodeError) else why_not(error)
         raise InputError(f'cannot read {what}"{path}": {reason}; give {purpose}') from error
 
 

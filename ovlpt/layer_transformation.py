@@ -18,13 +18,13 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
-from ovlpt.operations import Move, Operation, Site, keep
+from ovlpt.operations import Move, NodeFacts, Operation, keep
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
 T = TypeVar("T")
 
-ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization behind it, as the native library calls it
+ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization after it, as the native library calls it
 
 
 class _Configured:
@@ -235,7 +235,7 @@ class LayerTransformation(MatcherPass, _Configured):
         if reason is not None:
             raise Rejected(reason)
 
-    def site(self, node: Node, found: Dequantization) -> Site:
+    def site(self, node: Node, found: Dequantization) -> NodeFacts:
         params = self.params
         return site_of(node, found, params.reshape_ignore_per_tensor_quantization_check, params.native_only)
 
@@ -249,7 +249,7 @@ class LayerTransformation(MatcherPass, _Configured):
         zero_point: np.ndarray | None = None,
         keeps_precision: bool = True,
     ) -> Node:
-        """Let ``node`` read the raw data and put the dequantization with new constants behind it.
+        """Let ``node`` read the raw data and put the dequantization with new constants after it.
 
         ``keeps_precision``: the output has the data's element type; otherwise the node is relaxed and reports the
         dequantization's. Returns the node that now stands in the place of ``node``.
@@ -281,7 +281,7 @@ class LayerTransformation(MatcherPass, _Configured):
         zero_point: np.ndarray | None,
         output_precision: str,
     ) -> None:
-        """Write a dequantization behind ``data`` and let ``targets`` read it (operations on shapes keep the raw
+        """Write a dequantization after ``data`` and let ``targets`` read it (operations on shapes keep the raw
         data).
         """
         output, nodes = write_dequantization(
@@ -323,7 +323,7 @@ class MoveDequantizationAfter(LayerTransformation):
         return self.operation.preserves_precision(node.get_attributes(), self.params.native_only)
 
 
-def _moved(values: np.ndarray | None, move: Move, site: Site) -> np.ndarray | None:
+def _moved(values: np.ndarray | None, move: Move, site: NodeFacts) -> np.ndarray | None:
     """One value never has more axes than the output: it would add them."""
     if values is None:
         return None
@@ -332,10 +332,10 @@ def _moved(values: np.ndarray | None, move: Move, site: Site) -> np.ndarray | No
     return moved.reshape(()) if moved.size == 1 and moved.ndim > rank else moved
 
 
-def site_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> Site:
+def site_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> NodeFacts:
     """What the table may know of a node."""
     consumers = node.output(0).get_target_inputs()
-    return Site(
+    return NodeFacts(
         shape=shape_of(found.data),
         output_shape=shape_of(node.output(0)),
         attributes=node.get_attributes(),

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovlpt.attributes import AttributeTable
+from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
+from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
+from ovlpt.canonicalize.plain_pooling import PlainPooling
+from ovlpt.canonicalize.pool_into_convolution import PoolIntoConvolution
+from ovlpt.canonicalize.recurrent_grid import RecurrentGrid
+from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
+from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
+from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
+from ovlpt.canonicalize.unshared_constants import UnsharedConstants
 from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransformation
 from ovlpt.cleanup.fold_constants import FoldConstants
 from ovlpt.cleanup.fold_convert import FoldConvertTransformation
@@ -79,25 +88,16 @@ from ovlpt.markup.markup_can_be_quantized import MarkupCanBeQuantized
 from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
-from ovlpt.markup.propagation import Markup, Survey
+from ovlpt.markup.propagation import Markup, ModelIndex
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
-from ovlpt.repairs.channel_shuffles import ChannelShuffles
-from ovlpt.repairs.idle_fake_quantize import IdleFakeQuantize
-from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
-from ovlpt.repairs.plain_pooling import PlainPooling
-from ovlpt.repairs.pool_into_convolution import PoolIntoConvolution
-from ovlpt.repairs.recurrent_grid import RecurrentGrid
-from ovlpt.repairs.relu_before_fake_quantize import ReluBeforeFakeQuantize
-from ovlpt.repairs.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
-from ovlpt.repairs.unshared_constants import UnsharedConstants
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
 REPAIRS: tuple[type[LayerTransformation], ...] = (
-    IdleFakeQuantize,
+    RedundantFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,
     PlainPooling,
@@ -274,9 +274,9 @@ class LowPrecision(ModelPass):
         FoldConstants(**settings).run_on_model(model)
 
     def _mark(self, model: Model, settings: dict[str, object]) -> None:
-        survey = Survey(model)
+        index = ModelIndex(model)
         # the native library looks for the operations of two steps outside of bodies only
-        kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else survey.kinds
+        kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else index.kinds
         steps: list[Markup] = [MarkupCanBeQuantized(**settings)]
         if self.precision_restrictions:
             steps.append(MarkupPrecisions(self.precision_restrictions, **settings))
@@ -288,7 +288,7 @@ class LowPrecision(ModelPass):
         if "Concat" in kinds:
             steps += [AlignQuantizationIntervals(**settings), AlignQuantizationParameters(**settings)]
         for step in (*steps, MarkupBias(**settings)):
-            step.run(survey)
+            step.run(index)
 
     @staticmethod
     def _rewrite(model: Model, passes: list[LayerTransformation]) -> None:

@@ -28,7 +28,7 @@ Kind = Literal["passes", "elementwise", "reduces", "weighted", "absent"]
 
 
 @dataclass(frozen=True)
-class Site:
+class NodeFacts:
     """What a check or a move may know of a node."""
 
     shape: Shape | None  # of input 0; None: dynamic rank
@@ -57,11 +57,11 @@ class Site:
         return (self.scale,) if self.zero_point is None else (self.zero_point, self.scale)
 
 
-Check = Callable[[Site], Reason | None]
-Move = Callable[[np.ndarray, Site], np.ndarray]
+Check = Callable[[NodeFacts], Reason | None]
+Move = Callable[[np.ndarray, NodeFacts], np.ndarray]
 
 
-def keep(values: np.ndarray, _: Site) -> np.ndarray:
+def keep(values: np.ndarray, _: NodeFacts) -> np.ndarray:
     return values
 
 
@@ -77,13 +77,13 @@ def _aligned(values: np.ndarray, rank: int) -> np.ndarray:
 # Checks: None, or the reason against
 
 
-def static_rank(site: Site) -> Reason | None:
+def static_rank(site: NodeFacts) -> Reason | None:
     if site.output_shape is None or site.shape is None:
         return Reason("dynamic_rank", "the rank is not known")
     return None
 
 
-def along_channels(site: Site) -> Reason | None:
+def along_channels(site: NodeFacts) -> Reason | None:
     """Constants vary along the channel axis only."""
     if reason := static_rank(site):
         return reason
@@ -103,24 +103,24 @@ def along_channels(site: Site) -> Reason | None:
     return None
 
 
-def _constant_in_space(site: Site) -> Reason | None:
-    """Windows run over the axes from the third on. (Behind a MatMul the channels lie last.) The native library fails."""
+def _constant_in_space(site: NodeFacts) -> Reason | None:
+    """Windows run over the axes from the third on. (After a MatMul the channels lie last.) The native library fails."""
     if site.native_only or site.channel_axis < 2 or all(values.size == 1 for values in site.values):
         return None
     return Reason("spatial_scale", f"the scale varies along axis {site.channel_axis}, over which its windows run")
 
 
-def no_zero_point(site: Site) -> Reason | None:
+def no_zero_point(site: NodeFacts) -> Reason | None:
     if site.zero_point is not None:
         return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
     return None
 
 
-def _no_kink_moved(site: Site) -> Reason | None:
+def _no_kink_moved(site: NodeFacts) -> Reason | None:
     return no_zero_point(site) if site.native_only else None
 
 
-def positive_scale(site: Site) -> Reason | None:
+def positive_scale(site: NodeFacts) -> Reason | None:
     if (site.scale < 0).any():
         return Reason(
             "negative_scale", f"a scale is negative ({site.scale.min():g}) and the order of values would turn"
@@ -128,13 +128,13 @@ def positive_scale(site: Site) -> Reason | None:
     return None
 
 
-def scalar_like(site: Site) -> Reason | None:
+def scalar_like(site: NodeFacts) -> Reason | None:
     if not all(_scalar_like(values) for values in site.values):
         return Reason("per_channel", "the scale or zero point differs between channels")
     return None
 
 
-def per_tensor(site: Site) -> Reason | None:
+def per_tensor(site: NodeFacts) -> Reason | None:
     size = max(values.size for values in site.values)
     if size > 1:
         return Reason("per_channel", f"the dequantization has {size} values and only one can pass")
@@ -142,19 +142,19 @@ def per_tensor(site: Site) -> Reason | None:
 
 
 def all_of(*checks: Check) -> Check:
-    def check(site: Site) -> Reason | None:
+    def check(site: NodeFacts) -> Reason | None:
         return next((reason for each in checks if (reason := each(site))), None)
 
     return check
 
 
-def _axes(site: Site, port: int = 1) -> list[int] | None:
+def _axes(site: NodeFacts, port: int = 1) -> list[int] | None:
     axes = site.constants[port] if port < len(site.constants) else None
     return None if axes is None else [int(axis) % site.rank for axis in np.ravel(axes)]
 
 
 def constant_input(port: int, what: str) -> Check:
-    def check(site: Site) -> Reason | None:
+    def check(site: NodeFacts) -> Reason | None:
         if port >= len(site.constants) or site.constants[port] is None:
             return Reason("not_constant", f"the {what} is not a constant")
         return None
@@ -162,12 +162,12 @@ def constant_input(port: int, what: str) -> Check:
     return check
 
 
-def _scales_not_reduced(site: Site) -> Reason | None:
+def _scales_not_reduced(site: NodeFacts) -> Reason | None:
     axes = _axes(site)
     return next((reason for values in site.values if (reason := _not_along(values, axes, site))), None)
 
 
-def _not_along(values: np.ndarray, axes: Iterable[int], site: Site) -> Reason | None:
+def _not_along(values: np.ndarray, axes: Iterable[int], site: NodeFacts) -> Reason | None:
     aligned = _aligned(values, site.rank)
     for axis in axes:
         if aligned.shape[axis] > 1:
@@ -178,7 +178,7 @@ def _not_along(values: np.ndarray, axes: Iterable[int], site: Site) -> Reason | 
     return None
 
 
-def _normalized_axes(site: Site) -> Reason | None:
+def _normalized_axes(site: NodeFacts) -> Reason | None:
     """The scale is constant over what is normalized."""
     if len(site.constants) > 1:
         if site.constants[1] is None:
@@ -198,7 +198,7 @@ def _normalized_axes(site: Site) -> Reason | None:
     return scalar_like(site)
 
 
-def _in_low_precision(site: Site) -> Reason | None:
+def _in_low_precision(site: NodeFacts) -> Reason | None:
     if site.is_low:
         return None
     return Reason("activation_precision", "the data is real, and its scale is better left where a layer takes it in")
@@ -207,7 +207,7 @@ def _in_low_precision(site: Site) -> Reason | None:
 def _unpadded_or_zero(begin: int, end: int) -> Check:
     """Cells that the operation pads hold raw zero, which stands for zero only without a zero point."""
 
-    def check(site: Site) -> Reason | None:
+    def check(site: NodeFacts) -> Reason | None:
         if site.native_only or site.zero_point is None:
             return None
         pads = [site.constants[port] for port in (begin, end)]
@@ -220,7 +220,7 @@ def _unpadded_or_zero(begin: int, end: int) -> Check:
     return check
 
 
-def _padding_not_averaged(site: Site) -> Reason | None:
+def _padding_not_averaged(site: NodeFacts) -> Reason | None:
     """Averaged padding holds raw zero, which stands for zero only without a zero point."""
     attributes = site.attributes
     if site.native_only or site.zero_point is None or attributes.get("exclude-pad", True):
@@ -231,7 +231,7 @@ def _padding_not_averaged(site: Site) -> Reason | None:
     return None
 
 
-def _broadcastable(site: Site) -> Reason | None:
+def _broadcastable(site: NodeFacts) -> Reason | None:
     if len(site.output_shape) != site.rank and site.attributes["mode"] == "bidirectional":
         return Reason("broadcast_rank", f"the rank changes from {site.rank} to {len(site.output_shape)}")
     if all(_scalar_like(values) for values in site.values):
@@ -251,7 +251,7 @@ def _broadcastable(site: Site) -> Reason | None:
     return None
 
 
-def _mapped_axes(site: Site) -> list[int] | None:
+def _mapped_axes(site: NodeFacts) -> list[int] | None:
     """Where each axis of the data goes."""
     if site.constants[1] is None:
         return None
@@ -260,7 +260,7 @@ def _mapped_axes(site: Site) -> list[int] | None:
     return None if site.constants[2] is None else [int(axis) for axis in np.ravel(site.constants[2])]
 
 
-def _gatherable(site: Site) -> Reason | None:
+def _gatherable(site: NodeFacts) -> Reason | None:
     if all(_scalar_like(values) for values in site.values):
         return None
     if site.constants[2] is None:
@@ -278,7 +278,7 @@ def _copies(attributes: Mapping[str, object]) -> bool:
     return attributes["mode"] == "nearest"
 
 
-def _interpolated_axes(site: Site) -> list[int] | None:
+def _interpolated_axes(site: NodeFacts) -> list[int] | None:
     """Axes are the last input where it is an integer and not the sizes; all without them; None: not known."""
     if len(site.constants) > 2:
         if site.constants[-1] is None:
@@ -288,7 +288,7 @@ def _interpolated_axes(site: Site) -> list[int] | None:
     return list(range(site.rank))
 
 
-def _interpolable(site: Site) -> Reason | None:
+def _interpolable(site: NodeFacts) -> Reason | None:
     """Means whose weights sum to one commute with scale and zero point, as copies do."""
     if site.native_only or "axes" in site.attributes:
         return _nearest(site)
@@ -308,7 +308,7 @@ def _interpolable(site: Site) -> Reason | None:
     return None
 
 
-def _nearest(site: Site) -> Reason | None:
+def _nearest(site: NodeFacts) -> Reason | None:
     attributes = site.attributes
     if attributes["mode"] != "nearest":
         return Reason(
@@ -331,21 +331,21 @@ def _nearest(site: Site) -> Reason | None:
     return Reason("align_corners", "it aligns corners") if aligned else None
 
 
-def _normalized_together(site: Site) -> Reason | None:
+def _normalized_together(site: NodeFacts) -> Reason | None:
     axes = sorted(_axes(site))
     if axes not in ([1], [1, 2, 3]):
         return Reason("normalized_axes", f"it normalizes over axes {axes}, not over [1] or [1, 2, 3]")
     return scalar_like(site)
 
 
-def _known_count(site: Site) -> Reason | None:
+def _known_count(site: NodeFacts) -> Reason | None:
     axes = _axes(site)
     if site.zero_point is not None and any(site.shape[axis] is None for axis in axes):
         return Reason("dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known")
     return None
 
 
-def _paddable(site: Site) -> Reason | None:
+def _paddable(site: NodeFacts) -> Reason | None:
     begin, end, mode = site.constants[1], site.constants[2], site.attributes["pad_mode"]
     if (begin <= 0).all() and (end <= 0).all():
         return None  # it crops at most
@@ -360,7 +360,7 @@ def _paddable(site: Site) -> Reason | None:
         if len(padded) > 1:
             return Reason(
                 "padded_axes",
-                f"it pads the axes {padded} with a value that is no raw zero; one axis is possible",
+                f"it pads the axes {padded} with a value that is not a raw zero; one axis is possible",
             )
         for axis in padded:
             if site.shape[axis] is None:
@@ -379,13 +379,13 @@ def _paddable(site: Site) -> Reason | None:
     return None
 
 
-def _pad_value(site: Site) -> float:
+def _pad_value(site: NodeFacts) -> float:
     if site.attributes["pad_mode"] != "constant" or len(site.constants) < 4:
         return 0.0
     return float(np.ravel(site.constants[3])[0])
 
 
-def _sliceable(site: Site) -> Reason | None:
+def _sliceable(site: NodeFacts) -> Reason | None:
     if site.shape is None:
         return Reason("dynamic_rank", "the rank is not known")
     one_value = all(values.size == 1 for values in site.values)
@@ -396,7 +396,7 @@ def _sliceable(site: Site) -> Reason | None:
     return Reason("not_constant", f"the {unknown[0]} of the slice is not a constant") if unknown else None
 
 
-def _sliced(site: Site) -> Reason | None:
+def _sliced(site: NodeFacts) -> Reason | None:
     if reason := along_channels(site):
         return reason
     if all(values.size == 1 for values in site.values):
@@ -409,7 +409,7 @@ def _sliced(site: Site) -> Reason | None:
 # Moves: the constant after from the constant before
 
 
-def _reduce(values: np.ndarray, site: Site) -> np.ndarray:
+def _reduce(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if values.size == 1:
         return values.reshape(())
     if site.attributes.get("keep_dims"):
@@ -417,21 +417,21 @@ def _reduce(values: np.ndarray, site: Site) -> np.ndarray:
     return np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
 
 
-def _sum_of_zero_points(values: np.ndarray, site: Site) -> np.ndarray:
+def _sum_of_zero_points(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     return _reduce(values * np.float32(np.prod([site.shape[axis] for axis in _axes(site)])), site)
 
 
-def _squeeze(values: np.ndarray, site: Site) -> np.ndarray:
+def _squeeze(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     return values.reshape(()) if values.size == 1 else np.squeeze(_aligned(values, site.rank), tuple(_axes(site)))
 
 
-def _unsqueeze(values: np.ndarray, site: Site) -> np.ndarray:
+def _unsqueeze(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if values.size == 1:
         return values
     return np.expand_dims(_aligned(values, site.rank), tuple(int(axis) for axis in np.ravel(site.constants[1])))
 
 
-def _shuffle(values: np.ndarray, site: Site) -> np.ndarray:
+def _shuffle(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     axis, groups = site.attributes["axis"] % site.rank, site.attributes["group"]
     aligned = _aligned(values, site.rank)
     if values.size == 1 or aligned.shape[axis] == 1:
@@ -440,7 +440,7 @@ def _shuffle(values: np.ndarray, site: Site) -> np.ndarray:
     return np.take(aligned, order, axis)
 
 
-def _broadcast(values: np.ndarray, site: Site) -> np.ndarray:
+def _broadcast(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if _scalar_like(values):
         return values
     shape = [1] * len(site.output_shape)
@@ -449,7 +449,7 @@ def _broadcast(values: np.ndarray, site: Site) -> np.ndarray:
     return values.reshape(shape)
 
 
-def _gather(values: np.ndarray, site: Site) -> np.ndarray:
+def _gather(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if _scalar_like(values):
         return values.reshape(-1)[0].reshape(())
     axis, aligned = _axes(site, 2)[0], _aligned(values, site.rank)
@@ -463,7 +463,7 @@ def _as_scalar(values: np.ndarray) -> np.ndarray:
     return values.reshape(-1)[0].reshape(()) if _scalar_like(values) else values
 
 
-def _slice(values: np.ndarray, site: Site) -> np.ndarray:
+def _slice(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if values.size == 1:
         return values
     begin, end, step = (np.ravel(site.constants[port]).tolist() for port in (1, 2, 3))
@@ -475,7 +475,7 @@ def _slice(values: np.ndarray, site: Site) -> np.ndarray:
     return aligned[tuple(entries)]
 
 
-def _strided_slice(values: np.ndarray, site: Site) -> np.ndarray:
+def _strided_slice(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     """Sliced like the data, but for axes along which the constant does not vary."""
     if values.size == 1:
         return values.reshape(())
@@ -513,7 +513,7 @@ def _strided_slice(values: np.ndarray, site: Site) -> np.ndarray:
 def _pad_with(fill: float) -> Move:
     """Padded cells hold ``value`` itself: it is stored as it is, with zero point 0 and scale 1."""
 
-    def move(values: np.ndarray, site: Site) -> np.ndarray:
+    def move(values: np.ndarray, site: NodeFacts) -> np.ndarray:
         mode, begin, end = site.attributes["pad_mode"], site.constants[1], site.constants[2]
         adds = (begin > 0).any() or (end > 0).any()
         if mode == "constant" and values.size == 1 and adds and (fill == 0 or _pad_value(site) != 0):
@@ -535,19 +535,19 @@ def _pad_with(fill: float) -> Move:
     return move
 
 
-def _lands_on_channels(move: Move, site: Site) -> Reason | None:
-    """Behind a scale along another axis no layer computes in low precision."""
+def _lands_on_channels(move: Move, site: NodeFacts) -> Reason | None:
+    """After a scale along another axis not a layer computes in low precision."""
     rank = len(site.output_shape)
     for values in site.values:
         shape = _aligned(move(values, site), rank).shape
         if any(size > 1 and axis != 1 for axis, size in enumerate(shape)):
             return Reason(
-                "channel_moves", f"behind it the scale would have the shape {list(shape)}, not one per channel"
+                "channel_moves", f"after it the scale would have the shape {list(shape)}, not one per channel"
             )
     return None
 
 
-def _transposable(site: Site) -> Reason | None:
+def _transposable(site: NodeFacts) -> Reason | None:
     if not site.as_native:
         if reason := static_rank(site):
             return reason
@@ -569,7 +569,7 @@ def _transposable(site: Site) -> Reason | None:
     return None
 
 
-def _transpose(values: np.ndarray, site: Site) -> np.ndarray:
+def _transpose(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if values.size == 1 or (site.as_native and values.ndim <= 1):
         return values
     if site.constants[1] is None:
@@ -577,7 +577,7 @@ def _transpose(values: np.ndarray, site: Site) -> np.ndarray:
     return np.transpose(_aligned(values, site.rank), np.ravel(site.constants[1]) if site.constants[1].size else None)
 
 
-def _reshapable(site: Site) -> Reason | None:
+def _reshapable(site: NodeFacts) -> Reason | None:
     if reason := static_rank(site):
         return reason
     before, after = site.shape, site.output_shape
@@ -612,13 +612,13 @@ def _reshapable(site: Site) -> Reason | None:
     )
 
 
-def _tileable(site: Site) -> Reason | None:
+def _tileable(site: NodeFacts) -> Reason | None:
     if reason := _in_low_precision(site):
         return reason
     return None if all(map(_scalar_like, site.values)) else constant_input(1, "number of copies")(site)
 
 
-def _tile(values: np.ndarray, site: Site) -> np.ndarray:
+def _tile(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     """Copied along the axes on which it varies."""
     if values.size == 1:
         return values
@@ -628,7 +628,7 @@ def _tile(values: np.ndarray, site: Site) -> np.ndarray:
     return np.tile(aligned, np.where(np.array(aligned.shape) > 1, copies, 1))
 
 
-def _rollable(site: Site) -> Reason | None:
+def _rollable(site: NodeFacts) -> Reason | None:
     if reason := _in_low_precision(site):
         return reason
     if all(map(_scalar_like, site.values)):
@@ -636,7 +636,7 @@ def _rollable(site: Site) -> Reason | None:
     return all_of(constant_input(1, "shift"), constant_input(2, "list of axes"))(site)
 
 
-def _roll(values: np.ndarray, site: Site) -> np.ndarray:
+def _roll(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     if values.size == 1:
         return values
     axes = _axes(site, 2)
@@ -648,7 +648,7 @@ def _show(shape: Shape) -> str:
 
 
 def _blocks(before: Shape, after: Shape) -> list[tuple[range, range]] | None:
-    """Neighbouring axes before and behind a Reshape that hold the same elements; None where sizes do not tell.
+    """Neighbouring axes before and after a Reshape that hold the same elements; None where sizes do not tell.
 
     One dynamic dimension on each side is the same where all others agree.
     """
@@ -674,7 +674,7 @@ def _blocks(before: Shape, after: Shape) -> list[tuple[range, range]] | None:
     return [*blocks, (range(last[0].start, len(before)), range(last[1].start, len(after)))]
 
 
-def _reshape(values: np.ndarray, site: Site) -> np.ndarray:
+def _reshape(values: np.ndarray, site: NodeFacts) -> np.ndarray:
     """Spread over the blocks of axes in which it varies, and one again along axes on which it then does not."""
     if _scalar_like(values):
         return values.reshape(-1)[0].reshape(())
@@ -796,10 +796,11 @@ _ABSENT = (
         "CumSum-3 DeformableConvolution-1,8 BinaryConvolution",
     ),
     *_absent(
-        "{} is made products, which have rules, unless it has more than two operands or takes a diagonal", "Einsum-7"
+        "{} is decomposed into MatMul, which has rules, unless it has more than two operands or takes a diagonal",
+        "Einsum-7",
     ),
     *_absent(
-        "{} is made products and a Softmax, which have rules, unless the plugin fuses it whole, in float",
+        "{} is decomposed into MatMul and Softmax, which have rules, unless the plugin fuses it whole, in float",
         "ScaledDotProductAttention-13",
     ),
     *_absent(
@@ -895,7 +896,7 @@ _ROWS = (
         "Pad",
         static_rank,
         constant_input(1, "padding before"),
-        constant_input(2, "padding behind"),
+        constant_input(2, "padding after"),
         _paddable,
         opsets=("opset1", "opset12"),
         move=_pad_with(1.0),

@@ -62,7 +62,7 @@ def is_dynamic_or_scalar(node: Node) -> bool:
 def are_quantize_and_dequantize_supported_for_multiply(node: Node, default_precisions: Sequence[str] = INT8) -> bool:
     """Whether LPT itself takes the Q/DQ pair that ends in this Multiply.
 
-    Its data is constant, or a supported FakeQuantize behind a Convert. A common optimization that would make one
+    Its data is constant, or a supported FakeQuantize after a Convert. A common optimization that would make one
     FakeQuantize of the pair is then not needed.
     """
     found = read_dequantization(node.output(0), default_precisions)
@@ -88,7 +88,7 @@ def _is_supported(node: Node) -> bool:
 def is_function_quantized(model: Model, levels: Container[int] = ALL_LEVELS) -> bool:
     """Whether the model, or a body of its If, Loop or TensorIterator, has a FakeQuantize of one of these levels.
 
-    Its interval ends are constants, maybe behind a Convert. Inside bodies all levels that LPT knows count.
+    Its interval ends are constants, maybe after a Convert. Inside bodies all levels that LPT knows count.
     """
     return any(
         _has_constant_ends(node) and node.get_attributes()["levels"] in levels

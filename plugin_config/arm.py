@@ -47,8 +47,8 @@ def config(convolutions: bool = True) -> PluginConfig:
             "AddTransformation": marked_as_bias,
             "ConvolutionTransformation": is_small_convolution,
             "FakeQuantizeTransformation": is_requantization,
-            "FuseMultiplyToFakeQuantizeTransformation": stands_behind_requantization,
-            "FuseSubtractToFakeQuantizeTransformation": stands_behind_requantization,
+            "FuseMultiplyToFakeQuantizeTransformation": stands_after_requantization,
+            "FuseSubtractToFakeQuantizeTransformation": stands_after_requantization,
             "MatMulTransformation": is_no_fully_connected,
         },
     )
@@ -78,7 +78,7 @@ def is_requantization(node: Node) -> bool:
     return chain is not None and precision_of(chain.input_value(0)) == precision_of(node.output(0))
 
 
-def stands_behind_requantization(node: Node) -> bool:
+def stands_after_requantization(node: Node) -> bool:
     """Whether a Multiply or Subtract reads the integers of such a FakeQuantize."""
     source = node.input_value(0).get_node()
     return (

@@ -100,7 +100,7 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
         params=Params(mat_mul_as_convolution=slow_mat_mul, recurrent_on_one_grid=True),
         disabled=("MultiplyToGroupConvolutionTransformation",),
         callbacks={
-            "AddTransformation": marked_as_bias,  # a bias behind the scale is fused by the plugin
+            "AddTransformation": marked_as_bias,  # a bias after the scale is fused by the plugin
             "ConvolutionBackpropDataTransformation": _has_zero_points,
             "GroupConvolutionBackpropDataTransformation": _has_zero_points,
             "FuseConvertTransformation": is_decompression_multiply,

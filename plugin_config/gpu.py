@@ -30,7 +30,7 @@ CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
 def config(systolic: bool = False) -> PluginConfig:
     """The configuration for a GPU with int8.
 
-    ``systolic``: it multiplies matrices in hardware (XMX; the capability GPU_HW_MATMUL). A Reshape in front of a MatMul
+    ``systolic``: it multiplies matrices in hardware (XMX; the capability GPU_HW_MATMUL). A Reshape before a MatMul
     then keeps its dequantization before it.
     """
     return PluginConfig(
@@ -97,7 +97,7 @@ def _is_fused_as_multiply(node: Node) -> bool:
 
 
 def _restores_weights(node: Node) -> bool:
-    """A Multiply, or the Subtract that it alone reads, behind compressed weights, directly or through a Reshape."""
+    """A Multiply, or the Subtract that it alone reads, after compressed weights, directly or through a Reshape."""
     if node.get_type_name() == "Subtract":
         consumers = _consumers(node)
         return len(consumers) == 1 and consumers[0].get_type_name() == "Multiply" and _restores_weights(consumers[0])

@@ -40,7 +40,7 @@ def _on_image(build: Callable[[Node], Node], shape=(1, 16, 12, 12)) -> Callable[
 
 
 def _ending(layer: Node, low: float = -6.0, high: float = 6.0) -> Node:
-    """A layer behind the next quantization."""
+    """A layer after the next quantization."""
     return convolution(quantized(layer, low, high), 8, 1, seed=9)
 
 
@@ -145,7 +145,7 @@ def pooled(x: Node) -> Node:
 
 
 def pooled_sums(x: Node) -> Node:
-    """The scale stands behind a mean and a Reshape."""
+    """The scale follows a mean and a Reshape."""
     mean = opset1.avg_pool(convolution(quantized(x, 0, 2.55), 16), [2, 2], [0, 0], [0, 0], [2, 2], False)
     return opset1.softmax(opset1.reshape(mean, const([1, -1], "i64"), False), 1)
 
@@ -188,7 +188,7 @@ def enlarged(x: Node) -> Node:
 
 
 def activated(*names: str) -> Callable[[Node], Node]:
-    """Activations behind one layer each."""
+    """Activations after one layer each."""
 
     def build(x: Node) -> Node:
         low = quantized(x, -1, 3)

@@ -1,4 +1,4 @@
-"""Small graphs for tests: a quantized input in front of one operation."""
+"""Small graphs for tests: a quantized input before one operation."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ CASES = (
     Case("Broadcast", (2, 4, 1, 1), lambda x: opset1.broadcast(x, i64(2, 4, 3, 3), i64(0, 1, 2, 3), "explicit")),
     Case("Broadcast 3", (2, 4, 1, 1), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), i64(0, 1, 2, 3), "explicit")),
     Case("Broadcast rank", (2, 4), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), i64(0, 1), "explicit")),
-    Case("Broadcast behind", (2, 4), lambda x: opset3.broadcast(x, i64(3, 2, 4), i64(1, 2), "explicit")),
+    Case("Broadcast after", (2, 4), lambda x: opset3.broadcast(x, i64(3, 2, 4), i64(1, 2), "explicit")),
     Case("Broadcast numpy", (2, 4, 1, 1), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), broadcast_spec="numpy")),
     Case("Clamp", _IMAGE, lambda x: opset1.clamp(x, 0.1, 1.0)),
     Case("Concat", _IMAGE, lambda x: opset1.concat([x, x], 1)),

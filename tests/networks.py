@@ -80,7 +80,7 @@ def one_convolution(low: float = 0.0, high: float = 2.55, levels: int = 256) -> 
 
 
 def residual() -> Model:
-    """Two convolutions, an Add of both branches, ReLU, and a convolution behind."""
+    """Two convolutions, an Add of both branches, ReLU, and a convolution after."""
     x = parameter([1, 16, 8, 8])
     first = quantized(opset1.relu(convolution(quantized(x, 0, 2.55), 16, seed=1, bias=True)), 0, 6)
     second = quantized(convolution(first, 16, seed=2, bias=True), -4, 4)

@@ -104,7 +104,7 @@ def product_of_activations(low: float = -1.0, high: float = 1.55) -> Model:
 
 
 def avg_pool(tail) -> Model:
-    """What stands behind the pools decides whether they keep low precision."""
+    """What follows the pools decides whether they keep low precision."""
     data = image()
     for _ in range(2):
         data = opset1.avg_pool(
@@ -167,7 +167,7 @@ NETWORKS = {
     "Concat, signed": lambda: concat([(0.0, 2.55), (-1.28, 1.27), (-1.0, 1.55)]),
     "Concat, other levels": lambda: concat([(0.0, 2.55), (-1.27, 1.27)], (256, 255)),
     "Concat, narrow branch": lambda: concat([(0.0, 255.0), (0.0, 0.5)]),
-    "Concat behind MaxPool": lambda: concat(
+    "Concat after MaxPool": lambda: concat(
         [(0.0, 2.55), (0.0, 1.0)], between=lambda data: opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2])
     ),
     "Concat, two uses": concat_of_two_uses,

@@ -86,7 +86,7 @@ NATIVE_KNOWS = {("Relu", 0.0)}
 @pytest.mark.parametrize(
     "name, low", sorted({(name, low) for name in MOVES_DATA for low in (0.0, -1.0)} - NATIVE_KNOWS)
 )
-def test_a_convolution_behind_what_moves_data(core, infer, name, low):
+def test_a_convolution_after_what_moves_data(core, infer, name, low):
     """Over an interval from ``low``, with a zero point where that is not 0."""
     check(before_convolution(MOVES_DATA[name], low), core, infer)
 
@@ -142,7 +142,7 @@ def test_an_interpolation_between_values(core, infer, mode, low):
 @pytest.mark.parametrize("opset", [4, 11])
 @pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic"])
 @pytest.mark.parametrize("low", [0.0, -1.28, -1.0], ids=["u8", "i8", "zero_point"])
-def test_an_interpolation_that_nothing_quantizes_behind(core, infer, mode, low, opset):
+def test_an_interpolation_that_nothing_quantizes_after(core, infer, mode, low, opset):
     """It runs in float, as with the plugin's own LPT: kernels give integers for integers, and would round the means."""
     data = opset1.relu(convolution(fake_quantize(parameter(_SHAPE), 0.0, 2.55)))
     resized = interpolated(fake_quantize(data, low, low + 2.55), mode)
@@ -158,8 +158,8 @@ def test_an_interpolation_that_nothing_quantizes_behind(core, infer, mode, low, 
 
 
 @needs_avx2
-def test_a_depthwise_convolution_behind_tokens(core, infer):
-    """Scales per channel on the last axis, which a Transpose and a Reshape bring in front of a depthwise convolution."""
+def test_a_depthwise_convolution_after_tokens(core, infer):
+    """Scales per channel on the last axis, which a Transpose and a Reshape bring before a depthwise convolution."""
     high = np.linspace(1, 2.55, 16, dtype=np.float32).reshape(1, 1, 16)
     image = opset1.transpose(fake_quantize(parameter((1, 64, 16)), 0 * high, high), i64(0, 2, 1))
     image = opset1.reshape(image, i64(0, 16, 8, 8), True)
@@ -205,6 +205,6 @@ def test_a_convolution_of_tensors_of_different_levels(core, infer, interval):
     check(model(convolution(opset1.concat(branches, 1))), core, infer)
 
 
-def test_a_convolution_behind_a_leaky_relu_of_unsigned_data(core, infer):
+def test_a_convolution_after_a_leaky_relu_of_unsigned_data(core, infer):
     """It does nothing there."""
     check(before_convolution(lambda x: opset1.prelu(pooled(x), f32([0.1])), 0.0), core, infer)

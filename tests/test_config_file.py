@@ -94,7 +94,7 @@ WRONG = [
     ('[precisions.MatMul]\n0 = ["u8"]\n2 = ["i8"]\n', 3, "MatMul has inputs 0 and 1, not 2"),
     ('[precisions.MatMul]\n\n0 = ["int8"]\n', 3, 'no element type "int8"'),
     ('[precisions.MatMul]\n0 = "u8"\n', 2, 'element types are a list as ["u8", "i8"]'),
-    ('[precisions.MatMul]\nfirst = ["u8"]\n', 2, '"first" is no port'),
+    ('[precisions.MatMul]\nfirst = ["u8"]\n', 2, '"first" is not a port'),
     ('[precisions.MatMul]\n0 = ["u8"]\nopset = "opset3"\n', 3, 'MatMul has no rule in "opset3"'),
     ("[precisions]\nMatMul = 1\n", 2, "it must be a table of ports"),
     ('name = "x"\n[presicions.MatMul]\n', 2, 'no section "presicions" (did you mean "precisions"?)'),

@@ -16,13 +16,13 @@ FLOORS = {
     "ovlpt.operations": 1,
     "ovlpt.graph": 2, "ovlpt.attributes": 2, "ovlpt.config": 2,
     "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3,
-    "ovlpt.repairs": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
+    "ovlpt.canonicalize": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
     "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5,
     "ovlpt.plugin_config": 6, "ovlpt.device": 6, "ovlpt.interpreter": 6, "ovlpt.inspect": 6,
     "ovlpt.commands": 7, "ovlpt.cli": 7, "ovlpt.__main__": 7, "ovlpt": 7,
     "tools": 8, "tests": 8,
 }  # fmt: skip
-STEPS = {"ovlpt.repairs", "ovlpt.prerequisites", "ovlpt.markup", "ovlpt.main", "ovlpt.cleanup"}
+STEPS = {"ovlpt.canonicalize", "ovlpt.prerequisites", "ovlpt.markup", "ovlpt.main", "ovlpt.cleanup"}
 CORE = {"openvino", "numpy"}
 EXTRAS = {
     "rich",

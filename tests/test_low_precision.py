@@ -51,7 +51,7 @@ def test_numbers_and_names_of_outputs_stay(core, infer, build):
     transformed = ovlpt.transform(net, core=core)
     assert [port.get_names() for port in transformed.outputs] == names
     inputs = inputs_of(net)
-    # a tie in a quantization may move one level, and the layers behind spread it: a small part of the output
+    # a tie in a quantization may move one level, and the layers after spread it: a small part of the output
     expected = infer(net, inputs, "YES")
     scale = max(float(np.abs(value).max()) for value in expected)
     assert_close(infer(transformed, inputs), expected, level=0.02 * scale, share=1)
@@ -155,7 +155,7 @@ def test_wrong_restrictions_are_refused_when_built():
 
 @pytest.mark.parametrize("operation", [opset1.multiply, opset1.add, opset1.subtract])
 def test_data_that_a_constant_broadcasts_only_when_it_runs(core, operation):
-    """An open size that turns out to be 1: the layer behind must not read the data without the constant."""
+    """An open size that turns out to be 1: the layer after must not read the data without the constant."""
     x = parameter([-1, 3, -1])
     joined = operation(quantized(x, -2, 2), const(np.full((1, 1, 4), 0.7)))
     net = model(opset1.matmul(joined, int8_weights([5, 4]), False, True), x)
@@ -165,7 +165,7 @@ def test_data_that_a_constant_broadcasts_only_when_it_runs(core, operation):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
-def test_passes_leave_no_memory_behind():
+def test_passes_leave_no_memory_after():
     """They are made anew for each model."""
 
     def resident() -> int:

@@ -28,8 +28,8 @@ from tests.graphs import (
 _SHAPE = (2, 4, 4, 4)
 
 
-def behind_zero_point(name: str) -> Model:
-    """A case of the table behind an interval from -64 to 191 steps."""
+def after_zero_point(name: str) -> Model:
+    """A case of the table after an interval from -64 to 191 steps."""
     case = next(case for case in CASES if case.name == name)
     return model(case.build(fake_quantize(parameter(case.shape), -0.64, 1.91)))
 
@@ -66,8 +66,8 @@ def equal_branches() -> Model:
 
 
 GRAPHS = {
-    "an average of padding under a zero point": lambda: behind_zero_point("AvgPool padded"),
-    "padding into the batch under a zero point": lambda: behind_zero_point("SpaceToBatch padded"),
+    "an average of padding under a zero point": lambda: after_zero_point("AvgPool padded"),
+    "padding into the batch under a zero point": lambda: after_zero_point("SpaceToBatch padded"),
     "the eps of NormalizeL2": lambda: small(lambda x: opset1.normalize_l2(x, i64(1), 1e-2, "add")),
     "the eps of NormalizeL2, max": lambda: small(lambda x: opset1.normalize_l2(x, i64(1, 2, 3), 1e-2, "max")),
     "a fractional zero point of weights": rounded_weights,
@@ -162,7 +162,7 @@ def test_tensors_in_quantize_dequantize_form_that_meet(core, infer):
 
 
 def test_resized_channels_under_a_scale_per_channel():
-    """The native pass puts four scales behind eight channels, and fails."""
+    """The native pass puts four scales after eight channels, and fails."""
 
     def build():
         return per_channel(lambda x: interpolate(x, (0, 1)))

@@ -173,7 +173,7 @@ def test_another_plugin_is_settings_alone(core):
 
 
 def test_gpu_keeps_multiplies_that_it_fuses():
-    """A Multiply alone behind its data becomes part of that layer, one beside others a depthwise convolution."""
+    """A Multiply alone after its data becomes part of that layer, one beside others a depthwise convolution."""
     x = parameter([1, 8, 4, 4])
     scale = const(np.linspace(1, 2, 8).reshape(1, 8, 1, 1))
     alone = opset1.multiply(opset1.relu(x), scale)

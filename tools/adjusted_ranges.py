@@ -64,7 +64,7 @@ def quantizations(model: ov.Model) -> list[tuple[ov.Node, FakeQuantize]]:
 
 
 def fractional(model: ov.Model) -> list[FakeQuantize]:
-    """The quantizations whose zero point is no integer."""
+    """The quantizations whose zero point is not an integer."""
     return [parameters for _, parameters in quantizations(model) if parameters.input_zero_point is None]
 
 

@@ -88,7 +88,7 @@ def judge(case: Case, core: Core) -> Judged:
             advice.apply(model, ranges)
         try:
             works = in_int8(_compiled(model, case, core), LAYER)
-        except RuntimeError:  # what a plugin cannot compile is no layer in int8
+        except RuntimeError:  # what a plugin cannot compile is not a layer in int8
             works = False
         model = case.build()
     return Judged(case, answers, in_int8(_compiled(model, case, core), LAYER), works)

@@ -84,7 +84,7 @@ def rows() -> Iterator[Row]:
             yield from _small(title, spelling, scale, offset)
     for offset in (True, False):
         yield from _small("simplified", "simplified", True, offset)
-    yield "BatchNorm of an activation", "NCHW", "Const", lambda: (_behind_relu(), {})
+    yield "BatchNorm of an activation", "NCHW", "Const", lambda: (_after_relu(), {})
     yield (
         "small BatchNorm of an activation",
         "NCHW",
@@ -179,7 +179,7 @@ def _batch_norm(kind: str, wrap=lambda values, axes: c(values), letters: str = "
     return model_of(y, x)
 
 
-def _behind_relu() -> Model:
+def _after_relu() -> Model:
     numbers = Numbers(1)
     x, y, channels = weighted("conv", numbers)
     return model_of(normalized(opset1.relu(y), numbers.batch_norm(channels)), x)
@@ -246,7 +246,7 @@ def _verdict(model: Model, expected: np.ndarray, feed: dict[str, np.ndarray]) ->
     if sum("Convolution" in node.get_type_name() for node in model.get_ops()) > 1:
         return "no"
     left = Counter(node.get_type_name() for node in model.get_ops())
-    for node in model.get_ops():  # what scales weights is no rest
+    for node in model.get_ops():  # what scales weights is not a rest
         if "Conv" in node.get_type_name() and node.get_input_size() > 1:
             left["Multiply"] -= node.input_value(1).get_node().get_type_name() == "Multiply"
     return "no" if any(left[kind] > 0 for kind in _RESTS) else "fused"

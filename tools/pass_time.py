@@ -4,11 +4,11 @@ What is compared is one pass, begun on the same graph and ended with the same re
 
 * native: the plugin's own ``low_precision::LowPrecision`` within a compile of the stock model, as OpenVINO times it
   itself (OV_ENABLE_PROFILE_PASS, in nanoseconds).
-* ovlpt: ``LowPrecision.run_on_model`` on the model behind the common optimizations.
+* ovlpt: ``LowPrecision.run_on_model`` on the model after the common optimizations.
 
 Both figures hold the prerequisites, markup, main and cleanup steps, and the folding of constants; ours also the copy
 that keeps a failing pass from leaving a half-changed model. Neither holds the reading of the file, the common
-optimizations before the pass, the lowering behind it or the making of kernels. Both sides write the profile.
+optimizations before the pass, the lowering after it or the making of kernels. Both sides write the profile.
 
 Each network has a process of its own, in which both passes run in turn. The first pair is reported by itself (it
 imports, reads templates, and fills caches); the figures are medians over the pairs after it, the ratio the median of

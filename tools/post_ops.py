@@ -6,11 +6,11 @@
     python -m tools.post_ops predict [--cases 500] [--seed 0] [--all]
         predicted oneDNN attributes of random layers against those that the installed OpenVINO creates
 
-What keeps a scale behind an int8 layer from being fused into its integer weights, tried on 2026.4 and
+What keeps a scale after an int8 layer from being fused into its integer weights, tried on 2026.4 and
 2024.6: a constant of another rank ([C, 1, 1]) and a Convert with the mark of decompression do not, both are
 matched or folded before; a Clamp does and costs an eltwise_clip and a binary_mul, which the kernel for one
 element of open sizes computes wrongly; a scale in f64 between two Converts does and costs nothing
-(`ovlpt.device.lowering.guards`). With the scale alone, the bias behind it is fused into a FakeQuantize and
+(`ovlpt.device.lowering.guards`). With the scale alone, the bias after it is fused into a FakeQuantize and
 comes back as a binary_add, so it is in f64 too.
 
 `predict` compiles in a subprocess with oneDNN's log switched on and infers nothing. Both print one line for
@@ -56,7 +56,7 @@ ACTIVATION_SCALE = np.float32(2.55) / np.float32(255)
 class Layer:
     """A convolution, what follows it, and whether another int8 convolution consumes the result.
 
-    ``tail`` is what the model holds behind the convolution and its bias: basic operations and FakeQuantize.
+    ``tail`` is what the model holds after the convolution and its bias: basic operations and FakeQuantize.
     """
 
     int8: bool
@@ -132,9 +132,9 @@ def _fake_quantize(rng, plain: bool) -> FakeQuantize:
 
 
 def _residual(rng) -> list[Step]:
-    """A sum with another branch; a FakeQuantize before it, behind it, both or none."""
-    before, behind = (([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2))
-    return [*before, ops.Sum(), *([_activation(rng)] if rng.integers(2) else _elementwise(rng)), *behind]
+    """A sum with another branch; a FakeQuantize before it, after it, both or none."""
+    before, after = (([_fake_quantize(rng, plain=bool(rng.integers(2)))] if rng.integers(2) else []) for _ in range(2))
+    return [*before, ops.Sum(), *([_activation(rng)] if rng.integers(2) else _elementwise(rng)), *after]
 
 
 # the same layer as a model, and as what low precision transformations leave of it
@@ -216,7 +216,7 @@ def prediction(layer: Layer) -> Attributes:
     """What the composer says about the layer, once its model has been transformed as OpenVINO does.
 
     Common optimizations merge neighbouring multiplies and adds, also into a FakeQuantize, and drop a relu or
-    a clip in front of one whose range lies within it. Low precision transformations take every multiply of a
+    a clip before one whose range lies within it. Low precision transformations take every multiply of a
     quantized model for a dequantization and move it down, through relu, prelu and (per tensor) clip, into a
     FakeQuantize if there is one.
     """
@@ -224,7 +224,7 @@ def prediction(layer: Layer) -> Attributes:
     if not layer.int8 and not any(isinstance(step, FakeQuantize) for step in tail):
         return predict(tail, int8=False, bias=layer.bias)
     moved = _Moved(ACTIVATION_SCALE * layer.weight_scale if layer.int8 else None)
-    dequantization = behind_sum = None
+    dequantization = after_sum = None
     steps: list[Step] = []
     if layer.bias or not tail or not moved.passes(tail[0]):
         dequantization, moved = moved.scale, _Moved()
@@ -232,13 +232,13 @@ def prediction(layer: Layer) -> Attributes:
         if isinstance(step, FakeQuantize) and at + 1 < len(tail) and isinstance(tail[at + 1], ops.Sum):
             stored = _stored(step, _is_signed(step))
             span = stored.output_high - stored.output_low
-            step, behind_sum = stored, (step.output_high - step.output_low) / span
+            step, after_sum = stored, (step.output_high - step.output_low) / span
         if isinstance(step, ops.Sum) and dequantization is not None and not layer.bias:
-            # AddTransformation leaves the layer's dequantization and a multiply by 1 behind the sum
-            behind_sum = np.ones(1, np.float32)
-        if isinstance(step, ops.Sum) and behind_sum is not None:
+            # AddTransformation leaves the layer's dequantization and a multiply by 1 after the sum
+            after_sum = np.ones(1, np.float32)
+        if isinstance(step, ops.Sum) and after_sum is not None:
             steps.append(step)
-            moved = _Moved(behind_sum)
+            moved = _Moved(after_sum)
             continue
         if not moved.passes(step):
             steps += moved.operations()
@@ -484,7 +484,7 @@ def created(layers: int, seed: int) -> dict[int, str]:
             number = int(line.split()[1])
         elif ",create" in line and ",convolution," in line:
             candidates.setdefault(number, []).append(line)
-    # in front of an int8 layer there may be the float convolution of a residual connection
+    # before an int8 layer there may be the float convolution of a residual connection
     return {
         number: next((line for line in lines if re.search("src[:_]u8", line)), lines[0])
         for number, lines in candidates.items()

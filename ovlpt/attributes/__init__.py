@@ -22,8 +22,8 @@ from ovlpt.attributes.precisions import Precisions
 from ovlpt.attributes.quantization_alignment import QuantizationAlignment
 from ovlpt.attributes.quantization_granularity import QuantizationGranularity
 from ovlpt.attributes.restricted import Restricted
-from ovlpt.attributes.weights_before_repair import WeightsBeforeRepair
-from ovlpt.attributes.zero_point_behind import ZeroPointBehind
+from ovlpt.attributes.weights_before_canonicalization import WeightsBeforeCanonicalization
+from ovlpt.attributes.zero_point_after import ZeroPointAfter
 
 __all__ = [
     "Attribute",
@@ -41,8 +41,8 @@ __all__ = [
     "QuantizationGranularity",
     "Restricted",
     "SharedValue",
-    "WeightsBeforeRepair",
-    "ZeroPointBehind",
+    "WeightsBeforeCanonicalization",
+    "ZeroPointAfter",
     "current_attributes",
     "input_key",
     "key_of",

@@ -7,7 +7,7 @@ from ovlpt.trace import reject_unless
 
 
 class FoldConvertTransformation(CleanupTransformation):
-    """A zero point behind a Convert becomes a constant of the Convert's type."""
+    """A zero point after a Convert becomes a constant of the Convert's type."""
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -15,7 +15,7 @@ class FoldConvertTransformation(CleanupTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        reject_unless(self._ports(node), "no_convert", "no constant behind a Convert")
+        reject_unless(self._ports(node), "no_convert", "no constant after a Convert")
 
     def transform(self, node: Node) -> None:
         for port in self._ports(node):

@@ -13,7 +13,7 @@ from ovlpt.trace import reject_unless
 
 
 class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
-    """An elementwise operation with a constant right behind a FakeQuantize moves into its output interval."""
+    """An elementwise operation with a constant directly after a FakeQuantize moves into its output interval."""
 
     element = "Multiply"
 
@@ -65,7 +65,7 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
         self.register_new_node(fused)
 
     def moved(self, end: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """An interval end behind the operation."""
+        """An interval end after the operation."""
         return end * values
 
     def levels(self, quantize: Node, details: QuantizationDetails) -> int:

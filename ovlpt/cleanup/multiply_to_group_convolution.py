@@ -13,7 +13,7 @@ from ovlpt.trace import reject, reject_unless
 
 
 class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
-    """``(x - z) * s == (depthwise(x, 1) - z) * s``: some plugins fuse elementwise chains better behind a convolution.
+    """``(x - z) * s == (depthwise(x, 1) - z) * s``: some plugins fuse elementwise chains better after a convolution.
 
     ``restrictions``: those of LowPrecision; the ones of GroupConvolution name the element types.
     """

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ovlpt.attributes import WeightsBeforeRepair
+from ovlpt.attributes import WeightsBeforeCanonicalization
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.graph.constants import is_real, precision_of
 from ovlpt.openvino_api import Node
@@ -11,7 +11,7 @@ _MOVES = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
 
 
 class RestoreWeightsTransformation(CleanupTransformation):
-    """A MatMul that stays in float reads its weights as they were before a repair gave them i8 without a zero point.
+    """A MatMul that stays in float reads its weights as they were before canonicalization gave them i8 without a zero point.
 
     Of such weights a plugin quantizes the data whenever the layer runs, where it would not have before.
     """
@@ -22,13 +22,13 @@ class RestoreWeightsTransformation(CleanupTransformation):
         super().can_be_transformed(node)
         reject_unless(all(is_real(precision_of(value)) for value in node.input_values()), "low_precision", "it is int8")
         link, port = self._link(node)
-        repaired = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeRepair)
-        reject_unless(repaired is not None, "not_repaired", "its weights are as they were")
+        canonicalized = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeCanonicalization)
+        reject_unless(canonicalized is not None, "not_canonicalized", "its weights are as they were")
 
     def transform(self, node: Node) -> None:
         link, port = self._link(node)
-        repaired = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeRepair)
-        link.input(port).replace_source_output(repaired.value)
+        canonicalized = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeCanonicalization)
+        link.input(port).replace_source_output(canonicalized.value)
 
     @staticmethod
     def _link(node: Node) -> tuple[Node, int]:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 
 from ovlpt.commands.printing import columns, say
-from ovlpt.device import instruction_sets, own_process
+from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.trace import InputError
 
 
@@ -29,7 +29,7 @@ def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         say(instruction_sets.limits(options.isa), getattr(options, "json", None))
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
         environment = {**instruction_sets.environment(options.isa), **columns()}
-        status, printed = own_process.call(command, plain, environment=environment)
+        status, printed = subprocess_call.call(command, plain, environment=environment)
         print(printed, end="")
         return status
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 
 from ovlpt.commands.printing import columns, say
-from ovlpt.device import own_process, virtual_gpu
+from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.trace import InputError
 
 Command = Callable[[argparse.Namespace], int]
@@ -47,7 +47,7 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
         if options.execute:
             say(virtual_gpu.NOTE, getattr(options, "json", None))
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
-        status, printed = own_process.call(_carry_out, command, plain, environment={**environment, **columns()})
+        status, printed = subprocess_call.call(_carry_out, command, plain, environment={**environment, **columns()})
         print(printed, end="")
         return status
 

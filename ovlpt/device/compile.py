@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ovlpt import plugin_config
+from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device.execution_types import last_line
@@ -28,7 +29,6 @@ from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
-from ovlpt.repairs.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.trace import Event, InputError, Outcome, Trace
 from ovlpt.version import VERSION
 
@@ -76,7 +76,7 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
                 f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
             )
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise OSError(0, "it is no file")
+            raise OSError(0, "it is not a file")
         if path.suffix == ".xml":
             _check_line(path)
     except OSError as error:
@@ -126,7 +126,7 @@ def inference_precision(core: Core, device: str, properties: Mapping[str, object
     """In which type a GPU runs what is not in low precision, "f16" or "f32"; "f32" for any other device.
 
     The GPU plugin changes the model's types before it does anything else, and type-relaxed operations then have to
-    report the new one. A CPU changes types behind its transformations.
+    report the new one. A CPU changes types after its transformations.
     """
     if plugin_config.kind(device) != "GPU":
         return "f32"
@@ -188,7 +188,7 @@ def transform(
         trace = Trace() if trace is None else trace
         before, manager = len(trace), Manager()
         if plugin_config.kind(physical) == "CPU" and RELEASE >= (2025, 0):
-            # the plugin takes these out before anything else, when a Relu in front still stands
+            # the plugin takes these out before anything else, when a Relu before it still stands
             manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
         manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))

@@ -25,7 +25,9 @@ def read_counters(path: str | Path) -> ExecutionTypes:
     """
     rows = [line.split(";") for line in read_text(path, "a counters report of benchmark_app").split("\n")]
     if not set(COLUMNS) <= set(rows[0]):
-        raise InputError(f'"{path}" is no counters report of benchmark_app: its first line is not {";".join(COLUMNS)}')
+        raise InputError(
+            f'"{path}" is not a counters report of benchmark_app: its first line is not {";".join(COLUMNS)}'
+        )
     places = [rows[0].index(column) for column in COLUMNS]
     found: dict[str, list[list[str]]] = defaultdict(list)
     for number, row in enumerate(rows[1:], 2):

@@ -1,12 +1,12 @@
 """What follows an int8 layer, read from the graph, and where the CPU plugin computes something else.
 
-    relu(x) * s, s < 0          the plugin moves s in front of the relu, into an int8 layer's scale
+    relu(x) * s, s < 0          the plugin moves s before the relu, into an int8 layer's scale
     clip, then FakeQuantize     with ranges apart: the one clip that the plugin makes of them turns around
-    FakeQuantize to odd integers    behind a round the plugin moves the shift in front: ties come out one level off
+    FakeQuantize to odd integers    after a round the plugin moves the shift before it: ties come out one level off
     LSTM, GRU on u8 data        the hidden state is stored as the data is: clipped where its interval ends
 
 Source: `ovlpt.fake_quantize.hazards`; of recurrent layers oneDNN's documentation ("RNN", int8), where state and data
-share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.repairs.recurrent_grid` leaves none.
+share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.canonicalize.recurrent_grid` leaves none.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _FUNCTIONS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Behind:
-    """What stands behind a layer: its dequantization, whether it has a bias, and the steps after these.
+class Epilogue:
+    """What follows a layer: its dequantization, whether it has a bias, and the steps after these.
 
     ``names``: of the operations, dequantization and bias included. ``unread``: the name of the operation that ended the
     reading although the plugin holds it in the layer, None otherwise.
@@ -78,8 +78,8 @@ class Hazard:
         return asdict(self)
 
 
-def behind(node: Node, held: Container[str] | None = None) -> Behind:
-    """The operations behind a layer, each the only consumer of the one before.
+def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
+    """The operations after a layer, each the only consumer of the one before.
 
     ``held``: names of those that the plugin made part of the layer; without, as far as they can be read.
     """
@@ -102,7 +102,7 @@ def behind(node: Node, held: Container[str] | None = None) -> Behind:
         own = node.get_friendly_name().removesuffix("_original")
         dequantized = sum(1 for _ in takewhile(lambda each: "/Dequantization" in each[0] or each[0] == own, read))
         read = read[: max(last + 1, dequantized)]
-    # the plugin's FullyConnected has no bias behind its scale since 2025
+    # the plugin's FullyConnected has no bias after its scale since 2025
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
     # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
     channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
@@ -121,7 +121,7 @@ def behind(node: Node, held: Container[str] | None = None) -> Behind:
                     steps.append(Add(0))  # nothing, but it keeps a scale per channel out of the FakeQuantize
                 steps.append(step)
         kept = held is None or name in held  # else common optimizations have made it part of the FakeQuantize
-    return Behind(dequantization, bias, tuple(steps), tuple(name for name, *_ in read), unread)
+    return Epilogue(dequantization, bias, tuple(steps), tuple(name for name, *_ in read), unread)
 
 
 def _channels(node: Node) -> int | None:
@@ -174,7 +174,7 @@ def hazards(model: Model) -> list[Hazard]:
     found = []
     for node in all_nodes(model):
         if is_int8_layer(node):
-            chain = behind(node)
+            chain = epilogue(node)
             for reason in chains.hazards(chain.steps, int8=True, **chain.attributes()):
                 found.append(Hazard(node.get_friendly_name(), reason, reason.code == "negative_scale_after_relu"))
         elif node.get_type_name() in RECURRENT and (reason := _clipped_state(node)) is not None:
@@ -215,7 +215,7 @@ def _precision_read(value: Output) -> str:
 
 
 def negative_scale_after_relu(node: Node) -> Node | None:
-    """The Relu or PRelu behind a layer, with at most a scale and a shift between, in front of a negative Multiply."""
+    """The Relu or PRelu after a layer, with at most a scale and a shift between, before a negative Multiply."""
     while True:
         targets = list(node.output(0).get_target_inputs())
         if len(targets) != 1:

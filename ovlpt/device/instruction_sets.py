@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from ovlpt import data
-from ovlpt.device import own_process
+from ovlpt.device import subprocess_call
 from ovlpt.device.execution_types import execution_types
 from ovlpt.openvino_api import RELEASE, Core
 from ovlpt.trace import InputError
@@ -82,7 +82,9 @@ def own() -> Limits:
 
 
 def _asked(isa: str, variables: dict[str, str]) -> Limits:
-    (kernel, capabilities), printed = own_process.call(_first_kernel, environment={**variables, "ONEDNN_VERBOSE": "1"})
+    (kernel, capabilities), printed = subprocess_call.call(
+        _first_kernel, environment={**variables, "ONEDNN_VERBOSE": "1"}
+    )
     said = re.search(r"cpu,isa:(.*)", printed)
     return Limits(isa, said[1].strip() if said else "nothing", kernel, capabilities)
 

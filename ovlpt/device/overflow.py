@@ -127,7 +127,7 @@ def weights_by_channel(node: Node, weights: np.ndarray) -> np.ndarray:
 
 
 def _integers(value: Output) -> Output:
-    """What is stored, behind a zero point and a Convert."""
+    """What is stored, after a zero point and a Convert."""
     while precision_of(value) not in INT8 and value.get_node().get_type_name() in ("Subtract", "Convert"):
         value = value.get_node().input_value(0)
     return value

@@ -19,7 +19,7 @@ SEEN = frozenset(((2024, 6), (2026, 4)))  # releases that the package was run on
 def check_release(guard: Callable[[Node], None]) -> None:
     """On a release that the package was never run on: make a relaxed convolution and run it on the CPU plugin, once.
 
-    ``guard``: keeps the plugin from fusing the scale behind the convolution into its integer weights. Raises
+    ``guard``: keeps the plugin from fusing the scale after the convolution into its integer weights. Raises
     `OvlptError` with one sentence when that does not work.
     """
     if RELEASE not in SEEN:

@@ -55,7 +55,7 @@ def check_output(path: str | Path, source: object = None) -> None:
     for part in (path, path.with_suffix(".bin")):
         check_writable(part)
         if not stat.S_ISREG(mode_of(part) or stat.S_IFREG):
-            raise InputError(f'cannot write "{part}": what has this name is no file')
+            raise InputError(f'cannot write "{part}": a folder has this name')
     if not isinstance(source, (str, Path)):
         return
     for written, read in product((path, path.with_suffix(".bin")), _files(Path(source), path.with_suffix(".bin"))):

@@ -2,7 +2,7 @@
 
 definition  what FakeQuantize computes
 forms       its scales, zero points, U8 and I8 forms; when an integer store does its work
-chain       basic operations behind a layer: run them, read them
+chain       basic operations after a layer: run them, read them
 simplify    rules that shorten a chain, each with its exactness and its refusals
 composer    from basic operations to oneDNN's scales and post-operations, as the CPU plugin does it
 hazards     where that is not what the model says

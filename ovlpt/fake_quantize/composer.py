@@ -202,7 +202,7 @@ class Composer:
     """The plugin's DnnlPostOpsComposer for oneDNN 3.
 
     ``int8``: the layer multiplies integers. ``bias``: it has one. ``dequantization``: the scale that the
-    plugin has fused into the layer itself (a Multiply directly behind an int8 layer). ``store``: "u8", "i8"
+    plugin has fused into the layer itself (a Multiply directly after an int8 layer). ``store``: "u8", "i8"
     or None (float). ``weight_mask`` and ``channel_mask`` are oneDNN's masks of a per-channel weight scale and
     of a binary: 1 and 2 for convolution, deconvolution (also with its bias fused) and inner product, 3 and 2
     for group convolution. A group convolution that is not depthwise has the plugin's own
@@ -236,7 +236,7 @@ class Composer:
             self._dequantize(values(dequantization))
 
     def compose(self, steps: Iterable[Step]) -> Attributes:
-        """The attributes for these steps, in order, behind the layer."""
+        """The attributes for these steps, in order, after the layer."""
         groups = self._groups(tuple(steps))
         for at, group in enumerate(groups, 1):
             last = at == len(groups)
@@ -247,7 +247,7 @@ class Composer:
         return self._attributes()
 
     def _groups(self, steps: tuple[Step, ...]) -> list[Operation | _Quantizer]:
-        """Basic operations one by one, and each FakeQuantize with what it takes in of those in front of it.
+        """Basic operations one by one, and each FakeQuantize with what it absorbs of those before it.
 
         A multiply and an add of the model stay apart, even next to each other.
         """
@@ -260,14 +260,14 @@ class Composer:
             del groups[len(groups) - len(front) :]
             if front and isinstance(front[-1], Clip):
                 self._note_clips_apart(front[-1], step)
-            behind = [type(later) for later in steps[at + 1 :]]
-            residual = not groups and Sum in behind and FakeQuantize in behind
+            after = [type(later) for later in steps[at + 1 :]]
+            residual = not groups and Sum in after and FakeQuantize in after
             whole = (*front, *decompose(step))
-            groups.append(_Quantizer(whole, simplified(step, None if behind else self.store, residual, front)))
+            groups.append(_Quantizer(whole, simplified(step, None if after else self.store, residual, front)))
         return groups
 
     def _quantize(self, quantizer: _Quantizer, last: bool) -> None:
-        """Its operations one by one, a multiply and the add behind it as one linear."""
+        """Its operations one by one, a multiply and the add after it as one linear."""
         operations = list(quantizer.operations)
         if not self.binaries and self._needs_binary(operations):
             *_, scale, shift = quantizer.whole
@@ -336,7 +336,7 @@ class Composer:
             case Sum(scale):
                 self.post_operations.append(PostOperation("sum", (float(scale[0]),)))
             case _:
-                raise InputError(f"{operation!r} is no post-operation; give basic operations or a FakeQuantize")
+                raise InputError(f"{operation!r} is not a post-operation; give basic operations or a FakeQuantize")
 
     def _eltwise(self, kind: str, *parameters: float) -> None:
         self.post_operations.append(PostOperation(kind, tuple(map(float, parameters))))
@@ -376,7 +376,7 @@ class Composer:
                 self.hazards.append(
                     Reason(
                         "negative_scale_after_relu",
-                        f"the scale {lowest} behind {kind} moves in front of it and turns the sign around",
+                        f"the scale {lowest} after {kind} moves before it and turns the sign around",
                     )
                 )
 
@@ -413,7 +413,7 @@ class LegacyComposer(Composer):
 
     multiply by 1           -> skipped
     int8, nothing appended  -> output_scale * s          (also through a relu or a sum that is the only one)
-    per tensor, behind an eltwise                        -> that eltwise's scale * s
+    per tensor, after an eltwise                        -> that eltwise's scale * s
     otherwise               -> eltwise_linear(s, 0), binary_mul per channel
     """
 
@@ -461,8 +461,8 @@ def simplified(
     """The FakeQuantize as basic operations, simplified by those rules of `simplify` that the plugin has.
 
     ``store``: what the layer stores, if the FakeQuantize is its last operation. ``residual``: it is the first
-    one, with a sum and another FakeQuantize behind it, so its rounding is dropped. ``front``: a per-channel
-    multiply or add, then a clip, that stand in front of the FakeQuantize and become part of it.
+    one, with a sum and another FakeQuantize after it, so its rounding is dropped. ``front``: a per-channel
+    multiply or add, then a clip, that stand before the FakeQuantize and become part of it.
     """
     crop, *scaling = decompose(parameters)
     scale = [operation for operation in front if not isinstance(operation, Clip)]
@@ -473,8 +473,8 @@ def simplified(
     for rule in (clip_after_round, merge, merge, nearly_per_tensor):
         chain = _where_it_holds(rule, chain)
     if residual:
-        behind = Chain((*chain.operations, Sum(), Round()))
-        chain = Chain(_where_it_holds(combined_scale, behind).operations[:-2])
+        after = Chain((*chain.operations, Sum(), Round()))
+        chain = Chain(_where_it_holds(combined_scale, after).operations[:-2])
     while (shrunk := _where_it_holds(per_tensor_values, chain)) is not chain:
         chain = shrunk
     if chain.operations[-1].per_tensor:
@@ -493,7 +493,7 @@ def _where_it_holds(rule: Rule, chain: Chain) -> Chain:
 
 
 def predict(steps: Iterable[Step], **layer) -> Attributes:
-    """oneDNN's attributes for ``steps`` behind a layer; ``layer`` holds the arguments of `Composer`.
+    """oneDNN's attributes for ``steps`` after a layer; ``layer`` holds the arguments of `Composer`.
 
     Source: OpenVINO's CPU plugin, releases 2024.6 to 2026.4, compared with the log of oneDNN.
     """

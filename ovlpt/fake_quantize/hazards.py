@@ -17,14 +17,14 @@ from ovlpt.trace import Reason, Rejected
 
 
 def hazards(steps: Iterable[Step], **layer) -> tuple[Reason, ...]:
-    """Every hazard of ``steps`` behind a layer; ``layer`` holds the arguments of `Composer`."""
+    """Every hazard of ``steps`` after a layer; ``layer`` holds the arguments of `Composer`."""
     steps = tuple(steps)
     odd = odd_shift_across_round(steps)
     return (*predict(steps, **layer).hazards, *((odd,) if odd else ()))
 
 
 def negative_scale_after_relu(steps: Iterable[Step], **layer) -> Reason | None:
-    """A negative scale that the plugin moves in front of a relu or prelu, into the scale of an int8 layer.
+    """A negative scale that the plugin moves before a relu or prelu, into the scale of an int8 layer.
 
     It happens where the relu is the first post-operation of an int8 layer without bias, unless the scale is
     per tensor and the last operation: then it becomes the destination's scale, which is right.
@@ -33,7 +33,7 @@ def negative_scale_after_relu(steps: Iterable[Step], **layer) -> Reason | None:
 
 
 def clip_apart_from_range(steps: Iterable[Step], **layer) -> Reason | None:
-    """A clip that has no number in common with the range of the FakeQuantize behind it.
+    """A clip that has no number in common with the range of the FakeQuantize after it.
 
     The plugin makes one clip of the two, from the larger low to the smaller high, and then sorts its ends.
     """
@@ -45,7 +45,7 @@ def _found(code: str, steps: Iterable[Step], layer: dict) -> Reason | None:
 
 
 def odd_shift_across_round(steps: Iterable[Step]) -> Reason | None:
-    """An odd integer shift behind a round: the plugin moves it in front, one level off at exact ties."""
+    """An odd integer shift after a round: the plugin moves it before the round, one level off at exact ties."""
     operations: list[Operation] = []
     for step in steps:
         operations.extend(decompose(step) if isinstance(step, FakeQuantize) else (step,))

@@ -165,7 +165,7 @@ def _shift_through_round(chain: Chain, at: int) -> Rewrite:
     reject_unless(
         np.all(shift == np.trunc(floats(shift))),
         "shift_not_integer",
-        f"the shift {text(shift)} is no integer",
+        f"the shift {text(shift)} is not an integer",
     )
     start = at - 1 if at and isinstance(chain.operations[at - 1], Add) else at
     total = shift if start == at else chain.operations[start].shift + shift
@@ -192,12 +192,12 @@ def _futile_clip(chain: Chain, at: int) -> Rewrite:
 
 
 def _combined_scale(chain: Chain, at: int) -> Rewrite:
-    """The rounding before a residual sum only adds noise: what is behind the sum rounds again."""
+    """The rounding before a residual sum only adds noise: what is after the sum rounds again."""
     (*_, clip, multiply, add, _), stop = _match(chain, at, Round, (Clip,), (Multiply,), (Add,), Sum)
     reject_unless(
         chain.store or any(isinstance(operation, Round) for operation in chain.operations[stop:]),
         "no_second_round",
-        "nothing behind the sum rounds, so the first rounding is the only one",
+        "nothing after the sum rounds, so the first rounding is the only one",
     )
     start = at
     before = {}

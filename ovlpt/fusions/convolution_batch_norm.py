@@ -68,7 +68,7 @@ class ConvolutionBatchNormFusion(Fusion):
 
 
 def add_bias(source: Node, axis: int, values) -> Node:
-    """Put an Add of one value a channel behind ``source``."""
+    """Put an Add of one value a channel after ``source``."""
     value = source.output(0)
     readers = consumers_of(value)
     bias = opset1.add(value, constant(on_axis(values, rank_of(value), axis), precision_of(value)))

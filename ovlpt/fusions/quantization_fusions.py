@@ -36,7 +36,7 @@ FUSIONS: tuple[type[Fusion], ...] = (
     BatchNormBranchFusion,
     *NORMALIZATION,
     SplitConvolutionConcatFusion,
-    *NORMALIZATION,  # once more for what stands behind a group convolution
+    *NORMALIZATION,  # once more for what follows a group convolution
     RequantizationFusion,
 )
 

@@ -13,7 +13,7 @@ from ovlpt.trace import reject_unless
 
 
 class RequantizationFusion(Fusion):
-    """Clamp(0, 6) becomes Relu where the FakeQuantize behind it cuts off at or below 6; other bounds
+    """Clamp(0, 6) becomes Relu where the FakeQuantize after it cuts off at or below 6; other bounds
     likewise.
 
     An upper bound ``h`` is redundant exactly when ``FQ(h)`` is already the top level in every channel, a

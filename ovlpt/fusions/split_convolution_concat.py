@@ -145,7 +145,7 @@ class SplitConvolutionConcatFusion(Fusion):
         take_over(node.output(0), value)
 
     def rejected(self, node: Node) -> bool:
-        """Keep other optimizations from a wrong fusion: a Gather is no split to them."""
+        """Keep other optimizations from a wrong fusion: a Gather is not a split to them."""
         branches = [_branch(value) for value in node.input_values()]
         pieces = [_piece(branch.data) for branch in branches]
         axis, output_axis = _axes(branches[0])

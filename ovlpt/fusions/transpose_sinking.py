@@ -55,7 +55,7 @@ class TransposeSinkingFusion(Fusion):
 
 
 def _data(node: Node) -> list[Output]:
-    """The operands that are not constant; none where a constant one is no scalar."""
+    """The operands that are not constant; none where a constant one is not a scalar."""
     values = []
     for value in node.input_values():
         if not is_constant(value):

@@ -51,7 +51,7 @@ def factor_for(node: Node, factor: np.ndarray) -> np.ndarray:
 def scaled_weights(value: Output, factor: np.ndarray) -> Output:
     """``value * factor`` without a new Multiply where weights have a place for it.
 
-    A Constant, also behind a Convert between real types, is multiplied; a dequantization takes the factor
+    A Constant, also after a Convert between real types, is multiplied; a dequantization takes the factor
     into its scale, a FakeQuantize into its output interval (a negative factor turns the interval round, which
     its definition allows), Reshape and Transpose hand it on. ``factor`` broadcasts against ``value``. New
     nodes only; raises `Rejected`.

@@ -39,7 +39,7 @@ def rounded_to(values: np.ndarray, precision: str) -> np.ndarray:
 
 
 def constant_above(output: Output) -> np.ndarray | None:
-    """The value of a Constant, or of a Constant behind one Convert, as float32; None for anything else."""
+    """The value of a Constant, or of a Constant after one Convert, as float32; None for anything else."""
     node = output.get_node()
     if node.get_type_name() == "Convert":
         node = node.input_value(0).get_node()

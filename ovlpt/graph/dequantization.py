@@ -84,9 +84,9 @@ class Dequantization:
 
 
 def _constant_port(node: Node) -> int | None:
-    """The port of an elementwise node that holds its real-valued constant (maybe behind a Convert).
+    """The port of an elementwise node that holds its real-valued constant (maybe after a Convert).
 
-    A constant less data is no zero point: its sign would turn.
+    A constant less data is not a zero point: its sign would turn.
     """
     for port in (1,) if node.get_type_name() == "Subtract" else (1, 0):
         source = node.input_value(port).get_node()
@@ -221,7 +221,7 @@ def write_dequantization(
     """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
 
     The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` is stored
-    in that type behind a Convert of its own, any other as ``shift_precision``. The Multiply reports
+    in that type after a Convert of its own, any other as ``shift_precision``. The Multiply reports
     ``output_precision``, and its constant is stored as ``scale_precision``; all three are ``precision`` by default.
     """
     output, nodes = data, []

@@ -6,7 +6,7 @@ from ovlpt.openvino_api import Constant, Node
 
 
 def spans_whole_channels(node: Node) -> bool:
-    """Whether the axes of an MVN-6 are all from the first or the second behind the batch to the last, at rank 5 at most.
+    """Whether the axes of an MVN-6 are all from the first or the second after the batch to the last, at rank 5 at most.
 
     Source: the CPU plugin's ``MVN::isSupportedOperation``; it decomposes other normalizations before LPT.
     """

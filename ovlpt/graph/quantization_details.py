@@ -51,7 +51,7 @@ class QuantizationDetails:
 def interval_end(value: Output) -> Constant | None:
     """The Constant that an interval ends at.
 
-    The lowering hides one: by the LogSoftmax of a single value, which is zero, or behind a Reshape to its own shape.
+    The lowering hides one: by the LogSoftmax of a single value, which is zero, or after a Reshape to its own shape.
     """
     node = value.get_node()
     if node.get_type_name() == "Reshape" and node.input_value(0).get_partial_shape() == value.get_partial_shape():

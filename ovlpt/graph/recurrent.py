@@ -37,7 +37,7 @@ def state_interval(node: Node) -> tuple[float, float]:
 
 
 def state_readers(node: Node) -> list[Node]:
-    """What reads the hidden states that the layer hands out, behind all that only moves them."""
+    """What reads the hidden states that the layer hands out, after all that only moves them."""
     readers, moved = [], [node.output(_STATES), node.output(_LAST_STATE)]
     while moved:
         for target in consumers_of(moved.pop()):
@@ -74,7 +74,7 @@ def evaluated(value: Output) -> np.ndarray:
 
 
 def quantized_weights(node: Node) -> list[int]:
-    """The ports of the weights that are constants on a grid, behind a FakeQuantize or a dequantization."""
+    """The ports of the weights that are constants on a grid, after a FakeQuantize or a dequantization."""
     return [port for port in RECURRENT[node.get_type_name()] if _is_quantized(node.input_value(port))]
 
 

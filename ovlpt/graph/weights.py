@@ -27,7 +27,7 @@ class Weights:
     scale: np.ndarray
     zero_point: np.ndarray | None
     precision: str
-    shape: tuple[int, ...]  # as the operation reads them, behind a Reshape
+    shape: tuple[int, ...]  # as the operation reads them, after a Reshape
 
     @property
     def are_constant(self) -> bool:

@@ -31,7 +31,7 @@ from ovlpt.device import (
     compile_model,
     execution_types,
     instruction_sets,
-    own_process,
+    subprocess_call,
     virtual_gpu,
 )
 from ovlpt.device.compile import read_model
@@ -390,7 +390,7 @@ def _execute(
             openvino.save_model(model, path, compress_to_fp16=False)
         task = functools.partial(execute, count=count, numbers=numbers, precision=precision)
         environment = instruction_sets.environment(isa)
-        executed, _ = own_process.call(task, path, device, tuple(variants), config, environment=environment)
+        executed, _ = subprocess_call.call(task, path, device, tuple(variants), config, environment=environment)
     return executed
 
 
@@ -414,7 +414,7 @@ def _full_name(core: Core, device: str) -> str:
 def compare(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -> Iterator[Difference]:
     """The layers of ``found`` that run in another precision than the same layers of ``wanted``.
 
-    u8 and i8 are one precision here. A float layer that has no counterpart is no difference: fusions move.
+    u8 and i8 are one precision here. A float layer that has no counterpart is not a difference: fusions move.
     """
     for layer, partner in pair(wanted, found):
         if partner is None:
@@ -529,7 +529,7 @@ def _read_baseline(path: str | Path, device: str | None) -> dict[str, object]:
         if not all(isinstance(text, str) for layer in content["layers"] for text in _texts(layer)):
             raise TypeError("a layer is described by texts")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f'"{path}" is no baseline; make one with ovlpt check MODEL --save-baseline FILE') from error
+        raise InputError(f'"{path}" is not a baseline; make one with ovlpt check MODEL --save-baseline FILE') from error
     if device is not None and content.get("device") != device:
         raise InputError(f'the baseline "{path}" is of the device "{content.get("device")}", not of "{device}"')
     return content

@@ -21,18 +21,18 @@ after its convolution or MatMul. With r its result in the reference of an error 
     cumulative  = SQNR(r, v)       both runs on the same data; what went wrong above has its part in it
     local       = SQNR(r, f(x))    f: the examined run's layer alone, x: the reference's values at its inputs
 
-Results are read behind the FakeQuantize that stores them. The one exception is the local quantization error, which is
-read in front of it: it is then the error of the quantized inputs and weights of this layer, all that an ignored scope
+Results are read after the FakeQuantize that stores them. The one exception is the local quantization error, which is
+read before it: it is then the error of the quantized inputs and weights of this layer, all that an ignored scope
 takes away.
 
 **Matching.** An operation of the float model belongs to the one with the same friendly name in the quantized model. Where
 the quantizer put an operation of its own between a value and its FakeQuantize, the float value is taken before it:
-multiplied as well behind a Multiply (activations scaled against the weights), unchanged behind an Add (a corrected
+multiplied as well after a Multiply (activations scaled against the weights), unchanged after an Add (a corrected
 bias). The int8 model is not matched by names: the outputs are added before it is transformed, and keep their order.
 
 **Outputs end fusions.** Layers are read from networks of their own, compiled with more outputs; results, accuracy and
 latency come from networks that have none. Tensors that are stored anyway are read together. A FakeQuantize that a
-plugin fuses with the Add behind it is stored nowhere and ends no layer. The tensor that such an Add is computed into is
+plugin fuses with the Add after it is stored nowhere and ends no layer. The tensor that such an Add is computed into is
 overwritten: it is read from a network that ends there. `Comparison.disturbance` is what all this still changed.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ovlpt.device.execution_types import LayerExecution
-from ovlpt.device.hazards import behind
+from ovlpt.device.hazards import epilogue
 from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.openvino_api import Model, Node
 from ovlpt.operations import OPERATIONS
@@ -47,7 +47,7 @@ def owners(lowered: Model, wanted: Iterable[str]) -> Iterator[tuple[str, Node]]:
     for node in lowered.get_ordered_ops():
         name = node.get_friendly_name()
         if name in wanted:
-            for each in (name, name.removesuffix("_original"), *behind(node).names[:2]):
+            for each in (name, name.removesuffix("_original"), *epilogue(node).names[:2]):
                 yield each, node
 
 

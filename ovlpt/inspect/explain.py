@@ -136,7 +136,7 @@ class Explanation(Sequence[Answer]):
         weighted = [each for each in self.operations if has_weights(each.kind)]
         low, total = sum(each.answer is None for each in weighted), len(weighted)
         if not total:
-            return "there is no layer with weights"
+            return "there is not a layer with weights"
         layers = "layer" if total == 1 else "layers"
         if self.executed:
             return f"{low} of {total} {layers} with weights {'runs' if total == 1 else 'run'} in int8"
@@ -366,7 +366,7 @@ def _comes_low(value: Output) -> bool:
     return in_low_precision(source) or precision_of(value) in _LOW
 
 
-def _behind(node: Node) -> tuple[str, str]:
+def _after(node: Node) -> tuple[str, str]:
     """Names that stand before a dequantization which took over its producer's name."""
     return f"{node.get_friendly_name()}_original", f"{node.get_friendly_name()}/Dequantization"
 
@@ -378,7 +378,7 @@ def _is_dequantization(node: Node) -> bool:
         node.get_type_name() in ("Multiply", "Subtract")
         and isinstance(node.input_value(1).get_node(), Constant)
         and (
-            node.input_value(0).get_node().get_friendly_name().startswith(_behind(node))
+            node.input_value(0).get_node().get_friendly_name().startswith(_after(node))
             or _precision_read(node.input_value(0)) in _LOW
             or precision_of(node.input_value(0)) in _LOW
         )
@@ -386,7 +386,7 @@ def _is_dequantization(node: Node) -> bool:
 
 
 def _precision_read(value: Output) -> str:
-    """The type of the data; a zero point in front counts as part of the operation that reads it."""
+    """The type of the data; a zero point before it counts as part of the operation that reads it."""
     source = value.get_node()
     if source.get_type_name() == "Subtract" and precision_of(source.input_value(0)) in _LOW:
         return precision_of(source.input_value(0))
@@ -537,7 +537,7 @@ class _Answers:
                 continue
             if in_low_precision(consumer) and consumer.get_type_name() in ("Add", "Multiply"):
                 other = f"{self._title(consumer)} reads its other input as integers"
-                text = f"{other}, and this one takes in the ratio of both scales"
+                text = f"{other}, and this one absorbs the ratio of both scales"
                 return _Why(Reason("full_branch", text), consumer)
             if (why := self._own(consumer)) is not None:
                 text = f"{self._title(consumer)} below takes no low precision: {why.text}"

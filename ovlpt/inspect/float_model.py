@@ -1,4 +1,4 @@
-"""The float network behind a quantized one, and the quantized one in float arithmetic."""
+"""The float network that a quantized one was made from, and the quantized one in float arithmetic."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ovlpt.openvino_api import Model, Node
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import InputError
 
-LABELS = "labels"  # the array of a data file that is no input
+LABELS = "labels"  # the array of a data file that is not an input
 
 
 def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64) -> list[np.ndarray]:

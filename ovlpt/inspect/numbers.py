@@ -12,13 +12,13 @@ asked for: a value at a tie falls to another level, and deep networks make much 
 `transform` saves, from its file. Each with one thread and with more, on a CPU, where the plugin fuses other things, and
 in the device's default precision as well where that is not f32. Open sizes are run at several sizes.
 
-**What has no SQNR.** An element that is no finite number in the simulation has to be the same; where only the network
+**What has no SQNR.** An element that is not a finite number in the simulation has to be the same; where only the network
 that is examined has one, or an output has another shape, it is wrong. Integers (the index of the largest value) have no
 distance: where they differ, the numbers that they are made of are compared, by further outputs. So it is with outputs
 whose size depends on data.
 
-**Which layer.** `first_wrong_layer` reads the network behind each FakeQuantize, as `compare` does, and names the first
-layer behind which the same rule fails. What goes wrong only while nobody reads it is looked for in networks that end
+**Which layer.** `first_wrong_layer` reads the network after each FakeQuantize, as `compare` does, and names the first
+layer after which the same rule fails. What goes wrong only while nobody reads it is looked for in networks that end
 after fewer and fewer layers.
 """
 
@@ -527,7 +527,7 @@ def _made_of(
 
 
 def first_wrong_layer(source: Model, variant: Variant, simulate: Compile, case: Case) -> str:
-    """The first layer behind which the rule fails; "" where none does."""
+    """The first layer after which the rule fails; "" where none does."""
     try:
         inside, _ = fused(source, execution_types(variant.ovlpt(source)))
     except RuntimeError:

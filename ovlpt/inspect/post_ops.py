@@ -23,7 +23,7 @@ import openvino
 from ovlpt.device import transform
 from ovlpt.device.compile import read_model
 from ovlpt.device.execution_types import LayerExecution, execution_types, last_line
-from ovlpt.device.hazards import Behind, behind, is_int8_layer
+from ovlpt.device.hazards import Epilogue, epilogue, is_int8_layer
 from ovlpt.device.properties import F32, LPT_OFF, UNCACHED
 from ovlpt.fake_quantize.composer import Attributes, Step, predict
 from ovlpt.fake_quantize.forms import FakeQuantize, adjust
@@ -133,7 +133,7 @@ def post_ops(
         raise InputError(f'there is no log of post-operations on "{device}"; give the device "CPU"')
     core = core or Core()
     source = read_model(model, core)
-    lowered = transform(  # the plugin's own LPT has no repairs
+    lowered = transform(  # the plugin's own LPT does not canonicalize
         model if not isinstance(model, Model) else source,
         device,
         lowered=not stock,
@@ -156,7 +156,7 @@ def _compared(layer: LayerExecution, node: Node | None, line: str | None) -> Lay
         return LayerPostOps(
             layer.name, "", actual, False, "no operation of the transformed model has a name of this layer", 0
         )
-    chain = behind(node, frozenset(layer.original_names))
+    chain = epilogue(node, frozenset(layer.original_names))
     predicted = _predicted(chain.steps, chain, layer, node)
     adjusted = _predicted([_adjusted(step) for step in chain.steps], chain, layer, node)
     if line is None:
@@ -178,7 +178,7 @@ def _compared(layer: LayerExecution, node: Node | None, line: str | None) -> Lay
     return LayerPostOps(layer.name, str(predicted), actual or "no attributes", reason is None, reason, max(saved, 0))
 
 
-def _predicted(steps: Sequence[Step], chain: Behind, layer: LayerExecution, node: Node) -> Attributes:
+def _predicted(steps: Sequence[Step], chain: Epilogue, layer: LayerExecution, node: Node) -> Attributes:
     grouped = node.get_type_name() == "GroupConvolution"
     store = layer.output_precision if layer.output_precision in ("u8", "i8") else None
     rank = node.get_output_partial_shape(0).rank.get_length()
@@ -232,7 +232,7 @@ def _paired(layers: Sequence[LayerExecution], nodes: Sequence[Node]) -> list[tup
 
 def _names(node: Node) -> tuple[str, ...]:
     """The names that a layer can have of its operation: its own, or that of the operation it was fused into."""
-    chain = behind(node)
+    chain = epilogue(node)
     name = node.get_friendly_name()
     return name, name.removesuffix("_original"), *chain.names[:1]
 

@@ -4,8 +4,8 @@ A segment is what lies between FakeQuantize operations on data: it ends where a 
 every operation that depends on data belongs to exactly one, the first in topological order. Values pass from one
 segment to another at *points*: the output of a FakeQuantize, or a value that a later segment reads as well.
 
-A value between a layer and its FakeQuantize is no point: a plugin computes both in one kernel, and to read the value
-from outside would end that. Behind the FakeQuantize the tensor is stored anyway.
+A value between a layer and its FakeQuantize is not a point: a plugin computes both in one kernel, and to read the value
+from outside would end that. After the FakeQuantize the tensor is stored anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAYERS = WEIGHTED | {"LSTMSequence", "GRUSequence"}
 
 @dataclass(frozen=True)
 class Segment:
-    """``end``: its result. ``point``: where the result can be read, behind the FakeQuantize that follows if one does.
+    """``end``: its result. ``point``: where the result can be read, after the FakeQuantize that follows if one does.
     ``sources``: the points that it reads.
     """
 
@@ -110,7 +110,7 @@ class Segments:
     def detach(self) -> list[Node]:
         """Cut the segments off each other in the model; the new Parameters, one for each of the feeds.
 
-        The readers of a FakeQuantize get another one like it with the Parameter in front. Integers that pass between
+        The readers of a FakeQuantize get another one like it with the Parameter before it. Integers that pass between
         segments, shapes for instance, stay connected.
         """
         parameters = []
@@ -132,7 +132,7 @@ class Segments:
 
 
 def observed(model: Model, inside: Collection[str] = (), places: Collection[int] | None = None) -> Model:
-    """A clone with points as further outputs, behind its own. ``places``: which ones; all without."""
+    """A clone with points as further outputs, after its own. ``places``: which ones; all without."""
     clone = model.clone()
     points = Segments(clone, inside).points
     clone.add_results([opset1.result(points[place]) for place in (range(len(points)) if places is None else places)])

@@ -1,4 +1,4 @@
-"""An int8 layer: a weighted operation that reads integers, and the elementwise operations behind it."""
+"""An int8 layer: a weighted operation that reads integers, and the elementwise operations after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOLLOWS = FUNCTIONS | _WITH_CONSTANT | {"Relu", "Clamp", "Convert"}
 class Layer:
     """A weighted node with integer inputs and what follows it, up to the first FakeQuantize.
 
-    ``chain``: the elementwise nodes behind it in order, each with constants as its other inputs and read by
+    ``chain``: the elementwise nodes after it in order, each with constants as its other inputs and read by
     nobody else. Without a FakeQuantize at its end the layer's result is real.
     """
 
@@ -64,7 +64,7 @@ def layers_of(model: Model) -> Iterator[Layer]:
 
 
 def integer_source(value: Output) -> Output | None:
-    """The u8 or i8 value behind an input, through a zero point's Subtract and a Convert; None: it is real."""
+    """The u8 or i8 value after an input, through a zero point's Subtract and a Convert; None: it is real."""
     while precision_of(value) not in INT8:
         node = value.get_node()
         kind = node.get_type_name()

@@ -129,7 +129,7 @@ def _steps(layer: Layer) -> list[Operation | FakeQuantize] | None:
 def _fused(layer: Layer, steps: list[Operation | FakeQuantize], x: np.ndarray) -> np.ndarray:
     """What the CPU plugin makes of a lowered layer: a scale on the accumulator, oneDNN's post-operations.
 
-    Lowering puts a Clamp over all floats behind the layer. It keeps the plugin from taking the chain's first
+    Lowering puts a Clamp over all floats after the layer. It keeps the plugin from taking the chain's first
     Multiply and Add for the layer's own scale and bias; common optimizations move them into the FakeQuantize.
     """
     largest = np.finfo(np.float32).max

@@ -65,7 +65,7 @@ class ElementwiseTransformation(LayerTransformation):
         has a FakeQuantize before its dequantization is full, since that FakeQuantize takes the new scale in; of two,
         the
         one with a single consumer is full; a broadcast branch is full where both or neither come from a weighted
-        operation; a branch with several consumers on its way is empty; the branch behind a weighted operation is full;
+        operation; a branch with several consumers on its way is empty; the branch after a weighted operation is full;
         else the first.
         """
         one, other = self.branches(node)
@@ -99,15 +99,15 @@ class ElementwiseTransformation(LayerTransformation):
         return 0
 
     def _weighted_parent(self, data: Output) -> Node:
-        """The operation behind a chain of FakeQuantize, and behind its bias."""
+        """The operation after a chain of FakeQuantize, and after its bias."""
         node = data.get_node()
         while node.get_type_name() == "FakeQuantize":
             node = node.input_value(0).get_node()
         if node.get_type_name() == "Add" and self.attributes.get(node, Bias):
             found = self.dequantization(node, 0)
-            behind = found.data.get_node() if not found.empty else node.input_value(0).get_node()
-            if behind.get_type_name() in _TARGETS:
-                return behind
+            after = found.data.get_node() if not found.empty else node.input_value(0).get_node()
+            if after.get_type_name() in _TARGETS:
+                return after
         return node
 
 

@@ -46,7 +46,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         replace_output(node.output(0), quantize.output(0))
 
     def _fused(self, parent: Node, details: QuantizationDetails, low=None, high=None):
-        """(data, input low, input high) with ``parent`` taken in, or None."""
+        """(data, input low, input high) with ``parent`` folded in, or None."""
         low = details.input_low if low is None else low
         high = details.input_high if high is None else high
         kind = parent.get_type_name()

@@ -18,9 +18,9 @@ from ovlpt.trace import reject_unless
 class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """``FQ(x) == (Q(x) - z) * s``: Q has the same input intervals and the range of a low precision as output.
 
-    A quantization in Q/DQ form first takes in the Convert to the low precision behind it; where its consumers take
+    A quantization in Q/DQ form first folds the Convert to the low precision after it; where its consumers take
     another
-    precision, the dequantization behind it is composed into it, so that it can be decomposed anew.
+    precision, the dequantization after it is composed into it, so that it can be decomposed anew.
 
     With ``[lo, hi]`` the output interval and ``[min, max]`` the integers of the precision:
     ``s = (hi - lo) / (max - min)``, ``z = (min * hi - max * lo) / (hi - lo)``.
@@ -39,7 +39,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
         reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
         reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
-        reject_unless(allowed.value, "consumer_forbids", "there is no integer type that all of its consumers take")
+        reject_unless(allowed.value, "consumer_forbids", "there is not an integer type that all of its consumers take")
         if is_low(stored):
             below = dequantization_below(node)
             reject_unless(not below.empty, "decomposed", "it is in low precision already")
@@ -48,7 +48,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             reject_unless(
                 below.multiply is not None,
                 "no_scale",
-                f"it gives {stored} and has no scale behind it to compose",
+                f"it gives {stored} and has no scale after it to compose",
             )
             return
         reject_unless(
@@ -63,7 +63,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
                 "alignment",
                 f"aligned with its neighbours it would keep {alignment.value.min_levels} levels"
                 if alignment.value.min_levels
-                else "the tensors that meet behind it have different numbers of levels and cannot share one scale",
+                else "the tensors that meet after it have different numbers of levels and cannot share one scale",
             )
 
     def transform(self, node: Node) -> None:
@@ -201,7 +201,7 @@ def _on_common_grid(
 def write_decomposition(
     node: Node, precision: str, levels: int, parts: Decomposition, deq_precision: str, shapes_follow: bool = False
 ) -> Node:
-    """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization stands behind it.
+    """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization follows it.
 
     ``shapes_follow``: operations on shapes read the dequantized value, as in the native library here (and only here).
     Returns its new form.

@@ -16,7 +16,7 @@ class InterpolateTransformation(MoveDequantizationAfter):
     """Nearest neighbours are copies, so the dequantization passes and the output stays in low precision.
 
     Other modes compute means: the dequantization passes too, and the output is real. Kernels round it to the type of the
-    data, unless a FakeQuantize behind becomes part of them; so there has to be one, to as many levels as the data has.
+    data, unless a FakeQuantize after becomes part of them; so there has to be one, to as many levels as the data has.
     """
 
     operation = OPERATIONS["Interpolate"]
@@ -30,7 +30,7 @@ class InterpolateTransformation(MoveDequantizationAfter):
         reject_unless(
             kernel and node.get_input_partial_shape(0).rank.get_length() == _IMAGE_RANK and self._is_quantized(node),
             "interpolation_mode",
-            f"the mode is {mode}, and its means would be rounded: no FakeQuantize of 256 levels behind holds them",
+            f"the mode is {mode}, and its means would be rounded: no FakeQuantize of 256 levels after holds them",
         )
         reject_unless(
             can_be_relaxed(node) and version != "opset11",

@@ -38,7 +38,7 @@ LONG = 128
 class MatMulTransformation(LayerTransformation):
     """``((a - za) * sa) @ (b * sb) == (a @ b - za @ b) * (sa * sb)``.
 
-    A zero point on ``a`` needs a constant ``b``: ``za @ b`` is then a constant, subtracted behind the product.
+    A zero point on ``a`` needs a constant ``b``: ``za @ b`` is then a constant, subtracted after the product.
     Beyond the native library each factor may have one zero point, over a contracted axis of length k:
     ``(a - za) @ (b - zb) == a @ b - za * sum_k(b) - zb * (sum_k(a) - k * za)``.
     """
@@ -101,7 +101,7 @@ class MatMulTransformation(LayerTransformation):
             return
         if is_scalar_like(values) and not (self.params.native_only and name == "input 1"):
             return
-        place = axis - rank if rank > 1 else -1  # from behind: an interval may have fewer axes than the data
+        place = axis - rank if rank > 1 else -1  # from the end: an interval may have fewer axes than the data
         reject_unless(
             -place > values.ndim or values.shape[place] == 1,
             "contracted_scale",
@@ -144,7 +144,7 @@ class MatMulTransformation(LayerTransformation):
         insert_after(layer.output(0), output, targets, nodes)
 
     def _has_zero_point(self, right: Dequantization) -> bool:
-        """The native library lets go of one that rounds to zero."""
+        """The native library drops one that rounds to zero."""
         zero_point = right.zero_point
         if self.params.native_only and right.is_low_precision:
             zero_point = rounded_zero_point(zero_point, right.data_precision)

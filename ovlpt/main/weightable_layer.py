@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointBehind
+from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointAfter
 from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -38,10 +38,10 @@ class WeightableLayerTransformation(LayerTransformation):
     """``conv((x - zx) * sx, (w - zw) * sw) == conv(x - zx, w - zw) * (sx * sw)``.
 
     The subtractions stay before the convolution: plugins execute them as zero points. Only that of the data of what was
-    a MatMul becomes a constant behind it, as behind a MatMul.
+    a MatMul becomes a constant after it, as after a MatMul.
     """
 
-    reads_multiply: ClassVar[bool] = True  # what is shown to the pass stands behind a Multiply
+    reads_multiply: ClassVar[bool] = True  # what is shown to the pass follows a Multiply
 
     # Conditions
 
@@ -79,7 +79,7 @@ class WeightableLayerTransformation(LayerTransformation):
             _reject_fraction(weights.zero_point)
 
     def _check_axis(self, node: Node, found: Dequantization) -> None:
-        """Behind a MatMul constants differ by columns. The native library takes them for channels, or throws."""
+        """After a MatMul constants differ by columns. The native library takes them for channels, or throws."""
         rank = len(shape_of(found.data))
         for values in (found.scale, found.zero_point):
             if values is None or is_scalar_like(values):
@@ -123,7 +123,7 @@ class WeightableLayerTransformation(LayerTransformation):
     def _activations(self, node: Node, found: Dequantization) -> Output:
         """The raw data, minus its zero point as an array of one value per input channel, if that is subtracted here."""
         name = f"{node.get_friendly_name()}/ZeroPoint"
-        if found.zero_point is None or self._zero_point_is_behind(node, found):
+        if found.zero_point is None or self._zero_point_is_after(node, found):
             return found.data
         if not found.is_low_precision:  # precisions are not updated
             zero_point, stored, data = found.zero_point, found.precision, found.data
@@ -195,16 +195,16 @@ class WeightableLayerTransformation(LayerTransformation):
             return product.reshape(-1)[0].reshape((1,) * rank)
         return product.reshape(1, -1, *(1 for _ in range(rank - 2)))
 
-    def _zero_point_is_behind(self, node: Node, found: Dequantization) -> bool:
-        return found.is_low_precision and self.attributes.get(node, ZeroPointBehind) is not None
+    def _zero_point_is_after(self, node: Node, found: Dequantization) -> bool:
+        return found.is_low_precision and self.attributes.get(node, ZeroPointAfter) is not None
 
     def _remainder(self, node: Node, found: Dequantization) -> np.ndarray | None:
-        """What is not subtracted in front: what rounding takes off the data's zero point, up to half a step, or all.
+        """What is not subtracted before it: what rounding takes off the data's zero point, up to half a step, or all.
 
-        The native library lets go of it. Under padding it is let go of here too: at the border only a part of its sum is
-        due, and the rest may be more than what is let go of.
+        The native library drops it. Under padding it is dropped here, too: at the border only a part of its sum is
+        due, and the rest may be more than what is dropped.
         """
-        if self._zero_point_is_behind(node, found):
+        if self._zero_point_is_after(node, found):
             return found.zero_point
         if self.params.native_only or found.convert is None or not self._is_unpadded(node):
             return None
@@ -235,7 +235,7 @@ class WeightableLayerTransformation(LayerTransformation):
         return found.scale.reshape(-1)[:1]
 
     def rejected(self, node: Node) -> bool:
-        """A convolution that stays in float behind a dequantization reads plain weights."""
+        """A convolution that stays in float after a dequantization reads plain weights."""
         value = node.input_value(1)
         if self.reads_multiply and node.input_value(0).get_node().get_type_name() != "Multiply":
             return False

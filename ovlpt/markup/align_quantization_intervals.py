@@ -53,7 +53,7 @@ class AlignQuantizationIntervals(Propagations):
         return IntervalsAlignment(interval, details.levels)
 
     def _below(self, node: Node) -> Dequantization:
-        """What gives its integers back as real values, behind a Convert to their type (the native library stops there)."""
+        """What gives its integers back as real values, after a Convert to their type (the native library stops there)."""
         targets = list(node.output(0).get_target_inputs())
         convert = targets[0].get_node() if len(targets) == 1 else None
         is_low = (

@@ -10,7 +10,7 @@ _LAYERS = frozenset(
 
 
 class MarkupBias(Propagation):
-    """Marks the Add of a constant with at most one long dimension right behind a weighted operation."""
+    """Marks the Add of a constant with at most one long dimension directly after a weighted operation."""
 
     operations = frozenset(("Add",))
 

@@ -14,10 +14,10 @@ from ovlpt.openvino_api import Constant, Model, Node, Output
 A = TypeVar("A", bound=Attribute)
 
 
-class Survey:
+class ModelIndex:
     """A model as markup reads it, bodies included. Markup changes no graph, so all its steps share one look at it.
 
-    Constants are left out: nothing is marked on them. A survey is let go before the graph changes: a node that it
+    Constants are left out: nothing is marked on them. An index is dropped before the graph changes: a node that it
     holds goes on to count as a consumer after it was replaced.
     """
 
@@ -43,7 +43,7 @@ class Survey:
 
 
 def source_of(node: Node, port: int) -> Output:
-    """Where an input's value is quantized: of a Q/DQ pair, behind its dequantization and its Convert."""
+    """Where an input's value is quantized: of a Q/DQ pair, after its dequantization and its Convert."""
     value = node.input_value(port)
     if value.get_node().get_type_name() not in DEQUANTIZATION:
         return value
@@ -61,13 +61,13 @@ def is_precision_preserved(attributes: AttributeTable, node: Node) -> bool:
 
 
 class Markup(ModelTransformation):
-    """A pass that marks and changes nothing. Several of them in turn can share one `Survey`."""
+    """A pass that marks and changes nothing. Several of them in turn can share one `ModelIndex`."""
 
     def run_on_model(self, model: Model) -> bool:
-        self.run(Survey(model))
+        self.run(ModelIndex(model))
         return False
 
-    def run(self, survey: Survey) -> None:
+    def run(self, index: ModelIndex) -> None:
         raise NotImplementedError
 
 
@@ -76,23 +76,23 @@ class Propagation(Markup):
 
     operations: Container[str] | None = None  # type names
     part_of: type | None = None  # the pass whose step this is: its callback counts too
-    survey: Survey | None = None  # while it runs
+    index: ModelIndex | None = None  # while it runs
 
-    def run(self, survey: Survey) -> None:
+    def run(self, index: ModelIndex) -> None:
         if self.pass_config.is_disabled(type(self)):
             return
         asked = [kind for kind in (type(self), self.part_of) if kind and self.pass_config.has_callback(kind)]
-        self.survey = survey
-        for node in survey.nodes(self.operations):
+        self.index = index
+        for node in index.nodes(self.operations):
             if not any(self._leave_alone(node, kind) for kind in asked):
                 self.visit(node)
-        self.survey = None
+        self.index = None
 
     def visit(self, node: Node) -> None:
         raise NotImplementedError
 
     def source(self, node: Node, port: int, kind: type[A]) -> A | None:
-        return self.survey.source(self.attributes, node, port, kind)
+        return self.index.source(self.attributes, node, port, kind)
 
 
 class Propagations(Markup):
@@ -102,11 +102,11 @@ class Propagations(Markup):
         """In order."""
         raise NotImplementedError
 
-    def run(self, survey: Survey) -> None:
+    def run(self, index: ModelIndex) -> None:
         if not self.pass_config.is_disabled(type(self)):
             for step in self.steps():
                 step.part_of = type(self)
-                step.run(survey)
+                step.run(index)
 
 
 class CreateAttribute(Propagation):

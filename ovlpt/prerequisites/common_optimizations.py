@@ -1,7 +1,7 @@
 """What a plugin does to any model before its own LPT, from Python.
 
 Most of it is OpenVINO's MOC transformations. They fold constants, and would fold quantized weights into floats; so the
-stored integers are handed to them as inputs, which nothing folds, and put back behind.
+stored integers are handed to them as inputs, which nothing folds, and put back after.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _replace(node: Node, new: Node | None) -> None:
 def _settled_by_broadcast(model: Model) -> dict[str, tuple[int | None, ...]]:
     """The shapes of what reads a Broadcast that settles open sizes, by name; None where a size stays open.
 
-    A Broadcast that moves behind such an operation takes its name, and sizes that are known only when it runs.
+    A Broadcast that moves after such an operation takes its name, and sizes that are known only when it runs.
     """
     readers = (
         target.get_node()
@@ -234,7 +234,7 @@ def _scaled_dot_product_attention(node: Node) -> Node | None:
     if is_known and not _is(scale, 1.0):
         key = opset1.multiply(key, scale).output(0)
     scores = opset1.matmul(query, key, False, False)
-    if not is_known:  # before the product no dequantization could take it in
+    if not is_known:  # before the product no dequantization could absorb it
         scores = opset1.multiply(scores, scale)
     if mask is not None and not _is(mask, 0.0):
         scores = opset1.add(scores, _with_leading_axes(mask, len(shape)))
@@ -290,7 +290,7 @@ def _mat_mul(node: Node) -> Node | None:
 
 
 def _reshape(node: Node) -> Node | None:
-    """Of a stored zero point, before or behind its Convert: it could not be folded while it was an input.
+    """Of a stored zero point, before or after its Convert: it could not be folded while it was an input.
 
     Of quantized weights, unless it makes the groups of a convolution: they are stored as they are read.
     """

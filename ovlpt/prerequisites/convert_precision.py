@@ -16,7 +16,7 @@ class ConvertPrecision(ModelTransformation):
     """What computes in f16 or f64 computes in f32, as the CPU plugin has it; inputs and outputs of the model keep their
     type.
 
-    Constants that are only stored so, behind a Convert to f32, stay. So does a model with variables or bodies, whose
+    Constants that are only stored so, after a Convert to f32, stay. So does a model with variables or bodies, whose
     types are declared elsewhere; there only the way from f32 to another type and back goes.
     """
 

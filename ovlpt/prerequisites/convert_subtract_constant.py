@@ -12,7 +12,7 @@ from ovlpt.trace import reject_unless
 
 
 class ConvertSubtractConstant(LayerTransformation):
-    """A real zero point of integer weights is rounded and stored in the weights' own type, behind a Convert.
+    """A real zero point of integer weights is rounded and stored in the weights' own type, after a Convert.
 
     Not in `LowPrecision`: plugins run it before. A zero point that rounds to zero goes away.
     """

@@ -10,7 +10,7 @@ from ovlpt.graph.constants import constant
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Node, Output, opset1, opset8
 
-_SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # labels of the axes behind an ellipsis, unless the equation has them
+_SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # labels of the axes after an ellipsis, unless the equation has them
 
 
 def decomposed_einsum(node: Node) -> Node | None:

@@ -32,7 +32,7 @@ class MoveFakeQuantize(LayerTransformation):
     """``FQ(concat(a, b)) == concat(FQ(a), FQ(b))``: every branch gets its own quantization, aligned by markup later."""
 
     operation = OPERATIONS["FakeQuantize"]
-    quiet = True  # few quantizations stand behind a Concat
+    quiet = True  # few quantizations follow a Concat
 
     def can_be_transformed(self, node: Node) -> None:
         parts = self._parts(node)

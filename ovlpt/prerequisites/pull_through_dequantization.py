@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import WeightsBeforeRepair
+from ovlpt.attributes import WeightsBeforeCanonicalization
 from ovlpt.graph.constants import constant, precision_of, same_operation, values_of
 from ovlpt.graph.dequantization import read_dequantization, write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, replace_output
@@ -18,7 +18,7 @@ from ovlpt.trace import reject_unless
 class PullThroughDequantization(LayerTransformation):
     """``move((w - z) * s) == (move(w) - move(z)) * move(s)`` for integer weights w: the move is folded into them."""
 
-    quiet = True  # activations are moved too, and it is no refusal that they are not folded
+    quiet = True  # activations are moved too, and it is not a refusal that they are not folded
     move: ClassVar[str]
 
     @classmethod
@@ -66,10 +66,10 @@ class PullThroughDequantization(LayerTransformation):
             zero_point_precision=found.zero_point_precision,
         )
         nodes[-1].set_friendly_name(node.get_friendly_name())
-        repaired = self.attributes.get(found.multiply, WeightsBeforeRepair)
-        if repaired is not None:
-            before = same_operation(node, [repaired.value, node.input_value(1)])
-            self.attributes.set(nodes[-1], WeightsBeforeRepair(before.output(0)))
+        canonicalized = self.attributes.get(found.multiply, WeightsBeforeCanonicalization)
+        if canonicalized is not None:
+            before = same_operation(node, [canonicalized.value, node.input_value(1)])
+            self.attributes.set(nodes[-1], WeightsBeforeCanonicalization(before.output(0)))
         replace_output(node.output(0), output)
 
     def moved_data(self, values: np.ndarray, node: Node) -> np.ndarray:

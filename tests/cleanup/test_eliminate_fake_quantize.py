@@ -13,8 +13,8 @@ _SHAPE = (2, 4, 6, 6)
 def pooled(first, second):
     """Quantized, pooled, and quantized again."""
     before = fake_quantize(parameter(_SHAPE), *first, name="before")
-    behind = fake_quantize(opset1.max_pool(before, [1, 1], [1, 1], [1, 1], [3, 3]), *second)
-    return model(opset1.convolution(behind, weights([3, 4, 1, 1], 0.02), [1, 1], [0, 0], [0, 0], [1, 1]))
+    after = fake_quantize(opset1.max_pool(before, [1, 1], [1, 1], [1, 1], [3, 3]), *second)
+    return model(opset1.convolution(after, weights([3, 4, 1, 1], 0.02), [1, 1], [0, 0], [0, 0], [1, 1]))
 
 
 _NARROW, _WIDE = (np.float32(0), np.float32(2.54), 255), (np.float32(0), np.float32(2.55), 256)

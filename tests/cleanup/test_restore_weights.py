@@ -67,6 +67,6 @@ def test_a_layer_in_int8_does_not(weights):
     result.assert_numbers(1e-4)
 
 
-def test_as_native_no_weights_are_repaired():
+def test_as_native_no_weights_are_canonicalized():
     result = Transformed(network("i8", "float"), Params(native_only=True))
     assert not result.transformed("RestoreWeights")

@@ -174,7 +174,7 @@ def test_what_reads_constants_only_is_no_executed_layer(core):
 
 
 def test_quantize_and_dequantize_pairs_as_the_onnx_front_end_leaves_them(core, infer):
-    """Zero points of activations as u8 scalars, those of weights as an i8 vector of zeros behind a Reshape."""
+    """Zero points of activations as u8 scalars, those of weights as an i8 vector of zeros after a Reshape."""
     x = parameter([1, 16, 8, 8])
     ends = [const(-1.2), const(1.35), const(0), const(255)]
     low = opset1.convert(opset1.convert(opset1.fake_quantize(x, *ends, 256), "u8"), "f32")
@@ -254,7 +254,7 @@ _AS_NATIVE = pytest.param(
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("low", [0.0, -8.0, -1.0])
 def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
-    """The plugin takes it out before anything else; a Relu in front of it then has to stand still."""
+    """The plugin takes it out before anything else; a Relu before it then has to stand still."""
     x = parameter([1, 8, 6, 6])
     hidden = convolution(quantized(x, -1.28, 1.27), 8, bias=True)
     hidden = opset1.relu(hidden) if low == 0 else hidden

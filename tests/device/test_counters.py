@@ -57,10 +57,10 @@ def test_written_counters_are_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "is no counters report"),
-        ("layer;time\n", "is no counters report"),
+        ("", "is not a counters report"),
+        ("layer;time\n", "is not a counters report"),
         (PYTHON_TOOL.replace("0.250;0.200\nTotal", "soon\nTotal"), "line 3: not 6 fields that end in two times"),
-        (b"\xff\xfe\x00", "it is no text"),
+        (b"\xff\xfe\x00", "it is not text"),
     ],
 )
 def test_what_is_no_report(content, sentence, tmp_path):

@@ -11,7 +11,7 @@ from ovlpt.plugin_config import gpu
 
 import ovlpt
 from ovlpt import data
-from ovlpt.device import PluginLowering, own_process, virtual_gpu
+from ovlpt.device import PluginLowering, subprocess_call, virtual_gpu
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Manager, Model, opset1, opset6
 from tests.conftest import EXACT
 from tests.graphs import NodeFactory
@@ -50,7 +50,7 @@ def normalized() -> Model:
 
 
 def asymmetric() -> Model:
-    """A zero point in front of a Transpose, in floats: a Convert would be a layer of its own."""
+    """A zero point before a Transpose, in floats: a Convert would be a layer of its own."""
     x = parameter([1, 16, 8, 8])
     low = quantized(convolution(quantized(x, 0, 2.55), 16, name="conv"), -0.3, 2.25)
     both = opset1.add(low, quantized(opset1.sigmoid(x), -0.1, 1.0))
@@ -160,7 +160,7 @@ def layers_on(gpu_name: str) -> dict[tuple[str, bool], tuple[Counter, Counter]]:
 
 @pytest.mark.parametrize("gpu_name", ["xelp", "dg2"])
 def test_every_layer_is_as_precise(gpu_name):
-    found = own_process.call(layers_on, gpu_name)[0]
+    found = subprocess_call.call(layers_on, gpu_name)[0]
     assert len(found) == 2 * (len(NETWORKS) + 1)
     for (name, exact), (stock, mine) in found.items():
         for kind in {kind for kind, precision in stock if precision == "int8"} - {"Reorder", "Result"}:
@@ -190,13 +190,13 @@ def decomposed_on(gpu_name: str) -> list[bool]:
 
 @pytest.mark.skipif(not RELAXES_EVERY_OPSET, reason="MVN-6 cannot be relaxed")
 def test_a_normalization_without_a_kernel_is_decomposed_in_floats():
-    found = own_process.call(decomposed_on, "xelp")[0]
+    found = subprocess_call.call(decomposed_on, "xelp")[0]
     assert found
     assert not any(found)
 
 
 def precisions_of_scaled_columns_on(gpu_name: str) -> set[str]:
-    """What layers read behind a scale along the last axis that alone reads a quantization."""
+    """What layers read after a scale along the last axis that alone reads a quantization."""
     virtual_gpu.load(gpu_name)
     core, x = Core(), parameter([1, 3, 2, 4])
     scaled = opset1.multiply(quantized(x, -1.28, 1.27), const(np.linspace(0.5, 2, 4).reshape(1, 1, 1, 4)))
@@ -207,7 +207,7 @@ def precisions_of_scaled_columns_on(gpu_name: str) -> set[str]:
 
 def test_a_scale_that_alone_reads_a_quantization():
     """It would become the interval of integers, on which the sigmoid then throws."""
-    assert own_process.call(precisions_of_scaled_columns_on, "xelp")[0] == {"f32"}
+    assert subprocess_call.call(precisions_of_scaled_columns_on, "xelp")[0] == {"f32"}
 
 
 def grouped_deconvolution() -> Model:
@@ -250,7 +250,7 @@ def int8_layers_on(gpu_name: str) -> list[tuple[list[bool], list[bool]]]:
 
 @pytest.mark.parametrize("gpu_name", ["xelp", "dg2"])
 def test_layers_that_stock_runs_in_float(gpu_name):
-    assert own_process.call(int8_layers_on, gpu_name)[0] == [([False], [True])] * 2
+    assert subprocess_call.call(int8_layers_on, gpu_name)[0] == [([False], [True])] * 2
 
 
 def refusals_on(gpu_name: str) -> tuple[str, str]:
@@ -265,7 +265,7 @@ def refusals_on(gpu_name: str) -> tuple[str, str]:
 
 
 def test_a_gpu_without_int8_is_refused():
-    sentence, name = own_process.call(refusals_on, "gen9")[0]
+    sentence, name = subprocess_call.call(refusals_on, "gen9")[0]
     assert "has no int8" in sentence
     assert "force=True" in sentence
     assert name

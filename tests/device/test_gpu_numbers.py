@@ -13,7 +13,7 @@ from openvino import save_model
 
 import ovlpt
 from ovlpt import cli, data
-from ovlpt.device import own_process, virtual_gpu
+from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.device.properties import EXACT
 from ovlpt.inspect.compare import compare
 from ovlpt.inspect.verify import verify
@@ -54,7 +54,7 @@ def of_plain_convolution() -> list[float]:
 @executes
 def test_kernels_run():
     """As exactly as f32 and f16 are."""
-    f32, f16 = own_process.call(of_plain_convolution, environment=virtual_gpu.environment(True))[0]
+    f32, f16 = subprocess_call.call(of_plain_convolution, environment=virtual_gpu.environment(True))[0]
     assert f32 > 120
     assert 40 < f16 < 90
 
@@ -64,7 +64,7 @@ def test_kernels_run():
 @pytest.mark.parametrize(("precision", "names"), SHARES)
 def test_numbers_and_int8_layers(precision, names):
     """Not more than 1 dB below stock, not fewer layers in int8, no number infinite or missing."""
-    rows = own_process.call(compared, names, "xelp", (precision,), environment=virtual_gpu.environment(True))[0]
+    rows = subprocess_call.call(compared, names, "xelp", (precision,), environment=virtual_gpu.environment(True))[0]
     assert len(rows) == len(names)
     assert all(np.isfinite(row.ovlpt) for row in rows)
     misses = [row for row in rows if row.is_miss]
@@ -98,11 +98,11 @@ def test_without_the_runtime(monkeypatch):
 def test_built_programs_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     environment = {**virtual_gpu.environment(True), "XDG_CACHE_HOME": str(tmp_path)}
-    first = own_process.call(of_plain_convolution, environment=environment)[0]
+    first = subprocess_call.call(of_plain_convolution, environment=environment)[0]
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("kernels-*/*")}
     assert kept
     next(iter(kept)).write_bytes(b"cut off")
-    assert own_process.call(of_plain_convolution, environment=environment)[0] == first
+    assert subprocess_call.call(of_plain_convolution, environment=environment)[0] == first
     assert all(path.stat().st_size > 100 for path in kept)
 
 

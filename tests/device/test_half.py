@@ -33,7 +33,7 @@ def gelu_between() -> Model:
 
 
 def pooled() -> Model:
-    """The scale stands behind a pool and a Reshape."""
+    """The scale follows a pool and a Reshape."""
     x = parameter([1, 16, 8, 8])
     pool = opset1.avg_pool(convolution(quantized(x, 0, 2.55), 16), [2, 2], [0, 0], [0, 0], [2, 2], False)
     return model(opset1.softmax(opset1.reshape(pool, const([1, -1], "i64"), False), 1), x)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.device import own_process, virtual_gpu
+from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.device.virtual_gpu.half_sums import half_sums, kernels_with_half_sums, program_texts
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
@@ -92,4 +92,4 @@ def warnings(names: tuple[str, ...], gpu: str) -> list[str]:
 @pytest.mark.parametrize("gpu", KNOWN)
 def test_no_layer_keeps_sums_in_half(gpu):
     names = ("mlp", "residual", "depthwise", "pooled_sums", "weights_zero_point_by_channel")
-    assert not own_process.call(warnings, names, gpu)[0]
+    assert not subprocess_call.call(warnings, names, gpu)[0]

@@ -7,7 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt import cli, data
-from ovlpt.device import instruction_sets, own_process
+from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
 from tests.networks import one_convolution
@@ -28,7 +28,7 @@ def test_an_older_cpu():
 def test_a_limit_beyond_the_cpu_is_refused(monkeypatch):
     """oneDNN ignores it silently and says what it runs as."""
     said = "onednn_verbose,v1,info,cpu,isa:Intel AVX2\n"
-    monkeypatch.setattr(own_process, "call", lambda *_, **__: (("jit_avx2_I8", ("INT8",)), said))
+    monkeypatch.setattr(subprocess_call, "call", lambda *_, **__: (("jit_avx2_I8", ("INT8",)), said))
     monkeypatch.setattr(instruction_sets, "limits", instruction_sets.limits.__wrapped__)
     with pytest.raises(InputError, match='"avx512_vnni" does not take effect on this CPU: oneDNN runs as Intel AVX2'):
         instruction_sets.limits("avx512_vnni")

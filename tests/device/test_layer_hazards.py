@@ -7,7 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import has_avx512
-from ovlpt.device.hazards import behind, hazards, is_int8_layer
+from ovlpt.device.hazards import epilogue, hazards, is_int8_layer
 from ovlpt.fake_quantize.chain import Eltwise, Relu
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH
@@ -45,7 +45,7 @@ def in_numpy(net, levels: np.ndarray, scale, prelu: bool, followed: bool) -> np.
 @pytest.mark.parametrize("prelu", [False, True], ids=["relu", "prelu"])
 @pytest.mark.parametrize("scale", [MIXED, PER_TENSOR], ids=["per_channel", "per_tensor"])
 @pytest.mark.parametrize("followed", [False, True], ids=["last", "followed"])
-def test_a_negative_scale_stays_behind_a_relu(core, prelu, scale, followed):
+def test_a_negative_scale_stays_after_a_relu(core, prelu, scale, followed):
     net = network(scale, prelu, followed)
     levels = np.random.default_rng(1).integers(0, 256, (1, 16, 8, 8))
     inputs = [(levels * STEP).astype(np.float32)]
@@ -74,7 +74,7 @@ def test_a_positive_scale_is_no_hazard(core):
     assert hazards(ovlpt.transform(network(np.abs(MIXED), False, True), core=core, lowered=False)) == []
 
 
-def test_a_clip_apart_from_the_range_behind_it_is_named(core):
+def test_a_clip_apart_from_the_range_after_it_is_named(core):
     x = parameter([1, 16, 8, 8])
     clipped = opset1.clamp(convolution(quantized(x, 0, 2.55), CHANNELS, bias=True, name="conv"), 5.0, 6.0)
     net = model(convolution(quantized(clipped, -2.56, 2.54), 8), x)
@@ -114,13 +114,13 @@ def test_a_hidden_state_is_stored_as_the_data_is(core, low, high, clipped, nativ
     assert (lost < 0.003) != clipped  # 25 dB
 
 
-def test_the_operations_behind_a_layer_are_read(core):
+def test_the_operations_after_a_layer_are_read(core):
     net = network(np.abs(MIXED), False, True)
     transformed = ovlpt.transform(net, core=core, lowered=False)
     (node,) = [each for each in transformed.get_ordered_ops() if is_int8_layer(each)]
-    read = behind(node)
+    read = epilogue(node)
     assert isinstance(read.steps[0], Relu)
     assert isinstance(read.steps[-1], Eltwise)
     assert not read.bias
     assert len(read.names) == len(read.steps) + (read.dequantization is not None)
-    assert behind(node, held=frozenset(read.names[:1])).names == read.names[:1]
+    assert epilogue(node, held=frozenset(read.names[:1])).names == read.names[:1]

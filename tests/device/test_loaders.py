@@ -25,7 +25,7 @@ from tests.networks import const, convolution, depthwise, encoder, int8_weights,
 
 
 def by_channel():
-    """Intervals by channel, and one on another grid behind a product that stays in float."""
+    """Intervals by channel, and one on another grid after a product that stays in float."""
     x = parameter([2, 16, 8, 8])
     high = np.linspace(1, 2.55, 16).reshape(1, 16, 1, 1)
     ends = [const(np.zeros((1, 16, 1, 1))), const(high), const(np.zeros((1, 16, 1, 1))), const(high)]

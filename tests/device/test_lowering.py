@@ -10,7 +10,7 @@ import pytest
 from ovlpt.plugin_config import cpu
 
 import ovlpt
-from ovlpt.device import PluginLowering, instruction_sets, own_process
+from ovlpt.device import PluginLowering, instruction_sets, subprocess_call
 from ovlpt.device.compile import lpt_properties
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.weights import folded_constant
@@ -73,7 +73,7 @@ def test_drop_in_with_the_plugins_lpt_off_and_on(core, infer, build, lpt):
     assert_close(infer(drop_in(net, core), inputs, lpt), expected, level=0.02 * scale, share=1)
 
 
-def test_a_scale_behind_integer_weights(core, infer):
+def test_a_scale_after_integer_weights(core, infer):
     """ConvolutionMultiplyFusion and MatMulMultiplyFusion would multiply i8 weights by f32."""
     for net in (one_convolution(), encoder(False)):
         inputs = inputs_of(net)
@@ -94,7 +94,7 @@ def test_a_scale_that_reaches_the_layer_through_an_add(core, infer):
 
 
 @pytest.mark.parametrize("serializable", [False, True])
-def test_a_zero_point_behind_a_layer_is_part_of_its_bias(core, infer, serializable):
+def test_a_zero_point_after_a_layer_is_part_of_its_bias(core, infer, serializable):
     """Of a MatMul that became a convolution."""
     net, config = encoder(False), cpu.config(slow_mat_mul=True)
     inputs = inputs_of(net)
@@ -231,7 +231,7 @@ def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    "behind",
+    "after",
     [
         lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
         lambda value, ends: opset1.add(opset1.relu(value), ends[1]),
@@ -241,13 +241,13 @@ def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias
     ],
     ids=["scale", "shift", "interval", "output interval", "dequantization"],
 )
-def test_what_differs_by_channel_behind_an_activation_of_one_element(by_form, form, behind):
+def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, form, after):
     """As above: the gate of a squeeze and excitation, whose scale comes to differ by channel where a Concat feeds it."""
     x = parameter([-1, 16, 1, 1])
     layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights([8, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
     layer = opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
     high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
-    net = model(behind(layer, [const(-high), const(high)]), x)
+    net = model(after(layer, [const(-high), const(high)]), x)
     for batch in (1, 2):
         inputs = [np.random.default_rng(0).uniform(0, 2.5, (batch, 16, 1, 1)).astype(np.float32)]
         expected = by_form(net, inputs)
@@ -285,7 +285,7 @@ def test_several_outputs_of_each_channel_over_one_pixel(by_form, form):
 @pytest.mark.parametrize("biased", [True, False], ids=["bias", "none"])
 @pytest.mark.parametrize("top", [2, np.linspace(1, 2, 16).reshape(1, 16)], ids=["one interval", "by column"])
 def test_two_products_that_become_one_subgraph(by_form, form, hint, biased, top):
-    """Integers behind the first that go into intervals by column would be read as floats."""
+    """Integers after the first that go into intervals by column would be read as floats."""
     x = parameter([1, 32])
     hidden = opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True)
     if biased:
@@ -334,7 +334,7 @@ def test_a_difference_of_integers(by_form, form):
 
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
-def test_a_shift_that_is_taken_away_behind_one_element_of_open_sizes(core, infer, lpt):
+def test_a_shift_that_is_taken_away_after_one_element_of_open_sizes(core, infer, lpt):
     """Without the common optimizations it is no Add: it was lost to an interval by channel."""
     layer = convolution(quantized(parameter([-1, 8, 1, 1]), -1.28, 1.27), 8, 1)
     x = layer.input_value(0).get_node().input_value(0).get_node()
@@ -425,7 +425,7 @@ def test_a_residual_add_reads_integers_without_a_convert(core):
 
 @pytest.mark.parametrize("low", [-2.0, -1.7, 0.0])
 def test_integers_that_a_float_product_of_open_sizes_reads(core, low):
-    """The Convert between them is no layer of its own."""
+    """The Convert between them is not a layer of its own."""
     x, rng = parameter([-1, 4, 6, 8]), np.random.default_rng(0)
     data = opset1.reshape(quantized(x, low, 2 * 127 / 128), const(np.array([-1, 6, 8]), "i64"), False)
     net = model(
@@ -446,7 +446,7 @@ def test_integers_that_a_float_product_of_open_sizes_reads(core, low):
 
 
 def test_a_gate_of_open_sizes_reads_integers(core):
-    """The quantization of the gate, the product with scales by column and the quantization behind it are one layer."""
+    """The quantization of the gate, the product with scales by column and the quantization after it are one layer."""
     x = parameter([-1, 8, 8, 16])
     parts = [quantized(x, -1.28, 1.27), quantized(opset1.relu(x), -0.64, 0.635)]
     gate = quantized(opset1.sigmoid(opset1.concat([x, x], 3)), -1.28, 1.27)
@@ -461,7 +461,7 @@ def test_a_gate_of_open_sizes_reads_integers(core):
 
 
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
-    """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain behind."""
+    """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain after."""
     x = parameter([1, 7, 7, 32])
     product = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([64, 32]), False, True)
     biased = opset1.add(product, const(np.random.default_rng(0).standard_normal((1, 1, 1, 64))))
@@ -478,7 +478,7 @@ def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    "behind",
+    "after",
     [
         lambda product, ends: opset1.multiply(product, ends[1]),
         lambda product, ends: opset1.multiply(opset1.relu(product), ends[1]),
@@ -486,18 +486,18 @@ def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     ],
     ids=["scale", "scaled relu", "interval"],
 )
-def test_what_differs_by_column_behind_a_product_of_two_tensors(by_form, form, behind):
+def test_what_differs_by_column_after_a_product_of_two_tensors(by_form, form, after):
     """It was read from beyond its array, as where a value is padded to what one of the two was quantized from."""
     x, y = parameter([1, 2, 8, 12]), parameter([1, 2, 12, 5])
     product = opset1.matmul(quantized(x, 0, 2.55), quantized(y, -1.28, 1.27), False, False)
     high = np.linspace(0.5, 2, 5).reshape(1, 1, 1, 5)
-    net = model(behind(product, [const(-high), const(high)]), [x, y])
+    net = model(after(product, [const(-high), const(high)]), [x, y])
     inputs = inputs_of(net)
     expected = by_form(net, inputs)
     assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=0.05)
 
 
-@pytest.mark.skipif(RELEASE < (2026, 0), reason="a MatMul of rank 4 takes in no scale")
+@pytest.mark.skipif(RELEASE < (2026, 0), reason="a MatMul of rank 4 absorbs no scale")
 def test_a_layer_of_rank_4_without_bias_is_not_reshaped(core):
     x = parameter([1, 7, 7, 32])
     product = opset1.relu(opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([64, 32]), False, True))
@@ -560,7 +560,7 @@ def test_a_zero_point_of_signed_data(core, infer):
 
 
 @pytest.mark.parametrize("lowered", [drop_in, ovlpt.transform], ids=["saved later", "transformed"])
-def test_a_scale_behind_groups_of_odd_sizes(core, infer, lowered):
+def test_a_scale_after_groups_of_odd_sizes(core, infer, lowered):
     """As a post-operation it would be that of each group's first outputs for all of them."""
     x = parameter([1, 6, 8, 8])
     stored = np.random.default_rng(0).integers(-63, 64, (2, 12, 3, 2, 2))
@@ -734,7 +734,7 @@ def test_a_scale_by_channel_before_a_transposed_quantization_of_open_sizes(core,
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_an_interval_along_another_axis_than_the_channels(core, infer, is_open, transposed):
-    """The plugin reads what lies behind the interval, or throws, and with its own LPT, too."""
+    """The plugin reads what lies after the interval, or throws, and with its own LPT, too."""
     x = parameter([1, 6, -1 if is_open else 5])
     normal = opset6.mvn(x, const([2], "i64"), True, 1e-6, "inside_sqrt")
     data = opset1.transpose(normal, const([0, 2, 1], "i64")) if transposed else normal
@@ -749,7 +749,7 @@ def test_an_interval_along_another_axis_than_the_channels(core, infer, is_open, 
 
 @needs_avx2
 def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer):
-    """The Transpose would move behind the reduction, and the channels to an axis that has no kernel."""
+    """The Transpose would move after the reduction, and the channels to an axis that has no kernel."""
     x = parameter([-1, 3, 4, 8])
     moved = opset1.add(opset1.transpose(x, const([0, 2, 3, 1], "i64")), const(np.ones((1, 4, 1, 1), np.float32)))
     by_channel = [const(end * np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1, 1)) for end in (-1, 1)]
@@ -772,23 +772,23 @@ def test_the_greatest_as_integers(core, infer):
     check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True)
 
 
-def test_a_scale_by_channel_further_behind_a_reduction(core, infer):
+def test_a_scale_by_channel_further_after_a_reduction(core, infer):
     """The kernel takes what stands between, too."""
     scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1))
 
-    def behind(reduced):
+    def after(reduced):
         return opset1.multiply(opset1.relu(reduced), scales)
 
-    check_reduction("reduce_max", [1], (-0.5, 3), core, infer, behind=behind)
+    check_reduction("reduce_max", [1], (-0.5, 3), core, infer, after=after)
 
 
-def check_reduction(kind, axes, interval, core, infer, keep=False, behind=lambda reduced: reduced):
+def check_reduction(kind, axes, interval, core, infer, keep=False, after=lambda reduced: reduced):
     x = parameter([2, 4, 4, 6])
     reduced = getattr(opset1, kind)(x, const(axes, "i64"), keep)
     space = 1 + keep
     ones = [1] * space
     pads = (ones, [0] * space, [0] * space, ones)
-    layer = opset1.convolution(quantized(behind(reduced), *interval), int8_weights((5, 4, *ones)), *pads)
+    layer = opset1.convolution(quantized(after(reduced), *interval), int8_weights((5, 4, *ones)), *pads)
     net = model(layer, x)
     inputs = inputs_of(net)
     simulated = model([layer, reduced], x)  # what is an output takes none
@@ -810,9 +810,9 @@ def errors_of_a_mean() -> list[float]:
 
 
 def test_a_mean_of_few_integers_that_is_quantized():
-    """Intervals by channel come to stand behind the pool. Its reference kernel takes them wrongly, with stock, too."""
+    """Intervals by channel come to follow the pool. Its reference kernel takes them wrongly, with stock, too."""
     assert errors_of_a_mean()[0] < 0.02
-    ours, stock = own_process.call(errors_of_a_mean, environment=instruction_sets.environment("avx2"))[0]
+    ours, stock = subprocess_call.call(errors_of_a_mean, environment=instruction_sets.environment("avx2"))[0]
     assert ours < 0.02 < 0.1 < stock
 
 
@@ -829,7 +829,7 @@ def test_a_reduction_before_scalars_stays_as_it_is(core):
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
-    """A target shape is no constant by channel that the kernel would take."""
+    """A target shape is not a constant by channel that the kernel would take."""
     x = parameter([2, 4, 6])
     greatest = opset1.reduce_max(quantized(x, -1.28, 1.27), const([2], "i64"), keep)
     layer = opset1.matmul(opset1.reshape(greatest, const([1, 8], "i64"), False), int8_weights([5, 8]), False, True)
@@ -904,7 +904,9 @@ def test_groups_of_channels_with_a_zero_point():
     assert max(errors_of_groups()[:2]) < 0.02
     if "avx512" not in this_cpu_shows():
         pytest.skip("no CPU with AVX-512, whose kernels without VNNI go wrong; those of this one were right")
-    saved, in_memory, stock = own_process.call(errors_of_groups, environment=instruction_sets.environment("avx512"))[0]
+    saved, in_memory, stock = subprocess_call.call(
+        errors_of_groups, environment=instruction_sets.environment("avx512")
+    )[0]
     assert max(saved, in_memory) < 0.02 < 0.1 < stock
 
 
@@ -934,7 +936,7 @@ def test_a_shift_by_channel_before_a_quantization_to_integers_of_half_precision(
 
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
-def test_float_layers_behind_a_quantization_of_half_precision(core, lpt):
+def test_float_layers_after_a_quantization_of_half_precision(core, lpt):
     """It would report f16 where the other inputs of its readers turn to f32."""
     x = opset1.parameter([1, 8, 6, 6], np.float16, name="x")
     generator = np.random.default_rng(0)
@@ -979,7 +981,7 @@ def test_a_product_quantized_by_rows(core, infer, between):
 
 
 def test_an_interval_by_rows_stays_one_by_rows_in_a_saved_model(core, infer):
-    """With a bias by channel taken in, it would have as many ends as the data has elements."""
+    """With a bias by channel folded in, it would have as many ends as the data has elements."""
     x = parameter([1, 12, 16])
     product = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([8, 16]), False, True)
     biased = opset1.add(product, const(np.linspace(-1, 1, 8)))
@@ -996,7 +998,7 @@ def test_an_interval_by_rows_stays_one_by_rows_in_a_saved_model(core, infer):
     assert_close(infer(saved, inputs), infer(net, inputs, "NO"), level=2 / 255, share=1e-2)
 
 
-def test_strides_behind_a_split_with_a_zero_point(core, infer):
+def test_strides_after_a_split_with_a_zero_point(core, infer):
     """Moved up to the Split, a stride would be that of another output."""
     x = parameter([1, 16, 6, 6])
     halves = opset1.split(quantized(x, -1, 1.55), const(1, "i64"), 2)
@@ -1010,7 +1012,7 @@ def test_strides_behind_a_split_with_a_zero_point(core, infer):
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_strides_of_a_float_layer_behind_a_split(core, infer, layers):
+def test_strides_of_a_float_layer_after_a_split(core, infer, layers):
     """Moved up to the second half, a stride would be that of the first, in float too: the truth has a slice."""
 
     def network(half):

@@ -122,7 +122,7 @@ def test_a_negative_shift_left_by_float_noise_is_per_tensor():
     "make, words",
     [
         (lambda: Composer(int8=True, store="f16"), "store 'f16' is unknown"),
-        (lambda: predict(["relu"], int8=True), "'relu' is no post-operation"),
+        (lambda: predict(["relu"], int8=True), "'relu' is not a post-operation"),
     ],
 )
 def test_unusable_input(make, words):

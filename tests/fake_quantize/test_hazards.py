@@ -45,7 +45,7 @@ def test_hazards(steps, layer, expected):
 WRONG = {
     "relu, mixed signs": (True, [Relu(), Multiply(MIXED)]),
     "prelu, mixed signs": (True, [Relu(SLOPES), Multiply(MIXED)]),
-    "relu, negative, more behind": (True, [Relu(), Multiply(-0.5), Eltwise("sigmoid")]),
+    "relu, negative, more after": (True, [Relu(), Multiply(-0.5), Eltwise("sigmoid")]),
     "clip apart from the range": (False, [Clip(3, 6), FakeQuantize(-2, 1, -2, 1, 16)]),
 }
 

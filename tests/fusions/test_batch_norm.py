@@ -113,12 +113,12 @@ def test_bias_before_the_normalization(kind: str, bias_shape: str, fused) -> Non
 @pytest.mark.parametrize("order", ["ma", "am", "m", "a", "mam", "aamm", "sd", "dsma"])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_multiply_and_add_in_any_order_and_number(order: str, layout: str, fused) -> None:
-    """Behind an activation the normalization stays one; behind a convolution nothing stays."""
+    """After an activation the normalization stays one; after a convolution nothing stays."""
     operations = {"m": opset1.multiply, "a": opset1.add, "s": opset1.subtract, "d": opset1.divide}
-    for behind_convolution in (True, False):
+    for after_convolution in (True, False):
         numbers = Numbers(5)
         x, y, channels = weighted("conv", numbers)
-        if not behind_convolution:
+        if not after_convolution:
             y = opset1.relu(y)
         y = normalized(y, numbers.batch_norm(channels))
         if layout == "NHWC":
@@ -128,7 +128,7 @@ def test_multiply_and_add_in_any_order_and_number(order: str, layout: str, fused
             y = operations[letter](y, c(values if layout == "NHWC" else net.on_axis(values, 4, 1)))
         model, _ = fused(model_of(y, x))
         expected = {"Convolution": 1, **({"Transpose": 1} if layout == "NHWC" else {})}
-        expected |= {"Add": 1} if behind_convolution else {"Relu": 1, "BatchNormInference": 1}
+        expected |= {"Add": 1} if after_convolution else {"Relu": 1, "BatchNormInference": 1}
         assert kinds(model) == expected
 
 
@@ -146,7 +146,7 @@ def test_channels_last_as_tensorflow_leaves_it(bias: bool, fused) -> None:
     assert kinds(model) == {"Convolution": 1, "Add": 1, "Transpose": 2}
 
 
-def test_matmul_with_channels_behind_other_dimensions(fused) -> None:
+def test_matmul_with_channels_after_other_dimensions(fused) -> None:
     numbers = Numbers(4)
     x = net.parameter([2, 5, 6])
     y = opset1.matmul(x, c(numbers.normal(6, 8)), False, False)
@@ -186,7 +186,7 @@ def test_refusals_of_the_convolution() -> None:
         z = normalized(y, numbers.batch_norm(channels))
         return Model([opset1.result(z), opset1.result(opset1.relu(y))], [x], "two readers")
 
-    def behind_relu(x, y, channels):
+    def after_relu(x, y, channels):
         return model_of(normalized(opset1.relu(y), numbers.batch_norm(channels)), x)
 
     def full_bias(x, y, channels):
@@ -201,7 +201,7 @@ def test_refusals_of_the_convolution() -> None:
 
     for change, code in (
         (two_readers, "shared"),
-        (behind_relu, "no_weights"),
+        (after_relu, "no_weights"),
         (full_bias, "not_per_channel"),
     ):
         assert _refused(network(change), "ConvolutionBatchNormFusion") == {code}

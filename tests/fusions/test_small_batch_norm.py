@@ -77,7 +77,7 @@ def test_every_variant(scale: bool, offset: bool, layout: str, source: str) -> N
 
 
 @pytest.mark.parametrize("kind", net.WEIGHTED)
-def test_behind_any_quantizable_operation(kind: str, fused) -> None:
+def test_after_any_quantizable_operation(kind: str, fused) -> None:
     for spelling in SPELLINGS:
         model, _, _ = structure(spelling, True, True, kind=kind, seed=3)
         result, _ = fused(model)

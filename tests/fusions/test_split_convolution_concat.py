@@ -156,7 +156,7 @@ def test_quantized_data_and_weights() -> None:
         assert kinds(result)["FakeQuantize"] == (2 if weights is fake_quantized else 1)
 
 
-def test_normalizations_in_the_branches_and_behind_the_concat(fused) -> None:
+def test_normalizations_in_the_branches_and_after_the_concat(fused) -> None:
     numbers = Numbers(9)
     model = network(after=lambda value, branch: normalized(value, numbers.batch_norm(3)))
     result, _ = fused(model)

@@ -1,4 +1,4 @@
-"""Transposes sink behind elementwise operations and meet their inverses."""
+"""Transposes sink after elementwise operations and meet their inverses."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_what_is_there_is_read(convert, zero_point, scale):
     assert (None if found.scale is None else float(found.scale)) == scale
 
 
-def test_constants_on_either_side_and_behind_a_convert():
+def test_constants_on_either_side_and_after_a_convert():
     data = parameter([1, 4, 2, 2], "u8")
     zero_point = opset1.convert(const(np.full((1, 4, 1, 1), 7), "u8"), "f32")
     node = opset1.multiply(const(0.5), opset1.subtract(opset1.convert(data, "f32"), zero_point))
@@ -56,7 +56,7 @@ def test_integer_arithmetic_is_no_dequantization():
 
 @pytest.mark.parametrize("stored", ["f32", "u8"])
 def test_a_constant_less_data_is_no_zero_point(stored):
-    """Its sign would turn; the scale behind it can be read."""
+    """Its sign would turn; the scale after it can be read."""
     quantize = quantized(parameter([1, 4, 2, 2]), 0, 255)
     left = const(np.full((1, 4, 1, 1), 7), stored)
     difference = opset1.subtract(left if stored == "f32" else opset1.convert(left, "f32"), quantize)

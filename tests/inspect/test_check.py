@@ -147,7 +147,7 @@ def test_a_baseline_and_what_differs_from_it(net, tmp_path, capsys):
     assert 'is of the device "GPU", not of "CPU"' in capsys.readouterr().err
     stored.write_text('{"layers": [{"name": "conv"}]}')
     assert cli.main(["check", net, "--baseline", str(stored)]) == 2
-    assert "is no baseline" in capsys.readouterr().err
+    assert "is not a baseline" in capsys.readouterr().err
 
 
 def test_counters_in_place_of_a_run(net, tmp_path, capsys):

@@ -96,7 +96,7 @@ def test_quantization_is_what_numpy_says(samples):
     for index in (0, 1):
         exact.append(in_numpy(exact[-1], index, False))
         approximate.append(in_numpy(approximate[-1], index, True))
-    shown = [on_grid(approximate[1], 1), approximate[2]]  # what is stored behind the layer
+    shown = [on_grid(approximate[1], 1), approximate[2]]  # what is stored after the layer
     for index in (0, 1):
         layer = layers[f"layer{index}"]
         local = sqnr(exact[index + 1], in_numpy(exact[index], index, True))

@@ -168,7 +168,7 @@ def test_integers_that_are_made_of_no_real_numbers(monkeypatch):
 
 
 def test_a_state_is_carried_along_a_sequence(monkeypatch):
-    """A running sum behind a convolution: without the state each step would be right alone."""
+    """A running sum after a convolution: without the state each step would be right alone."""
 
     def counting() -> Model:
         net = pointwise([1, 16, 4, 4])

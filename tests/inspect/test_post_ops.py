@@ -23,7 +23,7 @@ def chain():
 
 
 def barely_shifted(low: float):
-    """A range behind the first layer that starts a third of a step below 0, or at 0."""
+    """A range after the first layer that starts a third of a step below 0, or at 0."""
     x = parameter([1, 16, 8, 8])
     first = convolution(quantized(x, 0, 2.55), 32, bias=True, name="first")
     return model(convolution(quantized(first, low, 3.0), 16, name="second"), x)

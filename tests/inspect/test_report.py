@@ -1,4 +1,4 @@
-"""The report: its verdict and first offender are the true ones, and its page and files hold the same facts."""
+"""The report: its verdict and first bottleneck are the true ones, and its page and files hold the same facts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, executi
 from ovlpt.graph.text import to_text
 from ovlpt.inspect.report import facts, report
 from ovlpt.inspect.report.borders import float_islands
-from ovlpt.inspect.report.causes import Facts, Offender, verdict
+from ovlpt.inspect.report.causes import Bottleneck, Facts, verdict
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.inspect.report.overhead import Latencies
@@ -147,14 +147,14 @@ def found(graph, core, **settings):
 def test_obstacle(name, core):
     build, settings, cause, operation, code = OBSTACLES[name]
     result = found(build(), core, **settings)
-    assert (result.verdict.cause, result.offenders[0].operation, result.offenders[0].code) == (
+    assert (result.verdict.cause, result.bottlenecks[0].operation, result.bottlenecks[0].code) == (
         cause,
         operation,
         code,
-    ), result.offenders
-    assert result.offenders[0].cause is cause
-    assert result.offenders[0].text in result.verdict.text
-    assert result.offenders[0].work_share >= 0.4
+    ), result.bottlenecks
+    assert result.bottlenecks[0].cause is cause
+    assert result.bottlenecks[0].text in result.verdict.text
+    assert result.bottlenecks[0].work_share >= 0.4
     assert result.facts.int8_work_share <= 0.6
 
 
@@ -172,7 +172,7 @@ def test_obstacle(name, core):
 )
 def test_networks_of_the_zoo(name, settings, cause, first, core):
     result = report(Path(os.environ["OVLPT_ZOO"], f"{name}.xml"), core=core, seconds=1, **settings)
-    assert [each.operation for each in result.offenders[:1]] == ([first] if first else [])
+    assert [each.operation for each in result.bottlenecks[:1]] == ([first] if first else [])
     assert result.verdict.cause is (cause or (Cause.HARDWARE if result.facts.saturates else Cause.NOTHING))
     assert (result.facts.int8_work_share > 0.98) is (cause is None)
 
@@ -184,7 +184,7 @@ def test_the_products_of_an_attention_count_in_their_own_precision(core):
     result = found(answers.attention(), core)
     assert result.facts.int8_work_share == 0.5
     assert sum(layer.multiply_accumulates for layer in result.layers) == 2 * 2 * 32 * 32 * 32
-    assert (result.offenders[0].operation, result.offenders[0].roots) == ("Softmax", ("softmax",))
+    assert (result.bottlenecks[0].operation, result.bottlenecks[0].roots) == ("Softmax", ("softmax",))
     assert found(answers.attention(probabilities=True), core).facts.int8_work_share == 1
 
 
@@ -204,12 +204,12 @@ def test_too_small(core, monkeypatch):
 
 
 FACTS = Facts("CPU", True, False, 0.95, 0.98, 10.0, 0.5, 60)
-FLOAT = Offender("Sigmoid", Cause.GRAPH, "no_rule", "it is not linear", "", ("s",), (3,), 4.0, 0.4, 0.3)
+FLOAT = Bottleneck("Sigmoid", Cause.GRAPH, "no_rule", "it is not linear", "", ("s",), (3,), 4.0, 0.4, 0.3)
 UNQUANTIZED = dataclasses.replace(FLOAT, operation="MatMul", cause=Cause.PLACEMENT, milliseconds=1.0, work_share=0.1)
 
 
 @pytest.mark.parametrize(
-    "facts, offenders, cause",
+    "facts, bottlenecks, cause",
     [
         ({}, (), Cause.NOTHING),
         ({"saturates": True}, (), Cause.HARDWARE),
@@ -221,8 +221,8 @@ UNQUANTIZED = dataclasses.replace(FLOAT, operation="MatMul", cause=Cause.PLACEME
         ({"int8_time_share": 0.8}, (FLOAT,), Cause.NOTHING),
     ],
 )
-def test_which_cause_comes_first(facts, offenders, cause):
-    assert verdict(dataclasses.replace(FACTS, **facts), offenders).cause is cause
+def test_which_cause_comes_first(facts, bottlenecks, cause):
+    assert verdict(dataclasses.replace(FACTS, **facts), bottlenecks).cause is cause
 
 
 @pytest.mark.usefixtures("fixed_times")
@@ -232,7 +232,7 @@ def test_a_device_s_own_restrictions_are_no_settings(settings, cause, core):
     kernel = dequantization(integers((CHANNELS, CHANNELS, 2, 2)), 0.001, name="weights")
     node = opset1.convolution_backprop_data(quantized(image(size=12), "fq", -1.0, 1.55), kernel, [2, 2])
     graph = model(opset1.relu(node)) if not settings else chain()
-    assert found(graph, core, **settings).offenders[0].cause is cause
+    assert found(graph, core, **settings).bottlenecks[0].cause is cause
 
 
 def test_multiply_accumulates():

@@ -82,7 +82,7 @@ def with_function():
     return networks.model(networks.convolution(networks.quantized(opset1.sigmoid(first), 0, 1), 8, seed=1), x)
 
 
-def test_a_function_behind_a_layer(core):
+def test_a_function_after_a_layer(core):
     records = verify(with_function(), core=core)
     assert [record.status in (EQUAL, TIES, NEAR) for record in records] == [True, True, True]
 

@@ -15,7 +15,7 @@ from tests.networks import const, int8_weights, model, parameter, quantized
 
 
 def weighted(kind: str):
-    """One quantized weighted operation with a zero point, and real numbers behind it."""
+    """One quantized weighted operation with a zero point, and real numbers after it."""
     x = parameter([2, 5, 12] if kind == "inner" else [2, 8, 9, 7])
     low = -1.28 if kind in ("transposed", "two activations") else -1.0
     q = quantized(x, low, low + 2.55)

@@ -37,13 +37,13 @@ def test_rank_per_channel_zero_point(assert_transformed):
     )
 
 
-def test_behind_per_channel_zero_point_stays(assert_rejected):
-    assert_rejected(quantized("Broadcast behind", "channel", 3), "Broadcast", "channel_moves")
+def test_after_per_channel_zero_point_stays(assert_rejected):
+    assert_rejected(quantized("Broadcast after", "channel", 3), "Broadcast", "channel_moves")
 
 
-def test_behind_per_tensor_zero_point(assert_transformed):
+def test_after_per_tensor_zero_point(assert_transformed):
     assert_transformed(
-        quantized("Broadcast behind", "tensor", 3),
+        quantized("Broadcast after", "tensor", 3),
         """
         x: u8[2,4] = Parameter
         y_original: u8[3,2,4] = Broadcast(x, [3,2,4]:i64, [1,2]:i64) {mode=explicit}

@@ -44,7 +44,7 @@ def test_zero_point_per_tensor_zero_point(assert_transformed):
     )
 
 
-def behind_a_fraction(pad: int, groups: int = 0):
+def after_a_fraction(pad: int, groups: int = 0):
     """A zero point of 99.85: no level of the data is zero."""
     data = fake_quantize(parameter((2, 4, 6, 6)), -1.0, 1.554)
     window = [1, 1], [pad, pad], [pad, pad], [1, 1]
@@ -56,17 +56,17 @@ def behind_a_fraction(pad: int, groups: int = 0):
 @pytest.mark.parametrize("groups", [0, 2])
 def test_a_fractional_zero_point_keeps_the_numbers(groups):
     """The native pass rounds it, and every result is shifted."""
-    result = Transformed(behind_a_fraction(0, groups))
+    result = Transformed(after_a_fraction(0, groups))
     assert result.transformed("GroupConvolution" if groups else "Convolution")
     result.assert_numbers()
-    native = Transformed(behind_a_fraction(0, groups), Params(native_only=True))
+    native = Transformed(after_a_fraction(0, groups), Params(native_only=True))
     with pytest.raises(AssertionError):
         native.assert_numbers(1e-4)
 
 
 def test_a_fractional_zero_point_under_padding_is_rounded():
     """As in the native library: all results are shifted by less than half a step of the data."""
-    result = Transformed(behind_a_fraction(1))
+    result = Transformed(after_a_fraction(1))
     assert result.transformed("Convolution")
     result.assert_numbers(0.01)
 

@@ -27,7 +27,7 @@ def test_linear_in_native_only_stays(assert_rejected):
     assert_rejected(graph, "Interpolate", "interpolation_mode", Params(native_only=True))
 
 
-def test_linear_that_nothing_quantizes_behind_stays(assert_rejected):
+def test_linear_that_nothing_quantizes_after_stays(assert_rejected):
     """Kernels give integers for integers, so the means would be rounded."""
     assert_rejected(quantized("Interpolate linear", "channel", 3), "Interpolate", "interpolation_mode")
 

@@ -19,8 +19,8 @@ def test_per_channel_zero_point():
     subtract = activation.input_value(0).get_node()
     assert subtract.get_type_name() == "Subtract"
     assert subtract.input_value(0).get_node().get_friendly_name() == "x"
-    (behind,) = activation.output(0).get_target_inputs()
-    assert behind.get_node().get_type_name() == "Multiply"
+    (after,) = activation.output(0).get_target_inputs()
+    assert after.get_node().get_type_name() == "Multiply"
     result.assert_numbers()
 
 

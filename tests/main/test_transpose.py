@@ -39,7 +39,7 @@ def test_channels_per_tensor_zero_point(assert_transformed):
 
 
 @pytest.mark.parametrize("name, granularity", [("Transpose channels", "channel"), ("Transpose space", "space")])
-def test_a_scale_that_is_not_per_channel_behind_it_stays(assert_rejected, name, granularity):
+def test_a_scale_that_is_not_per_channel_after_it_stays(assert_rejected, name, granularity):
     assert_rejected(quantized(name, granularity, 3), "Transpose", "channel_moves")
 
 

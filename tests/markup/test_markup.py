@@ -63,10 +63,10 @@ def test_granularity():
 
 
 @pytest.mark.parametrize(
-    ("behind", "preserved"), [(convolution, True), (lambda data: opset1.result(data).input_value(0).get_node(), False)]
+    ("after", "preserved"), [(convolution, True), (lambda data: opset1.result(data).input_value(0).get_node(), False)]
 )
-def test_a_pool_keeps_its_precision_before_a_quantized_operation(behind, preserved):
-    graph, attributes = avg_pool(behind), AttributeTable()
+def test_a_pool_keeps_its_precision_before_a_quantized_operation(after, preserved):
+    graph, attributes = avg_pool(after), AttributeTable()
     run_pass(graph, MarkupAvgPoolPrecisionPreserved(attributes=attributes))
     last = [node for node in graph.get_ordered_ops() if node.get_type_name() == "AvgPool"][-1]
     assert attributes.get(last, AvgPoolPrecisionPreserved).value is preserved

@@ -91,7 +91,7 @@ def test_decomposed(name):
 
 
 def test_what_a_causal_mask_shows():
-    """Every position sees itself and those before it, whatever lies behind; checked against numpy."""
+    """Every position sees itself and those before it, whatever lies after; checked against numpy."""
     graph = model(GRAPHS["causal, open"]())
     CommonOptimizations().run_on_model(graph)
     query, rows, values = inputs_of(graph)

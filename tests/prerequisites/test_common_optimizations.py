@@ -46,7 +46,7 @@ def test_a_mask_of_another_shape_stays():
 
 @pytest.mark.parametrize("batch, expected", [(1, (1, 16, 3, 3)), (-1, (None, 16, 3, 3))])
 def test_sizes_that_a_broadcast_settles_stay_known(batch, expected):
-    """It moves behind the Add, where its target is the maximum of the data's shape and its own."""
+    """It moves after the Add, where its target is the maximum of the data's shape and its own."""
     x = parameter((batch, 16, 1, -1))
     graph = model(opset1.add(opset3.broadcast(x, i64(1, 16, 3, 3)), x))
     CommonOptimizations().run_on_model(graph)
@@ -96,7 +96,7 @@ def test_a_constant_less_a_tensor_keeps_its_sign(core, infer, left, move, native
     Transformed(graph, Params(native_only=native_only)).assert_numbers(1e-5)
 
 
-def test_a_convolution_behind_a_constant_less_a_tensor(core, infer):
+def test_a_convolution_after_a_constant_less_a_tensor(core, infer):
     """A sum with the negative has a scale, so that the layer runs in int8, as it does with the plugin's own pass."""
     small = opset1.multiply(
         opset1.convert(opset1.constant(np.eye(4, dtype=np.int8).reshape(4, 4, 1, 1)), "f32"), f32(0.1)
@@ -182,7 +182,7 @@ def test_squeeze_15(axes, core):
 
 
 def test_a_reshape_of_open_data_to_a_known_shape():
-    """Only that of quantized weights moves in front of their FakeQuantize."""
+    """Only that of quantized weights moves before their FakeQuantize."""
     graph = model(opset1.reshape(fake_quantize(parameter((1, 6, -1)), 0.0, 2.55), i64(1, 72), False))
     CommonOptimizations().run_on_model(graph)
     data = (np.arange(72, dtype=np.float32) / 100).reshape(1, 6, 12)
@@ -190,7 +190,7 @@ def test_a_reshape_of_open_data_to_a_known_shape():
 
 
 def group_normalization(shape, groups: int) -> Model:
-    """Behind a FakeQuantize, before another and a convolution; trivial scale and bias in one group, as after fusions."""
+    """After a FakeQuantize, before another and a convolution; trivial scale and bias in one group, as after fusions."""
     scale, bias = (np.ones(16), np.zeros(16)) if groups == 1 else np.random.default_rng(2).uniform(0.5, 1.5, (2, 16))
     inputs = [fake_quantize(parameter(shape), -1.28, 1.27), f32(scale), f32(bias)]
     attributes = {"num_groups": groups, "epsilon": 1e-5}

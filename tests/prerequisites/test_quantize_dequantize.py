@@ -17,7 +17,7 @@ LARGEST = 60  # of integer weights: two products of neighbours fit 16 bits
 
 
 def along(values: np.ndarray, rank: int, axis: int | None):
-    """A constant per channel comes as a vector with a Reshape behind it."""
+    """A constant per channel comes as a vector with a Reshape after it."""
     if axis is None:
         return values
     shape = np.ones(rank, int)
@@ -47,7 +47,7 @@ def quantize_linear(data, scale, zero_point: np.ndarray, axis: int | None = None
 
 
 def kernel(shape, precision: type, per_channel: bool, stored: bool, axis: int = 0, zero_point: int = 0):
-    """Float weights behind a pair, or integers behind a DequantizeLinear."""
+    """Float weights after a pair, or integers after a DequantizeLinear."""
     rng = np.random.default_rng(1)
     count = shape[axis] if per_channel else 1
     scale = np.linspace(0.002, 0.004, count, dtype=np.float32) if per_channel else np.float32(0.003)

@@ -132,7 +132,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
         asked.append((function.__name__, path.stem))
         return (NUMBERS if function is measure_numbers else LATENCY), ""
 
-    monkeypatch.setattr(command.own_process, "call", call)
+    monkeypatch.setattr(command.subprocess_call, "call", call)
     for name in ("leaky", "unet"):
         (tmp_path / f"{name}.xml").touch()
     arguments = ["leaky", "unet", "--models", str(tmp_path), "--json", str(tmp_path / "figures.json")]

@@ -51,7 +51,7 @@ PRECISIONS = (
 )
 GRANULARITY = (QuantizationGranularityRestriction.create("Convolution", [0]),)
 NATIVE = Params(native_only=True)
-# The native pass fails on these: it leaves a constant of rank 2 behind data of rank 4.
+# The native pass fails on these: it leaves a constant of rank 2 after data of rank 4.
 NATIVE_FAILS = {("Broadcast rank", 1)}
 
 
@@ -99,7 +99,7 @@ QDQ = {
     "i8 composed to u8": lambda: convolution(qdq(parameter(SHAPE), "i8", None)),
     "i8 with a zero point": lambda: convolution(qdq(parameter(SHAPE), "i8", 5)),
     "weights with a zero point": lambda: convolution(qdq(parameter(SHAPE)), zero_point=3.0),
-    "nothing quantized behind": lambda: opset1.sigmoid(qdq(parameter(SHAPE))),
+    "nothing quantized after": lambda: opset1.sigmoid(qdq(parameter(SHAPE))),
     "two inputs": lambda: opset1.add(
         convolution(qdq(parameter(SHAPE))), convolution(qdq(parameter(SHAPE, "x2"), "i8", 1))
     ),
@@ -130,7 +130,7 @@ PREREQUISITES = {
     "Concat and Relu before FakeQuantize": lambda: convolution(
         fake_quantize(opset1.relu(opset1.concat([parameter(SHAPE), parameter(SHAPE, "x2")], 1)), 0.0, 2.55), 6
     ),
-    "per channel behind Concat": lambda: opset1.relu(
+    "per channel after Concat": lambda: opset1.relu(
         fake_quantize(
             opset1.concat([parameter(SHAPE), parameter(SHAPE, "x2")], 1), np.zeros((1, 6, 1, 1)), np.linspace(1, 2, 6).reshape(1, 6, 1, 1)
         )
@@ -166,7 +166,7 @@ def in_f16(result):
 
 
 def open_channels(operation):
-    """The constant behind a quantization by channels tells how many there are."""
+    """The constant after a quantization by channels tells how many there are."""
     ends = np.linspace(1, 2, 3).reshape(1, 3, 1)
     return model(operation(fake_quantize(parameter((1, -1, 4)), -ends, ends, 255), f32(ends - 1.2)))
 
@@ -436,7 +436,7 @@ STRIPPED = {
     "residual": lambda: normalized(
         opset1.add(wide(layer(parameter(FRAMES))), wide(layer(parameter(FRAMES, "x2"), bias=False))), 1
     ),
-    "FakeQuantize behind": lambda: normalized(fake_quantize(wide(layer(parameter(FRAMES))), -128.0, 127.0), 1),
+    "FakeQuantize after": lambda: normalized(fake_quantize(wide(layer(parameter(FRAMES))), -128.0, 127.0), 1),
     "a result": lambda: wide(layer(parameter(FRAMES))),
     "a small step": lambda: normalized(wide(layer(parameter(FRAMES)), 4.0), 1),
     "Softmax": lambda: opset8.softmax(wide(layer(parameter(FRAMES))), 1),
@@ -472,7 +472,7 @@ def test_softmax_does_not_end_a_region():
 
 
 def biased(data, stride: int = 1, kernel: int = 3):
-    """A convolution with a bias, quantized behind: one layer on ARM, unless it is a small one."""
+    """A convolution with a bias, quantized after: one layer on ARM, unless it is a small one."""
     stored = weights([4, 4, kernel, kernel], np.linspace(0.01, 0.02, 4).reshape(4, 1, 1, 1))
     layer = opset1.convolution(data, stored, [stride] * 2, [kernel // 2] * 2, [kernel // 2] * 2, [1, 1])
     return opset1.add(layer, f32(np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1)))
@@ -491,7 +491,7 @@ ARM = {
     "strided convolutions": lambda: biased(
         fake_quantize(biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55), 2), 0.0, 2.55), 2
     ),
-    "signed behind unsigned": lambda: biased(
+    "signed after unsigned": lambda: biased(
         fake_quantize(biased(fake_quantize(parameter((1, 4, 8, 8)), 0.0, 2.55), 1, 1), -1.28, 1.27), 1, 1
     ),
     "residual, shared input first": lambda: residual(True),

@@ -60,7 +60,7 @@ def test_every_version_with_a_rule_is_in_a_network():
 
 @pytest.mark.parametrize("name", SKETCHES)
 def test_the_network_lives_and_its_numbers_stay(name):
-    """A tie in a quantization may move by one level, and the layers behind spread it.
+    """A tie in a quantization may move by one level, and the layers after spread it.
 
     Recurrent layers of the plugin's own LPT have other numbers than the model, ovlpt's those of the float model.
     """

@@ -26,7 +26,7 @@ import openvino
 from rich.console import Console
 from rich.table import Table
 
-from ovlpt.device import own_process
+from ovlpt.device import subprocess_call
 from ovlpt.openvino_api import Core
 from ovlpt.trace import OvlptError
 from tools.benchmark.goals import Row, difference, goals, remark
@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name}: {part}", file=sys.stderr)
             call = (measure_latency, path, options.seconds) if part == "latency" else (measure_numbers, path)
             try:
-                found, _ = own_process.call(*call)
+                found, _ = subprocess_call.call(*call)
             except OvlptError as error:
                 return _refuse(f"{name}: {error}")
             figures.add(name, part, found)

@@ -52,7 +52,7 @@ class Step:
 class Form:
     """How a model stores its real numbers, and which sizes it leaves open.
 
-    ``precision``: "f32"; "f16 constants" behind a Convert each; "f16" throughout. ``dynamic``: "", "batch", "space"
+    ``precision``: "f32"; "f16 constants" after a Convert each; "f16" throughout. ``dynamic``: "", "batch", "space"
     (all axes from the third on) or "both".
     """
 
@@ -121,7 +121,7 @@ def _data(step: Step) -> np.ndarray:
 
 
 def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -> list[Output] | None:
-    """The outputs of a step, None where it does not apply. Without ``values`` a FakeQuantize is no operation."""
+    """The outputs of a step, None where it does not apply. Without ``values`` a FakeQuantize is not an operation."""
     if step.quantizes and values is None:
         return sources[:1]
     more = () if values is None else (values,)

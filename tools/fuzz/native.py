@@ -154,7 +154,7 @@ def _differences(graph: Graph) -> Iterator[Failure]:
         return
     result = compare(expected, found)
     if not result.equal and all(is_level_from_above(model, difference) for difference in result.differences):
-        yield Failure(STOCK, "a FakeQuantize behind another takes its levels", result.differences[0])
+        yield Failure(STOCK, "a FakeQuantize after another takes its levels", result.differences[0])
     elif not result.equal:
         causes = [re.sub(r"(?<=\w) \S+(?=:)|(?<=[-\[ ,])[0-9.e]+", "", text) for text in result.differences]
         yield Failure("native", min(causes), "\n".join(["", *result.differences[:8], str(settings)]))

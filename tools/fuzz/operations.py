@@ -75,7 +75,7 @@ def weights(random: Random, shape: Sequence[int], axes: Sequence[int]) -> Node:
         levels = int(pick(random, 255, 255, 256))
         low, high = -scale * (levels // 2), scale * 127
         return opset1.fake_quantize(f32(steps * scale), f32(low), f32(high), f32(low), f32(high), levels)
-    if form < 0.6:  # floats behind a pair of Quantize and Dequantize
+    if form < 0.6:  # floats after a pair of Quantize and Dequantize
         stored = opset1.fake_quantize(f32(steps * scale), f32(-128 * scale), f32(127 * scale), f32(-128), f32(127), 256)
         return opset1.multiply(opset1.convert(opset1.convert(stored, "i8"), "f32"), f32(scale))
     if form < 0.7:

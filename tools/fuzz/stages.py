@@ -28,7 +28,7 @@ _ARITHMETIC = {"f32": 2e-4, "f16 constants": 2e-4, "f16": 4e-3}  # of the larges
 
 
 def staged(graph: Graph) -> Graph:
-    """The graph with a Parameter in front of each FakeQuantize that has another above it."""
+    """The graph with a Parameter before each FakeQuantize that has another above it."""
     steps, parameters, above = [], [], set()
     for index, step in enumerate(graph.steps):
         quantized = any(source in above for source, _ in step.sources)
@@ -140,7 +140,7 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         halves = [effects([half]), effects([-half])]
         if closely:
             halves += [effects(_parts(half, groups)) for groups in _partitions(half.shape)]
-            for _ in range(8):  # behind a Relu the parts may do nothing that the whole does, in any of its elements
+            for _ in range(8):  # after a Relu the parts may do nothing that the whole does, in any of its elements
                 moved = effects([half * random.choice([-1, 1], half.shape)])
                 halves.append([np.full_like(value, value.max(initial=0)) for value in moved])
         move = _to_the_other_side(node, base[every + index])

@@ -73,7 +73,7 @@ def int8_layers(compiled: CompiledModel) -> int:
 
 
 def compared(names: tuple[str, ...], gpu: str, precisions: tuple[str, ...], path: str | None = None) -> list[Row]:
-    """In a process of its own (`ovlpt.device.own_process`), with the variables of `virtual_gpu.environment`."""
+    """In a process of its own (`ovlpt.device.subprocess_call`), with the variables of `virtual_gpu.environment`."""
     virtual_gpu.load(gpu, execute=True)
     core, rows = Core(), []
     core.get_property("CPU", "FULL_DEVICE_NAME")

@@ -16,7 +16,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from ovlpt.device import own_process, virtual_gpu
+from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.trace import OvlptError
 from tests.gpu_networks import NETWORKS
 from tools.gpu_numbers import PRECISIONS, compared, table
@@ -37,7 +37,7 @@ def main() -> None:
     rows, environment = [], virtual_gpu.environment(True)
     for names, path in tasks:
         try:
-            found = own_process.call(compared, names, options.gpu, precisions, path, environment=environment)[0]
+            found = subprocess_call.call(compared, names, options.gpu, precisions, path, environment=environment)[0]
         except OvlptError as error:
             print(f"{names[0]}: {error}", flush=True)
             continue

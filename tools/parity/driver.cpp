@@ -169,7 +169,7 @@ static Leaves predicate(const std::string& name) {
         return is_small_convolution;
     if (name == "is_requantization")
         return [](const auto& node) { return is_requantization(node.get()); };
-    if (name == "stands_behind_requantization")
+    if (name == "stands_after_requantization")
         return [](const auto& node) {
             const auto quantize = above(node.get());
             const auto type = quantize->get_output_element_type(0);

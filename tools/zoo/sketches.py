@@ -1,6 +1,6 @@
 """Small networks of the operations that common networks do not have, quantized by hand.
 
-FakeQuantize stands where a careful hand would put it: before the operation and not again behind it, so that the
+FakeQuantize stands where a careful hand would put it: before the operation and not again after it, so that the
 dequantization has to move through. Each function draws one network; `SKETCHES` lists them.
 """
 
@@ -158,7 +158,7 @@ def tokens(net: Sketch) -> Value:
 
 
 def recurrent(net: Sketch) -> Value:
-    """Sequences of sound: an LSTMSequence with a GRUSequence behind it; data, states and weights are quantized."""
+    """Sequences of sound: an LSTMSequence with a GRUSequence after it; data, states and weights are quantized."""
     size, length = 16, 12
     frames = net.quantize(net.input("frames", (length, size)))
     states = [net.quantize(net.input(f"state{index}", (1, size))) for index in range(2)]
@@ -223,7 +223,7 @@ def half_precision(net: Sketch) -> Value:
 
 
 def leaky(net: Sketch) -> Value:
-    """Signed data with zero points before leaky ReLU (PRelu) and average pooling, and nothing quantized again behind."""
+    """Signed data with zero points before leaky ReLU (PRelu) and average pooling, and nothing quantized again after."""
     x = net.quantize(net.convolution(net.quantize(net.input("image", (3, 128, 128))), 32, stride=2))
     for channels in (64, 96, 128):
         slope = np.full(1, 0.1, np.float32)

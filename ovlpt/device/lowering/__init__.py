@@ -3,17 +3,17 @@
 A plugin runs its common optimizations before it would run LPT, and they do not expect type-relaxed operations. These
 are the rules, all found by running; each says at its function what happens without it.
 
-`guards`: behind a layer with weights
+`guards`: after a layer with weights
     add_negative_shift              for a constant that is taken away
-    shift_behind_scale              a bias in front of its scale
-    scale_to_interval               by channel, for one element of open sizes, and behind a product
-    part_by_channel                 further behind, for one element of open batch
-    part_by_column                  behind a product of two tensors
+    shift_after_scale              a bias before its scale
+    scale_to_interval               by channel, for one element of open sizes, and after a product
+    part_by_channel                 further after, for one element of open batch
+    part_by_column                  after a product of two tensors
     compute_scale_in_f64            its scale and bias, out of the reach of fusions
     guard_output                    a Clamp instead where no scale follows, on other devices, or where the result is
                                     quantized by rows; a Floor where a constant differs between rows
-    keep_negative_scale_behind_relu
-    quantize_rows_alone             behind a product of open sizes, or of two tensors
+    keep_negative_scale_after_relu
+    quantize_rows_alone             after a product of open sizes, or of two tensors
 
 `element_types`: data that a relaxed operation would be rewritten in the type of
     report_f32                      f16 that an operation reports: f32, and a Convert follows
@@ -23,27 +23,27 @@ are the rules, all found by running; each says at its function what happens with
     reduce_in_f32                   before another reduction
     scale_in_f32                    before a float layer, or a constant that is added
     convert_by_f64                  before a scale and float MatMuls
-    add_in_f32                      before another Add, or behind a factor of -1
+    add_in_f32                      before another Add, or after a factor of -1
 
 `zero_points`
     subtract_in_f32                 integers or f16 less f32
     subtract_signed_in_f32          a zero point of i8 data saturates
     keep_apart                      equal zero points on one tensor, which would be merged
-    keep_stride                     of a 1×1 convolution of data with a zero point, padded, or behind a Split
-    broadcast_before_zero_point     behind a Broadcast
+    keep_stride                     of a 1×1 convolution of data with a zero point, padded, or after a Split
+    broadcast_before_zero_point     after a Broadcast
     pad_before_zero_point           of a grouped convolution over three axes
 
 `fake_quantize`
-    pass_relu_by                    in front of [0, …]
+    bypass_relu                    before [0, …]
     join_dequantization             that alone reads the integers
-    keep_transpose                  in front, before a reduction of open sizes
+    keep_transpose                  before it, and before a reduction of open sizes
     differ_by_channel               the interval, for what will be taken into one of open sizes
-    keep_scale_in_front             of what it is moved up through with open sizes
+    keep_scale_before             of what it is moved up through with open sizes
     compute_in_steps                along another axis than the channels
-    keep_behind_transpose           an interval by channel, which would come to another axis
+    keep_after_transpose           an interval by channel, which would come to another axis
 
 `mat_mul`
-    absorb_transposes               in front
+    absorb_transposes               before it
     run_at_rank_3                   of rank 4
     lay_weights_in_rows             on a GPU, and in a model that may be saved
 
@@ -63,7 +63,7 @@ are the rules, all found by running; each says at its function what happens with
     share_constants                 of a model that may be saved
 
 `gpu`: on a GPU (tried on virtual ones) hold as they are `keep_apart`, `keep_stride`, `absorb_transposes`,
-`pass_relu_by`, `join_dequantization`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what stands behind a
+`bypass_relu`, `join_dequantization`, `reduce_in_f32` and `mvn_in_f32` (with other kernels); of what follows a
 layer the Clamp; `run_at_rank_3` is not needed. And:
     add_negative                    for subtract_in_f32
     scale_in_f32_before_weights     for scale_in_f32
@@ -93,13 +93,13 @@ from ovlpt.device.lowering.element_types import (
     scale_in_f32,
 )
 from ovlpt.device.lowering.fake_quantize import (
+    bypass_relu,
     compute_in_steps,
     differ_by_channel,
     join_dequantization,
-    keep_behind_transpose,
-    keep_scale_in_front,
+    keep_after_transpose,
+    keep_scale_before,
     keep_transpose,
-    pass_relu_by,
 )
 from ovlpt.device.lowering.folding import fold_float_weights
 from ovlpt.device.lowering.gpu import (
@@ -112,12 +112,12 @@ from ovlpt.device.lowering.guards import (
     add_negative_shift,
     compute_scale_in_f64,
     guard_output,
-    keep_negative_scale_behind_relu,
+    keep_negative_scale_after_relu,
     part_by_channel,
     part_by_column,
     quantize_rows_alone,
     scale_to_interval,
-    shift_behind_scale,
+    shift_after_scale,
 )
 from ovlpt.device.lowering.half import keep_sums_in_f32
 from ovlpt.device.lowering.hiding import hide_from_lpt, hide_recurrent_weights, hide_zero_points
@@ -200,10 +200,10 @@ class PluginLowering(ModelPass):
         return guard_output if self.device == "GPU" else compute_scale_in_f64
 
     def _rules_of_relaxed(self) -> Rules:
-        layer = (keep_negative_scale_behind_relu, self._guard)
+        layer = (keep_negative_scale_after_relu, self._guard)
         rules = {
             **dict.fromkeys(WEIGHTED, layer),
-            "FakeQuantize": (pass_relu_by, join_dequantization),
+            "FakeQuantize": (bypass_relu, join_dequantization),
             "Clamp": (clamp_in_f32,),
             "MVN": (partial(mvn_in_f32, is_kernel=plugin_config.kernels(self.device)["MVN"]),),
             "ReduceMean": (reduce_in_f32,),
@@ -218,7 +218,7 @@ class PluginLowering(ModelPass):
                 "Multiply": (scale_in_f32_before_weights,),
                 "Subtract": (broadcast_before_zero_point, add_negative),
             }
-        layer = (add_negative_shift, shift_behind_scale, *layer)
+        layer = (add_negative_shift, shift_after_scale, *layer)
         convolution = (*layer[:2], scale_to_interval, part_by_channel, *layer[2:])
         rows = (lay_weights_in_rows,) if self.serializable else ()
         return rules | {
@@ -252,9 +252,9 @@ class PluginLowering(ModelPass):
             **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
             "FakeQuantize": (
                 compute_in_steps,
-                keep_behind_transpose,
+                keep_after_transpose,
                 quantize_rows_alone,
-                keep_scale_in_front,
+                keep_scale_before,
                 keep_transpose,
                 differ_by_channel,
             ),

@@ -1,4 +1,4 @@
-"""Relaxed operations that the plugin would go on with in the type of their data: a Convert to f32 goes in front.
+"""Relaxed operations that the plugin would go on with in the type of their data: a Convert to f32 is put before each.
 
 Only where it must: a Convert before every zero point or residual Add loses the int8 fusion.
 """
@@ -37,7 +37,7 @@ def report_f32(node: Node) -> Node:
 
 
 def clamp_in_f32(node: Node) -> Node:
-    """A relaxed Clamp of integers that a FakeQuantize behind it makes needless would be left out, and the FakeQuantize
+    """A relaxed Clamp of integers that a FakeQuantize after it makes needless would be left out, and the FakeQuantize
     then report its new input's type. One that cuts between two integers would be rounded to one of them.
     """
     return _read_f32(node) if _is_needless(node) or _cuts_between_integers(node) else node
@@ -49,7 +49,7 @@ def needless_clamp_in_f32(node: Node) -> Node:
 
 
 def _is_needless(clamp: Node) -> bool:
-    """Whether a FakeQuantize behind the Clamp cuts off as much."""
+    """Whether a FakeQuantize after the Clamp cuts off as much."""
     low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
     readers = [target.get_node() for target in clamp.output(0).get_target_inputs()]
     found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
@@ -65,7 +65,7 @@ def _cuts_between_integers(clamp: Node) -> bool:
 
 
 def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node:
-    """A relaxed MVN that is no kernel of its own is decomposed in the integer type of its data.
+    """A relaxed MVN that is not a kernel of its own is decomposed in the integer type of its data.
 
     ``is_kernel``: of the device (`ovlpt.plugin_config.cpu.KERNELS`, `ovlpt.plugin_config.gpu.KERNELS`).
     """
@@ -74,7 +74,7 @@ def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node:
 
 
 def normalize_in_f32(node: Node) -> Node:
-    """A relaxed NormalizeL2 of rank 5 is no kernel and decomposed in the integer type of its data."""
+    """A relaxed NormalizeL2 of rank 5 is not a kernel and decomposed in the integer type of its data."""
     return node if len(shape_of(node.output(0)) or ()) in (2, 3, 4) else _read_f32(node)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.device.lowering.guards import BEFORE_INTERVAL, links_above, other_constant, stand_alone
+from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
 from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -26,10 +26,10 @@ _MOVES_TRANSPOSE = frozenset(
 ) | {"Squeeze"}
 
 
-def pass_relu_by(node: Node) -> Node:
+def bypass_relu(node: Node) -> Node:
     """A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
     wrong numbers, no error. It does nothing there and is passed by. One with another reader is not fused so, and stays:
-    a layer takes in no Relu that it shares its result with.
+    a layer absorbs no Relu that it shares its result with.
     """
     details = QuantizationDetails.of(node)
     if details is None or (details.input_low < 0).any():
@@ -72,7 +72,7 @@ def join_dequantization(node: Node) -> Node:
 def keep_transpose(node: Node) -> Node:
     """``FQ(x; low, high) == FQ(x - low; 0, high - low)``
 
-    A Transpose before a FakeQuantize by channel and a reduction would be moved behind them, and the channels to another
+    A Transpose before a FakeQuantize by channel and a reduction would be moved after them, and the channels to another
     axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
     """
     if not _has_open_sizes(node):
@@ -91,7 +91,7 @@ def keep_transpose(node: Node) -> Node:
 
 
 def differ_by_channel(node: Node) -> Node:
-    """Let both interval ends of open sizes differ by channel where scales or shifts by channel will be taken in.
+    """Let both interval ends of open sizes differ by channel where scales or shifts by channel will be folded into them.
 
     With open sizes, scales and shifts by channel that the plugin takes into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
@@ -120,7 +120,7 @@ def differ_by_channel(node: Node) -> Node:
     return node
 
 
-def keep_scale_in_front(node: Node) -> Node:
+def keep_scale_before(node: Node) -> Node:
     """With open sizes a FakeQuantize by tensor is moved up through a Transpose and the like, where it takes scales and
     shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
     """
@@ -132,12 +132,12 @@ def keep_scale_in_front(node: Node) -> Node:
         if link.get_type_name() in _MOVES_UP:
             is_moved = True
         elif is_moved and (values := other_constant(link)) is not None and not is_scalar_like(values):
-            stand_alone(link)
+            block_fusion(link)
             break
     return node
 
 
-def keep_behind_transpose(node: Node) -> Node:
+def keep_after_transpose(node: Node) -> Node:
     """An interval by channel would be moved up through a Transpose, to another axis, for which the plugin has no
     FakeQuantize (`compute_in_steps`). The maximum of what is transposed and the least number keeps it where it is.
     """
@@ -148,14 +148,14 @@ def keep_behind_transpose(node: Node) -> Node:
     by_channel = all(varies_along(end, rank.get_length(), (1,)) for end in details.intervals)
     by_tensor = all(end.size == 1 for end in details.intervals)
     if by_channel and not by_tensor and folded_constant(node.input_value(0)) is None:
-        stand_alone(source)
+        block_fusion(source)
     return node
 
 
 def compute_in_steps(node: Node) -> Node:
     """An interval along another axis than the channels, as elementwise operations with the same numbers.
 
-    The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies behind the
+    The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies after the
     interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a product the columns are its channels.
     """
     details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)

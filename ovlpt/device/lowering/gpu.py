@@ -74,7 +74,7 @@ def quantizes_input(node: Node) -> bool:
 def read_input_in_f32(node: Node, precision: str) -> None:
     """Let a FakeQuantize read f32, and report ``precision`` where it reports f32.
 
-    In f16 a Convert stands behind each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
+    In f16 a Convert follows each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
     an input is marked to stay in f32, and no Convert is put there.
     """
     stored = precision_of(node.output(0))
@@ -85,7 +85,7 @@ def read_input_in_f32(node: Node, precision: str) -> None:
 
 
 def hide_end(node: Node) -> Node:
-    """The highest output value of a FakeQuantize behind a Reshape, which the plugin folds after it has looked for
+    """The highest output value of a FakeQuantize after a Reshape, which the plugin folds after it has looked for
     quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; who folds constants before it
     compiles the model sets its LPT off.
     """

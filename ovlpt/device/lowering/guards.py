@@ -1,4 +1,4 @@
-"""What stands between a layer with weights and the operations behind it, so that the plugin takes each where it belongs."""
+"""What stands between a layer with weights and the operations after it, so that the plugin takes each where it belongs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 def compute_scale_in_f64(node: Node) -> Node:
-    """Compute the scale of a layer, and the bias behind it, in f64, which keeps both from fusions; a Clamp where no
+    """Compute the scale of a layer, and the bias after it, in f64, which keeps both from fusions; a Clamp where no
     scale follows, a Floor where a Clamp goes wrong.
 
-    A constant Multiply behind a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
-    and throw; an Add behind it would be fused into the FakeQuantize and keep the layer from its bias. Both would then
+    A constant Multiply after a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
+    and throw; an Add after it would be fused into the FakeQuantize and keep the layer from its bias. Both would then
     be post-operations by channel, which the plugin computes wrongly for one element of open sizes, and in a Subgraph:
     wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
     f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
@@ -67,7 +67,7 @@ def is_in_f64(link: Node) -> bool:
 def scale_to_interval(node: Node) -> Node:
     """``FQ(x * s + b; low, high) == FQ(x * s * k + (b - low) * k; 0, n)`` with ``k = n / (high - low)``, ``n`` steps
 
-    An interval by channel behind a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
+    An interval by channel after a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
     of open sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
     between lets the scale through, and no shift. What gives other real values by channel is for `part_by_channel`.
     """
@@ -76,7 +76,7 @@ def scale_to_interval(node: Node) -> Node:
     is_affine = [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"])
     if is_affine and (is_product or _may_be_one_element(node)):
         quantize = _only_reader(links[-1] if links else node)
-    if behind_relu := quantize is not None and quantize.get_type_name() in ("Relu", "PRelu"):
+    if after_relu := quantize is not None and quantize.get_type_name() in ("Relu", "PRelu"):
         quantize = _only_reader(quantize)
     details = None
     if quantize is not None and quantize.get_type_name() == "FakeQuantize":
@@ -98,7 +98,7 @@ def scale_to_interval(node: Node) -> Node:
     factor = steps / (high - low)
     first = low * factor
     if np.ptp(first) > _SAME_LEVEL:
-        if behind_relu:
+        if after_relu:
             return node
         first, shift = np.zeros(1), shift - low
     old = (links[-1] if links else node).output(0)
@@ -117,12 +117,12 @@ def scale_to_interval(node: Node) -> Node:
 
 
 def part_by_channel(node: Node) -> Node:
-    """What a layer computes by channel behind its scale and bias, after an activation for instance, would be a
+    """What a layer computes by channel after its scale and bias, after an activation for instance, would be a
     post-operation by channel, too (`compute_scale_in_f64`). It stands alone, if only the batch is open.
     """
     if not _may_be_one_element(node) or set(shape_of(node.output(0))[2:]) != {1}:
         return node
-    _stand_alone_behind([node, *_affine_links(node)][-1])
+    _block_fusion_after([node, *_affine_links(node)][-1])
     return node
 
 
@@ -131,16 +131,16 @@ def part_by_column(product: Node) -> Node:
     or none, with the plugin's own LPT, too. It stands alone. A shift is right.
     """
     if not isinstance(product.input_value(1).get_node(), Constant):
-        _stand_alone_behind(product, but=("Add", "Subtract"))
+        _block_fusion_after(product, but=("Add", "Subtract"))
     return product
 
 
-def _stand_alone_behind(last: Node, but: Collection[str] = ()) -> None:
-    """Let the first post-operation stand alone that has a constant of several values, ``but`` for these kinds."""
+def _block_fusion_after(last: Node, but: Collection[str] = ()) -> None:
+    """Keep the first post-operation out of the fusion that has a constant of several values, ``but`` for these kinds."""
     while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
         constants = map(constant_above, reader.input_values())
         if kind not in but and any(values is not None and values.size > 1 for values in constants):
-            stand_alone(last)
+            block_fusion(last)
             return
         last = reader
 
@@ -158,7 +158,7 @@ def _may_be_one_element(node: Node) -> bool:
 
 
 def add_negative_shift(node: Node) -> Node:
-    """What is taken away behind a layer is added with the other sign, for the rules that follow.
+    """What is taken away after a layer is added with the other sign, for the rules that follow.
 
     In a model of common optimizations it is already.
     """
@@ -172,8 +172,8 @@ def add_negative_shift(node: Node) -> Node:
     return node
 
 
-def shift_behind_scale(node: Node) -> Node:
-    """``(x + b) * s + c`` behind a layer as ``x * s + (b * s + c)``: its scale, and its bias.
+def shift_after_scale(node: Node) -> Node:
+    """``(x + b) * s + c`` after a layer as ``x * s + (b * s + c)``: its scale, and its bias.
 
     The plugin would do so at each load, but for what is computed in f64.
     """
@@ -183,10 +183,10 @@ def shift_behind_scale(node: Node) -> Node:
         return node
     multiply, bias = links[at], links[at + 1 : at + 2]
     scale = constant_above(multiply.input_value(1))
-    before, behind = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
+    before, after = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
     shift, last = sum(before) * scale, multiply
-    if behind and np.broadcast_shapes(shift.shape, behind[0].shape) == shift.shape:
-        shift, last = shift + behind[0], bias[0]
+    if after and np.broadcast_shapes(shift.shape, after[0].shape) == shift.shape:
+        shift, last = shift + after[0], bias[0]
     scaled = opset1.multiply(node.output(0), constant(scale))
     shifted = opset1.add(scaled, constant(shift))
     scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
@@ -210,8 +210,8 @@ def guard_output(node: Node, floor: bool = False) -> Node:
     return node
 
 
-def keep_negative_scale_behind_relu(node: Node) -> Node:
-    """A negative scale behind a Relu or PRelu would be moved in front of it, into the layer's scale: wrong numbers, no
+def keep_negative_scale_after_relu(node: Node) -> Node:
+    """A negative scale after a Relu or PRelu would be moved before it, into the layer's scale: wrong numbers, no
     error, with the plugin's own LPT too. A Clamp between the two keeps them apart.
     """
     if (relu := negative_scale_after_relu(node)) is not None:
@@ -246,8 +246,8 @@ def other_constant(link: Node) -> np.ndarray | None:
     return constant_above(link.input_value(1)) if link.get_input_size() > 1 else None
 
 
-def stand_alone(node: Node) -> Node:
-    """The maximum of a result and the least number, which is no post-operation, behind it."""
+def block_fusion(node: Node) -> Node:
+    """The maximum of a result and the least number, which is not a post-operation, after it."""
     targets, dtype = node.output(0).get_target_inputs(), node.get_output_element_type(0).to_dtype()
     least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
     alone = opset1.maximum(node.output(0), constant(least, precision_of(node.output(0))))
@@ -264,14 +264,14 @@ def quantize_rows_alone(quantize: Node) -> Node:
         return quantize
     _, product = links_above(source)
     if _takes_rows_for_columns(product):
-        stand_alone(source)
+        block_fusion(source)
     return quantize
 
 
 def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
     """Whether intervals that differ between rows follow a product and its scale.
 
-    Behind a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
+    After a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
     would be taken for constants of rows: wrong numbers, no error. A Clamp stands there.
     """
     ends, above = [], [(links or [node])[-1]]
@@ -285,9 +285,9 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
 
 
 def _varies_by_rows(node: Node) -> bool:
-    """Whether a constant behind a product of open sizes, or of two tensors, differs between rows or heads.
+    """Whether a constant after a product of open sizes, or of two tensors, differs between rows or heads.
 
-    The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor stands in front.
+    The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor is put before it.
     """
     constants = (constant_above(link.input_value(1)) for link in _affine_links(node))
     return _takes_rows_for_columns(node) and any(map(_has_rows, constants))

@@ -5,7 +5,7 @@ A half holds no number above 65504 and none of more than 11 bits, and loses bits
 the first two limits, their scales the third. The plugin changes f32 to f16 before everything else. Two things do not
 follow that change: the type that a relaxed operation reports, and constants of f64, which become f32. So a relaxed
 operation between a layer and its scale goes on to report f32, and reads constants of f64. Where the numbers leave the
-layer, the last operation reports f16, and a Convert to f32 behind it goes with the change.
+layer, the last operation reports f16, and a Convert to f32 after it goes with the change.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> None:
 
 
 def _leave_layer(node: Node, siblings: int, in_f32: bool) -> None:
-    """The node reports f16, and a Convert behind it f32. A scale is guarded from a float layer's weights."""
+    """The node reports f16, and a Convert after it f32. A scale is guarded from a float layer's weights."""
     name, scales_weights = node.get_friendly_name(), node.get_type_name() == "Multiply" and meets_weights(node)
     names = (f"{name}_original", name) if is_output(node.output(0)) else (name, f"{name}/Real")
     new = _anew(node, "f16", siblings, in_f32)

@@ -59,11 +59,11 @@ def lay_weights_in_rows(node: Node) -> Node:
 
 
 def run_at_rank_3(node: Node) -> Node:
-    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations behind it, as [N, H·W, C]; the MatMul now
+    """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations after it, as [N, H·W, C]; the MatMul now
     there.
 
-    Behind a MatMul of rank 4 no constant by channel fuses, a bias for instance; since 2026 its scale does. The layer and the
-    elementwise chain behind it run at rank 3 between two Reshapes, which cost nothing.
+    After a MatMul of rank 4 no constant by channel fuses, a bias for instance; since 2026 its scale does. The layer and the
+    elementwise chain after it run at rank 3 between two Reshapes, which cost nothing.
     """
     shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
     weights = node.input_value(1)
@@ -76,8 +76,8 @@ def run_at_rank_3(node: Node) -> Node:
         return node
     chain = _elementwise_chain(node)
     takes_scale = RELEASE >= (2026, 0) and len(chain) > 1 and chain[1].get_type_name() == "Multiply"
-    behind = chain[2 if takes_scale else 1 :]
-    others = (value.get_node() for link in behind for value in link.input_values())
+    after = chain[2 if takes_scale else 1 :]
+    others = (value.get_node() for link in after for value in link.input_values())
     if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
         return node
     last = chain[-1]
@@ -107,7 +107,7 @@ def run_at_rank_3(node: Node) -> Node:
 
 
 def _elementwise_chain(node: Node) -> list[Node]:
-    """The node and the single-consumer elementwise operations behind it, each with constants as its other inputs."""
+    """The node and the single-consumer elementwise operations after it, each with constants as its other inputs."""
     chain = [node]
     while True:
         targets = list(chain[-1].output(0).get_target_inputs())

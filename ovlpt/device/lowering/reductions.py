@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ovlpt.device.lowering.guards import stand_alone
+from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.graph.constants import constant_above, is_scalar_like, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
@@ -30,7 +30,7 @@ def pool_alone(node: Node) -> Node:
         reader = target.get_node()
         details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
         if details is not None and any(end.size > 1 for end in details.intervals):
-            return stand_alone(node)
+            return block_fusion(node)
     return node
 
 
@@ -39,7 +39,7 @@ def reduce_alone(node: Node) -> Node:
     dropped, and at rank 3, and a FakeQuantize to integers where it looks for the greatest or least: wrong numbers, no
     error, in float too.
     """
-    return stand_alone(node) if _takes_wrongly(node) else node
+    return block_fusion(node) if _takes_wrongly(node) else node
 
 
 def _takes_wrongly(reduction: Node) -> bool:

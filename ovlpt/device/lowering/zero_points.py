@@ -68,9 +68,9 @@ def subtract_signed_in_f32(subtract: Node) -> Node:
 
 
 def broadcast_before_zero_point(subtract: Node) -> Node:
-    """A Broadcast in front of a zero point would be left out, since the zero point makes up for it. The layer then has a
+    """A Broadcast before a zero point would be left out, since the zero point makes up for it. The layer then has a
     zero point of more channels than its data, and throws, or runs in float. A Tile of one axis does the same as the
-    Broadcast; other Broadcasts go in front of the FakeQuantize.
+    Broadcast; other Broadcasts go before the FakeQuantize.
     """
     broadcast = subtract.input_value(0).get_node()
     if broadcast.get_type_name() != "Broadcast" or precision_of(subtract.input_value(0)) not in INT8:
@@ -131,7 +131,7 @@ def keep_apart(subtract: Node, number: int) -> None:
 
 def pad_before_zero_point(convolution: Node) -> Node:
     """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
-    the plugin's own LPT too. A Pad in front puts the zero point there; where it differs by channel, the layer runs in
+    the plugin's own LPT too. A Pad before it puts the zero point there; where it differs by channel, the layer runs in
     float. A depthwise convolution is right.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
@@ -162,7 +162,7 @@ def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) ->
 def keep_stride(convolution: Node) -> Node:
     """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point (StridesOptimization), as
     MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, which
-    stays, comes to other cells: another shape, wrong numbers. Where it ends behind a Split, the MaxPool reads the first
+    stays, comes to other cells: another shape, wrong numbers. Where it ends after a Split, the MaxPool reads the first
     output: wrong numbers, or it throws. A grouped convolution, here of one group, keeps its stride, and has the same
     kernel.
     """

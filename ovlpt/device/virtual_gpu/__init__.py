@@ -13,7 +13,7 @@ execute     programs run on Intel's OpenCL runtime for CPUs (the extra ``gpu``),
 Times mean nothing in either. With matrix engines the plugin would compile fused attention to machine code, which nothing
 here can; `properties` turns that off, so attention appears as separate layers there.
 
-The library is loaded into a process of its own (`ovlpt.device.own_process`): a process has one OpenCL library, and a
+The library is loaded into a process of its own (`ovlpt.device.subprocess_call`): a process has one OpenCL library, and a
 real GPU must not be hidden from the caller.
 """
 
@@ -34,7 +34,7 @@ from pathlib import Path
 
 from openvino import save_model
 
-from ovlpt.device import cache, own_process
+from ovlpt.device import cache, subprocess_call
 from ovlpt.device.execution_types import last_line
 from ovlpt.openvino_api import RELEASE, Model
 from ovlpt.trace import InputError, OvlptError
@@ -142,7 +142,7 @@ def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keyw
             *(handed(value, str(number)) for number, value in enumerate(arguments)),
             **{name: handed(value, name) for name, value in keywords.items()},
         )
-        return own_process.call(loaded, gpu, execute, task, environment=environment(execute))[0]
+        return subprocess_call.call(loaded, gpu, execute, task, environment=environment(execute))[0]
 
 
 def loaded(gpu: str, execute: bool, task: Callable[[], object]) -> object:

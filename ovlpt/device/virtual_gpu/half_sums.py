@@ -19,7 +19,7 @@ from ovlpt.device.execution_types import LayerExecution
 
 _KERNEL = re.compile(r"^#define KERNEL\(name\) __kernel void (\w+)$", re.MULTILINE)
 _LAYER = re.compile(r"(convolution|deconvolution|fully_connected|gemm)_")
-_NUMBERS = re.compile(r"(_\d+)+$")  # behind a kernel's name: a hash and its parts
+_NUMBERS = re.compile(r"(_\d+)+$")  # after a kernel's name: a hash and its parts
 _INTEGERS = re.compile(r"^#define INPUT0_TYPE u?char$", re.MULTILINE)
 _HALF_SUMS = re.compile(r"^#define ACTIVATION_TYPE half$", re.MULTILINE)
 _HALF_OUTPUT = re.compile(r"^#define OUTPUT_TYPE half$", re.MULTILINE)

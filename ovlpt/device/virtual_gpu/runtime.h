@@ -20,7 +20,7 @@ struct answer {
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 #define REPLY(answers) reply(answers, LENGTH(answers), question, capacity, out, size)
 
-/* The parameters behind the question in every clGet…Info. */
+/* The parameters after the question in every clGet…Info. */
 #define ASKED cl_question question, size_t capacity, void *out, size_t *size
 
 cl_int reply(const struct answer *answers, size_t count, ASKED);

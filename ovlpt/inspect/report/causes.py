@@ -22,7 +22,7 @@ def cause_of(answer: Answer, own_settings: bool) -> Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Offender:
+class Bottleneck:
     """Float layers that one kind of operation is the reason for, for one reason.
 
     ``roots``: the operations; ``layers``: indices of the layers, the slowest first.
@@ -43,7 +43,7 @@ class Offender:
         return {field: getattr(self, field) for field in self.__slots__} | {"cause": str(self.cause)}
 
 
-def offenders(layers: Sequence[Layer], own_settings: bool = False) -> list[Offender]:
+def bottlenecks(layers: Sequence[Layer], own_settings: bool = False) -> list[Bottleneck]:
     """What the float layers are float for, the reason that costs most time first. ``own_settings``: see `cause_of`."""
     groups: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
@@ -58,7 +58,7 @@ def offenders(layers: Sequence[Layer], own_settings: bool = False) -> list[Offen
         first, spent = members[0], sum(layer.milliseconds for layer in members)
         cause = cause_of(first.answer, own_settings)
         found.append(
-            Offender(
+            Bottleneck(
                 operation=operation,
                 cause=cause,
                 code=code,
@@ -117,7 +117,7 @@ class Verdict:
         return {"cause": str(self.cause), "text": self.text}
 
 
-def verdict(facts: Facts, found: Sequence[Offender]) -> Verdict:
+def verdict(facts: Facts, found: Sequence[Bottleneck]) -> Verdict:
     """The first that holds: no int8 on the device; a network that is too small; work, then time, lost in float; no VNNI;
     nothing.
     """
@@ -166,21 +166,21 @@ _OPENING = {
 }
 
 
-def _heaviest(found: Iterable[Offender], weight: Callable[[Offender], float]) -> tuple[Cause, Offender]:
-    """The cause with the greatest weight in all, and its greatest offender."""
-    causes: dict[Cause, list[Offender]] = {}
+def _heaviest(found: Iterable[Bottleneck], weight: Callable[[Bottleneck], float]) -> tuple[Cause, Bottleneck]:
+    """The cause with the greatest weight in all, and its greatest bottleneck."""
+    causes: dict[Cause, list[Bottleneck]] = {}
     for each in found:
         causes.setdefault(each.cause, []).append(each)
     cause = max(causes, key=lambda cause: sum(map(weight, causes[cause])))
     return cause, max(causes[cause], key=weight)
 
 
-def _blame(offender: Offender, part: float) -> str:
-    """``part``: of what is lost, that the offender takes."""
+def _blame(bottleneck: Bottleneck, part: float) -> str:
+    """``part``: of what is lost, that the bottleneck takes."""
     much = "" if part > 0.95 else "mostly " if part > 0.5 else "first of all "
-    others = len(offender.roots) - 1
+    others = len(bottleneck.roots) - 1
     more = f" and {_count(others, 'other')}" if others else ""
-    return f"{much}because of {offender.operation} {offender.roots[0]}{more}: {offender.text}"
+    return f"{much}because of {bottleneck.operation} {bottleneck.roots[0]}{more}: {bottleneck.text}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -23,7 +23,7 @@ from ovlpt.inspect.explain import diagnosed, explanation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.report.borders import Border, borders
-from ovlpt.inspect.report.causes import Facts, Offender, Verdict, offenders, verdict
+from ovlpt.inspect.report.causes import Bottleneck, Facts, Verdict, bottlenecks, verdict
 from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
 from ovlpt.inspect.report.overhead import latencies
 from ovlpt.openvino_api import Core, Model
@@ -47,7 +47,7 @@ class Report:
     latency: float | None
     float_latency: float | None
     layers: Sequence[Layer]
-    offenders: Sequence[Offender]
+    bottlenecks: Sequence[Bottleneck]
     borders: Sequence[Border]
     overflow_risks: Sequence[OverflowRisk]
     hazards: Sequence[Hazard]
@@ -78,7 +78,7 @@ class Report:
             else None,
             "int8_multiply_accumulate_share": self.facts.int8_work_share,
             "multiply_accumulates": sum(layer.multiply_accumulates for layer in self.layers),
-            "offenders": [self._timed(each.to_json()) for each in self.offenders],
+            "bottlenecks": [self._timed(each.to_json()) for each in self.bottlenecks],
             "borders": [self._timed(each.to_json()) for each in self.borders],
             "overflow_risks": [each.to_json() for each in self.overflow_risks],
             "overflow_remedy": REMEDY if self.overflow_risks else None,
@@ -165,7 +165,7 @@ def report(
         layers=len(executed),
         timed=virtual is None,
     )
-    worst = offenders(layers, own_settings=config is not None)
+    worst = bottlenecks(layers, own_settings=config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
         device=f"{device} ({core.get_property(physical, 'FULL_DEVICE_NAME').strip()})",
@@ -175,7 +175,7 @@ def report(
         latency=measured.medians["int8"] if measured else None,
         float_latency=measured.medians["float"] if measured else None,
         layers=layers,
-        offenders=worst,
+        bottlenecks=worst,
         borders=borders(layers),
         overflow_risks=found.overflow_risks,
         hazards=found.hazards,

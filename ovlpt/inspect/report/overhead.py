@@ -58,7 +58,7 @@ def latencies(
 
 
 def _chain(length: int) -> Model:
-    """Convolutions of one pixel, one behind the other."""
+    """Convolutions of one pixel, one after the other."""
     node = data = opset1.parameter([1, 8, 1, 1])
     for at in range(length):
         weights = constant(np.full((8, 8, 1, 1), 1.0 / (8 + at), np.float32))

@@ -137,6 +137,6 @@ $$("[data-layer]").forEach((button) =>
 );
 if ($("#whole")) $("#whole").addEventListener("change", () => choose(chosen));
 
-const first = $("[data-layer]"); // the slowest layer of the first offender
+const first = $("[data-layer]"); // the slowest layer of the first bottleneck
 if (first) chosen = Number(first.dataset.layer);
 if (chosen !== null) choose(chosen);

@@ -14,7 +14,7 @@ from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
 from ovlpt.trace import InputError, Outcome
 
-TOP = 5  # offenders
+TOP = 5  # bottlenecks
 WHOLE = 160  # layers up to which the whole graph is shown, and not a neighbourhood
 
 
@@ -41,7 +41,7 @@ def to_html(report: Report) -> str:
         total=sum(layer.milliseconds for layer in executed),
         slowest=max((layer.milliseconds for layer in executed), default=0.0) or 1.0,
         work=sum(layer.multiply_accumulates for layer in report.layers),
-        top=report.offenders[:TOP],
+        top=report.bottlenecks[:TOP],
         picture=picture(report.layers),
         box_size=(WIDTH, HEIGHT),
         neighbourhoods=len(report.layers) > WHOLE,
@@ -75,7 +75,7 @@ def _shared_prefix(names: list[str]) -> str:
 
 
 def _own(name: str) -> str:
-    """Of the operation, where the plugin calls the layer after the scale behind it."""
+    """Of the operation, where the plugin calls the layer after the scale after it."""
     return name.removesuffix("/Scale").removesuffix("/DequantizationMultiply")
 
 

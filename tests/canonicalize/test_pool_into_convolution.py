@@ -23,7 +23,7 @@ def stored(outputs=6, zero_point=None):
     return dequantization(opset1.constant(values), np.linspace(0.01, 0.03, outputs).reshape(-1, 1, 1, 1), zero_point)
 
 
-def behind_fake_quantize():
+def after_fake_quantize():
     return fake_quantize(f32(np.random.default_rng(0).uniform(-1, 1, (6, 8, 1, 1))), -1, 1, 255, "w")
 
 
@@ -38,7 +38,7 @@ def said(result):
     ]
 
 
-@pytest.mark.parametrize("weights", [stored, behind_fake_quantize])
+@pytest.mark.parametrize("weights", [stored, after_fake_quantize])
 @pytest.mark.parametrize("interval", [(0, 2.55), (-1.28, 1.27), (-0.5, 1.5)], ids=str)
 @pytest.mark.parametrize(
     "window",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ovlpt import Params
+from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.openvino_api import Manager, Node, opset1
-from ovlpt.repairs.channel_shuffles import ChannelShuffles
 from ovlpt.trace import Outcome, Trace
 from tests.conftest import Transformed
 from tests.graphs import dequantization, f32, fake_quantize, i64, model, opset3, opset8, parameter, run
@@ -44,7 +44,7 @@ def channels_of(data):
 
 
 def biased(layer):
-    """Off the rounding borders of what is quantized behind it."""
+    """Off the rounding borders of what is quantized after it."""
     count = layer.get_output_partial_shape(0)[1].get_length()
     return opset1.add(layer, f32((np.arange(count).reshape(1, -1, 1, 1) - 4) / 8 + 2.0**-14))
 
@@ -62,7 +62,7 @@ def depthwise(data, weights=stored_weights, stride=1):
 
 
 def quantized(data, channels=None):
-    """Behind a ReLU; one interval, or one for each of the channels."""
+    """After a ReLU; one interval, or one for each of the channels."""
     high = 255 * (steps(channels, 1) if channels else 2.0**-6)
     return fake_quantize(opset1.relu(data), 0 * np.asarray(high), high)
 
@@ -144,7 +144,7 @@ FORMS = {
     "Reshape, Transpose, Reshape": dict(shuffle=shuffle_by_reshapes),
     "rank 5": dict(shuffle=lambda data: shuffle_by_reshapes(data, flat=False)),
     "VariadicSplit": dict(split=variadic_split),
-    "weights behind FakeQuantize": dict(weights=quantized_weights),
+    "weights after FakeQuantize": dict(weights=quantized_weights),
 }
 
 
@@ -196,7 +196,7 @@ def test_native_only():
 
 
 def last(build):
-    """A network that ends with something behind a shuffle."""
+    """A network that ends with something after a shuffle."""
     return model(build(unit(shuffle(stem()))))
 
 
@@ -254,7 +254,7 @@ def test_sources_whose_order_is_given():
     assert [event.reason.code for event in trace] == ["channel_order"]
 
 
-def test_a_layer_in_front_that_others_read():
+def test_a_layer_before_that_others_read():
     x = convolution(fake_quantize(parameter((1, 4, 8, 8)), -2, 127 / 64), 16)
     left, right = split(shuffle(quantized(x)))
     graph = model(convolution(left, 6), convolution(right, 6), opset1.reduce_mean(x, i64(1)))

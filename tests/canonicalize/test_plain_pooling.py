@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ovlpt.canonicalize.plain_pooling import PlainPooling
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import Manager
-from ovlpt.repairs.plain_pooling import PlainPooling
 from ovlpt.trace import Trace
 from tests.graphs import model, opset14, parameter, run
 
-WINDOWS = [  # size, kernel, stride, padding before and behind
+WINDOWS = [  # size, kernel, stride, padding before and after
     ((112, 112), 3, 2, 0, 0),
     ((7, 10), 3, 2, 1, 1),
     ((9, 8), 2, 2, 1, 1),  # rounded up, the last window would start in the padding

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from ovlpt.device import own_process
+from ovlpt.device import subprocess_call
 from ovlpt.trace import InputError, OvlptError
 
 
@@ -26,7 +26,7 @@ def crash():
 
 def test_value_output_environment_and_warnings_come_back():
     with pytest.warns(UserWarning, match="a word on the way"):
-        (value, variable, process), printed = own_process.call(answer, {1: "a"}, environment={"OVLPT_TEST": "set"})
+        (value, variable, process), printed = subprocess_call.call(answer, {1: "a"}, environment={"OVLPT_TEST": "set"})
     assert (value, variable, printed) == ({1: "a"}, "set", "printed\n")
     assert process != os.getpid()
     assert "OVLPT_TEST" not in os.environ
@@ -41,4 +41,4 @@ def test_value_output_environment_and_warnings_come_back():
 )
 def test_failures_come_back(function, arguments, kind, text):
     with pytest.raises(kind, match=text):
-        own_process.call(function, *arguments)
+        subprocess_call.call(function, *arguments)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from ovlpt.attributes.attribute import Attribute
 
 
-class ZeroPointBehind(Attribute[bool]):
-    """Marks a convolution without padding that was a MatMul: what the zero point of its data adds is subtracted behind it.
+class ZeroPointAfter(Attribute[bool]):
+    """Marks a convolution without padding that was a MatMul: what the zero point of its data adds is subtracted after it.
 
     In front it would be the plugin's to sum over the weights, element by element whenever the model is loaded. On nodes.
     """

@@ -28,7 +28,9 @@ def call(function: Callable, *arguments, environment: Mapping[str, str] | None =
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "question"), Path(folder, "answer")
         question.write_bytes(pickle.dumps((function, arguments)))
-        code = f"import sys; sys.path[:] = {sys.path!r}; from ovlpt.device import own_process; own_process.work()"
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; from ovlpt.device import subprocess_call; subprocess_call.work()"
+        )
         done = subprocess.run(
             [sys.executable, "-c", code, str(question), str(answer)],
             env={**os.environ, **(environment or {})},

@@ -16,7 +16,7 @@ _NEAR = 1e-6  # of the interval: what float32 leaves of zero
 class ReluBeforeFakeQuantize(LayerTransformation):
     """``relu(FQ(x)) == FQ(relu(x))`` where zero is one of FQ's values.
 
-    In front of it the Relu is part of the layer that gives x; behind it, of data with a zero point, it is a layer.
+    Before it the Relu is part of the layer that gives x; after it, of data with a zero point, it is a layer.
     """
 
     quiet = True  # of one that stays, its rule says more

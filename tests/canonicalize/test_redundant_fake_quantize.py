@@ -13,9 +13,9 @@ _SHAPE = (2, 4, 4, 4)
 _CHANNELS = np.linspace(1, 2.5, 4, dtype=np.float32).reshape(1, 4, 1, 1)
 
 
-def twice(low, high, levels, between, first=(-1.0, 1.55, 256), behind=lambda x: opset1.softmax(x, 1)):
+def twice(low, high, levels, between, first=(-1.0, 1.55, 256), after=lambda x: opset1.softmax(x, 1)):
     before = fake_quantize(parameter(_SHAPE), *first, name="before")
-    return model(behind(fake_quantize(between(before), low, high, levels)))
+    return model(after(fake_quantize(between(before), low, high, levels)))
 
 
 def pooled(x):
@@ -32,13 +32,15 @@ def joined(x):
 
 
 def said(result: Transformed) -> list[tuple[Outcome, str]]:
-    return [(event.outcome, event.reason.code) for event in result.trace if event.transformation == "IdleFakeQuantize"]
+    return [
+        (event.outcome, event.reason.code) for event in result.trace if event.transformation == "RedundantFakeQuantize"
+    ]
 
 
 @pytest.mark.parametrize("between", [lambda x: x, pooled, transposed, lambda x: transposed(pooled(x)), joined])
 def test_what_gives_the_values_that_it_gets_goes(between):
     result = Transformed(twice(-1.0, 1.55, 256, between))
-    assert said(result) == [(Outcome.TRANSFORMED, "idle")]
+    assert said(result) == [(Outcome.TRANSFORMED, "redundant")]
     result.assert_numbers(1e-6)
     assert said(Transformed(twice(-1.0, 1.55, 256, between), Params(native_only=True))) == []
 
@@ -46,13 +48,13 @@ def test_what_gives_the_values_that_it_gets_goes(between):
 def test_a_coarser_one_before():
     """Each second value of the same interval, and a narrower interval."""
     for first in ((-1.0, 1.54, 128), (-0.5, 1.0, 151)):
-        assert said(Transformed(twice(-1.0, 1.55, 256, pooled, first))) == [(Outcome.TRANSFORMED, "idle")]
+        assert said(Transformed(twice(-1.0, 1.55, 256, pooled, first))) == [(Outcome.TRANSFORMED, "redundant")]
 
 
 def test_per_channel():
     first = (0 * _CHANNELS, _CHANNELS, 256)
     same = lambda x: x  # noqa: E731
-    assert said(Transformed(twice(0 * _CHANNELS, _CHANNELS, 256, same, first))) == [(Outcome.TRANSFORMED, "idle")]
+    assert said(Transformed(twice(0 * _CHANNELS, _CHANNELS, 256, same, first))) == [(Outcome.TRANSFORMED, "redundant")]
     assert said(Transformed(twice(0 * _CHANNELS, _CHANNELS, 256, pooled, first))) == []
 
 
@@ -65,9 +67,9 @@ def test_what_rounds_or_cuts_stays(low, high, levels):
 
 
 def test_an_output_keeps_its_name():
-    graph = twice(-1.0, 1.55, 256, pooled, behind=lambda x: x)
+    graph = twice(-1.0, 1.55, 256, pooled, after=lambda x: x)
     result = Transformed(graph)
-    assert said(result) == [(Outcome.TRANSFORMED, "idle")]
+    assert said(result) == [(Outcome.TRANSFORMED, "redundant")]
     assert [node.input_value(0).get_node().get_friendly_name() for node in result.after.get_results()] == ["y"]
     result.assert_numbers()
 
@@ -80,4 +82,4 @@ def test_other_values_are_no_concern(between):
 
 
 def test_for_a_layer_in_low_precision_it_is_of_use():
-    assert said(Transformed(twice(-1.0, 1.55, 256, pooled, behind=lambda x: opset1.relu(transposed(x))))) == []
+    assert said(Transformed(twice(-1.0, 1.55, 256, pooled, after=lambda x: opset1.relu(transposed(x))))) == []

@@ -31,11 +31,11 @@ ON = Params(recurrent_on_one_grid=True)
 ON_NATIVE = Params(recurrent_on_one_grid=True, native_only=True)
 GATES = {"lstm": 4, "gru": 3}
 SIZE, STEPS = 32, 8
-WIDE = (0.0, 2.55)  # of data behind a Relu
+WIDE = (0.0, 2.55)  # of data after a Relu
 
 
 def kernel(gates, directions, spread, seed, factor=1.0, quantized=False, form="rows"):
-    """In i8, within the half of it that no CPU saturates, or behind a FakeQuantize to the same values.
+    """In i8, within the half of it that no CPU saturates, or after a FakeQuantize to the same values.
 
     ``spread``: what the scales of the rows are multiplied with, from 1 on.
     """
@@ -79,10 +79,10 @@ def sequence(
     return create(data, *states, lengths, *weights, bias, SIZE, direction, **attributes)
 
 
-def sizes_of(data, *behind):
+def sizes_of(data, *after):
     """Those of the data's batch, and others."""
     batch = opset8.gather(opset3.shape_of(data), i64(0), opset1.constant(np.int64(0)))
-    return opset1.concat([batch, i64(*behind)], 0) if behind else batch
+    return opset1.concat([batch, i64(*after)], 0) if after else batch
 
 
 def network(kind="lstm", interval=WIDE, move=lambda data: data, quantize=True, **settings):
@@ -133,7 +133,7 @@ def test_an_open_batch():
 
 
 CASES = {
-    "behind a Relu": {},
+    "after a Relu": {},
     "nearly all above zero": {"interval": (-0.3, 4.0)},
     "narrow": {"interval": (0.0, 1.0)},
     "one-sided wide": {"interval": (0.0, 20.0)},
@@ -174,32 +174,32 @@ def test_an_initial_state_is_read_as_it_is(core):
 SMALL, LARGE, WHOLE = (-0.32, 0.3175), (-0.64, 0.635), (-128 / 127, 1.0)
 
 
-def calibrated(kind, initial, behind, data=WIDE, others=False):
-    """A layer whose states are quantized, before it and behind."""
+def calibrated(kind, initial, after, data=WIDE, others=False):
+    """A layer whose states are quantized, before it and after."""
     state = fake_quantize(parameter((1, 1, SIZE), "h"), *initial, name="initial")
     layer = sequence(kind, fake_quantize(parameter((1, STEPS, SIZE)), *data), state=state)
-    results = [fake_quantize(opset1.transpose(layer.output(0), i64(0, 2, 1, 3)), *behind, name="behind")]
+    results = [fake_quantize(opset1.transpose(layer.output(0), i64(0, 2, 1, 3)), *after, name="after")]
     return model(*results, *[opset1.relu(state)] * others)
 
 
 @pytest.mark.parametrize(
-    "initial, behind, expected",
+    "initial, after, expected",
     [
-        (SMALL, LARGE, {"initial": LARGE, "behind": LARGE}),
-        (LARGE, SMALL, {"initial": LARGE, "behind": LARGE}),
-        (SMALL, (-0.5, 0.635), {"initial": LARGE, "behind": (-0.5, 0.635)}),
-        (SMALL, (-2.56, 2.54), {"initial": WHOLE, "behind": (-2.56, 2.54)}),
-        (SMALL, (0.0, 0.5), {"initial": WHOLE, "behind": (0.0, 0.5)}),
+        (SMALL, LARGE, {"initial": LARGE, "after": LARGE}),
+        (LARGE, SMALL, {"initial": LARGE, "after": LARGE}),
+        (SMALL, (-0.5, 0.635), {"initial": LARGE, "after": (-0.5, 0.635)}),
+        (SMALL, (-2.56, 2.54), {"initial": WHOLE, "after": (-2.56, 2.54)}),
+        (SMALL, (0.0, 0.5), {"initial": WHOLE, "after": (0.0, 0.5)}),
     ],
 )
 @pytest.mark.parametrize("kind", GATES)
-def test_states_have_the_grid_of_their_calibration(kind, initial, behind, expected):
-    """Before and behind the layer; what is coarser behind it, or not around zero, stays."""
-    result = Transformed(calibrated(kind, initial, behind), ON)
+def test_states_have_the_grid_of_their_calibration(kind, initial, after, expected):
+    """Before and after the layer; what is coarser after it, or not around zero, stays."""
+    result = Transformed(calibrated(kind, initial, after), ON)
     assert said(result) == DONE
-    (behind_layer,) = (value.get_node() for value in result.after.get_results()[0].input_values())
+    (after_layer,) = (value.get_node() for value in result.after.get_results()[0].input_values())
     (initial_state,) = (node for node in result.after.get_ops() if node.get_friendly_name() == "initial")
-    for node, ends in ((initial_state, expected["initial"]), (behind_layer, expected["behind"])):
+    for node, ends in ((initial_state, expected["initial"]), (after_layer, expected["after"])):
         found = [node.input_value(port).get_node().data.item() for port in (1, 2)]
         np.testing.assert_allclose(found, ends, rtol=1e-6)
 
@@ -255,7 +255,7 @@ STATES = {
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("kind", GATES)
 def test_states_from_elsewhere(core, kind, state, directions, batch, tmp_path):
-    """Of data that is never negative; what is broadcast is no constant where the batch is open."""
+    """Of data that is never negative; what is broadcast is not a constant where the batch is open."""
     data = parameter((batch, STEPS, SIZE))
     build = STATES[state]
     quantized = fake_quantize(data, 0.0, 0.94)
@@ -343,7 +343,7 @@ def test_a_quantized_constant_state_becomes_a_plain_one(core, levels):
     assert {each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"} == {True}
 
 
-def test_weights_behind_a_fake_quantize(core):
+def test_weights_after_a_fake_quantize(core):
     stored, quantized = (
         next(node for node in each.get_ops() if node.get_type_name() == "LSTMSequence")
         for each in (ovlpt.transform(network(quantized=form), core=core, lowered=False) for form in (False, True))

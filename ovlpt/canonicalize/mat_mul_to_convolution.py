@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovlpt.attributes import ZeroPointBehind
+from ovlpt.attributes import ZeroPointAfter
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -54,19 +54,19 @@ class MatMulToConvolution(LayerTransformation):
         reject_unless(
             _is_rebuildable(node.input_value(1)), "dynamic_weights", "the weights are computed in another way"
         )
-        # in whose memory the data then is, while the convolution, whose Transpose is no copy, reads where it was
+        # in whose memory the data then is, while the convolution, whose Transpose is not a copy, reads where it was
         concatenated = _is_concatenated(_quantizer(node.input_value(0)))
         reject_unless(not concatenated, "concatenated", "a Concat reads its data too")
         apart = None in (shape_of(node.input_value(0)) or (None,)) and _is_moved_apart(node)
         reject_unless(not apart, "open_sizes", "its data has an open size, and others read it in another shape")
-        # plugins would take it in front of the Transpose and into the convolution
+        # plugins would take it before the Transpose and into the convolution
         last = [node, *self._followers(node)][-1]
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
         quantized = last.get_type_name() == "FakeQuantize" or "FakeQuantize" not in kinds
-        reject_unless(quantized, "per_position", "the FakeQuantize behind it has an interval per position")
-        # the dequantization would end up behind the Transpose, and no longer be part of the layer
+        reject_unless(quantized, "per_position", "the FakeQuantize after it has an interval per position")
+        # the dequantization would end up after the Transpose, and no longer be part of the layer
         ends = last.get_type_name() == "FakeQuantize" and kinds == {"Result"}
-        reject_unless(not ends, "quantized_output", "the FakeQuantize behind it gives an output of the model")
+        reject_unless(not ends, "quantized_output", "the FakeQuantize after it gives an output of the model")
         reject_unless(
             not {"GRUSequence", "LSTMSequence"} & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize"
         )
@@ -82,7 +82,7 @@ class MatMulToConvolution(LayerTransformation):
             data = _channels_first(data, rank)
         layer = opset1.convolution(data, weights, ones, zeros, zeros, ones)
         layer.set_friendly_name(name)
-        self.attributes.set(layer, ZeroPointBehind(True))
+        self.attributes.set(layer, ZeroPointAfter(True))
         end, value = node.output(0), layer.output(0)
         for follower in self._followers(node):
             inputs = [
@@ -221,7 +221,7 @@ def _skip_transposes(old: Output, value: Output, rank: int) -> None:
 
 
 def _reshape_channels_last(old: Output, rank: int) -> None:
-    """Let an axis that is split behind a Transpose to channels first be split in front of it: with the channels last the
+    """Let an axis that is split after a Transpose to channels first be split before it: with the channels last the
     data lies as the Reshape reads it, and need not be copied.
     """
     shape = shape_of(old)

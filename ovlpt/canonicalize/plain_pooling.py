@@ -8,7 +8,7 @@ from ovlpt.trace import Reason, reject_unless
 class PlainPooling(LayerTransformation):
     """A pool whose output size is rounded as PyTorch rounds it (``ceil_torch``), as one of the first opset.
 
-    The padding behind ends where the last window ends, and the size is rounded down. A maximum takes no notice of
+    The padding after ends where the last window ends, and the size is rounded down. A maximum takes no notice of
     padding, nor does an average that leaves it out; one that counts it does so within the given padding only.
     """
 
@@ -59,7 +59,7 @@ class PlainPooling(LayerTransformation):
 
     @staticmethod
     def _pads_end(node: Node) -> list[int]:
-        """As far as the last windows reach behind the data."""
+        """As far as the last windows reach after the data."""
         attributes = node.get_attributes()
         sizes, counts = shape_of(node.input_value(0))[2:], shape_of(node.output(0))[2:]
         window = attributes["strides"], attributes["kernel"], attributes["pads_begin"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.attributes import WeightsBeforeRepair
+from ovlpt.attributes import WeightsBeforeCanonicalization
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.dequantization import read_dequantization
@@ -53,7 +53,7 @@ class _SymmetricWeights(LayerTransformation):
         stored = opset1.convert(constant(integers, "i8"), precision)
         weights = opset1.multiply(stored, constant(scale, precision))
         weights.set_friendly_name(node.get_friendly_name())
-        self.attributes.set(weights, WeightsBeforeRepair(node.output(0)))
+        self.attributes.set(weights, WeightsBeforeCanonicalization(node.output(0)))
         replace_output(node.output(0), weights.output(0))
 
 
@@ -89,13 +89,13 @@ class SymmetricIntegerWeights(_SymmetricWeights):
         reject_unless(
             (zero_point == whole).all(),
             "fractional_zero_point",
-            f"the zero point {float(zero_point[zero_point != whole][:1].sum()):g} is no integer",
+            f"the zero point {float(zero_point[zero_point != whole][:1].sum()):g} is not an integer",
         )
         return self._checked(values_of(found.data.get_node()).astype(np.int32) - whole.astype(np.int32))
 
 
 class SymmetricQuantizedWeights(_SymmetricWeights):
-    """Weights behind a FakeQuantize that low precision does not take as it is: other levels, or an asymmetric interval.
+    """Weights after a FakeQuantize that low precision does not take as it is: other levels, or an asymmetric interval.
 
     The grid is that of an i8 type where it holds zero, and where the values that occur lie near enough to it.
     """

@@ -83,7 +83,7 @@ def _router_reading(target) -> Router | None:
     node = target.get_node()
     if node.get_type_name() != "Reshape":
         return router_of(node) if target.get_index() == 0 or node.get_type_name() == "Concat" else None
-    for _ in range(2):  # to the Reshape behind
+    for _ in range(2):  # to the Reshape after
         readers = consumers_of(node.output(0))
         if len(readers) != 1:
             return None
@@ -172,7 +172,7 @@ class ChannelShuffles(LayerTransformation):
     """``conv(shuffle(x), w) == conv(x, w')``: the weights of the layers around take the channels' order.
 
     Shuffles, with the Splits and Concats around them, say which channels each layer reads. A layer before them puts out
-    its channels in such an order that each reader finds its own side by side; a layer behind takes them as they come.
+    its channels in such an order that each reader finds its own side by side; a layer after takes them as they come.
     What is left is one Split of each output and one Concat of each input.
     """
 

@@ -24,7 +24,7 @@ def stored(inputs, outputs, transposed=True, zero_point=None):
     )
 
 
-def behind_fake_quantize(inputs, outputs, transposed=True):
+def after_fake_quantize(inputs, outputs, transposed=True):
     values = np.random.default_rng(1).uniform(-1, 1, (outputs, inputs))
     return fake_quantize(f32(values if transposed else values.T), -1, 1, 255, "w")
 
@@ -73,8 +73,8 @@ def test_a_stored_bias():
     bias = dequantization(opset1.constant(np.arange(-3, 3, dtype=np.int32)), 0.1, name="bias")
     last = fake_quantize(opset1.add(product(quantized((2, 5, 8))), bias), -3, 3, name="last")
     result = assert_convolved(model(opset1.sigmoid(last)))
-    kinds_behind = kinds(result)[kinds(result).index("Convolution") :]
-    assert kinds_behind.index("Add") < kinds_behind.index("Transpose")
+    kinds_after = kinds(result)[kinds(result).index("Convolution") :]
+    assert kinds_after.index("Add") < kinds_after.index("Transpose")
 
 
 def test_one_that_ends_in_a_quantized_output_stays():
@@ -85,8 +85,8 @@ def test_one_that_ends_in_a_quantized_output_stays():
 WEIGHTS = {
     "stored": stored(8, 6),
     "stored, inputs first": stored(8, 6, transposed=False),
-    "FakeQuantize": behind_fake_quantize(8, 6),
-    "FakeQuantize, inputs first": behind_fake_quantize(8, 6, transposed=False),
+    "FakeQuantize": after_fake_quantize(8, 6),
+    "FakeQuantize, inputs first": after_fake_quantize(8, 6, transposed=False),
 }
 
 
@@ -96,8 +96,8 @@ def test_weights(weights):
 
 
 @pytest.mark.parametrize("batch", [2, -1])
-def test_an_axis_that_is_split_behind_it(core, batch):
-    """In front of the Transpose it is split for nothing; behind, the data would be copied twice."""
+def test_an_axis_that_is_split_after_it(core, batch):
+    """Before the Transpose it is split for nothing; after, the data would be copied twice."""
     moved = opset1.transpose(product(quantized((batch, 6, 8))), i64(0, 2, 1))
     image = opset1.reshape(moved, i64(-1, 6, 2, 3), False)
     graph = model(opset1.relu(image))
@@ -119,7 +119,7 @@ def test_what_follows_goes_along():
     assert kinds(result).count("Transpose") == 2  # none between the layers
 
 
-def test_a_zero_point_is_subtracted_behind_it():
+def test_a_zero_point_is_subtracted_after_it():
     result = assert_convolved(model(product(quantized((1, 5, 8), -1, 1.55))))
     (layer,) = (node for node in result.after.get_ops() if node.get_type_name() == "Convolution")
     (reader,) = layer.output(0).get_target_inputs()
@@ -147,7 +147,7 @@ def test_names_of_outputs():
     assert [port.get_node().input_value(0).get_node().get_friendly_name() for port in result.after.outputs] == ["y"]
 
 
-def behind(build):
+def after(build):
     return model(build(product(quantized((1, 5, 8)))))
 
 
@@ -171,13 +171,13 @@ def concatenated(move=lambda data: data):
 
 REFUSED = {
     "a Concat beside": (concatenated, "concatenated"),
-    "a Concat behind a Reshape": (
+    "a Concat after a Reshape": (
         lambda: concatenated(lambda data: opset1.reshape(data, i64(1, 40), False)),
         "concatenated",
     ),
-    "a Concat behind a Relu": (lambda: concatenated(opset1.relu), "concatenated"),
-    "an interval per position": (lambda: behind(per_position), "per_position"),
-    "a recurrent layer": (lambda: behind(recurrent), "recurrent"),
+    "a Concat after a Relu": (lambda: concatenated(opset1.relu), "concatenated"),
+    "an interval per position": (lambda: after(per_position), "per_position"),
+    "a recurrent layer": (lambda: after(recurrent), "recurrent"),
     "rank 5": (lambda: model(product(quantized((1, 1, 1, 5, 8)))), "rank"),
     "a vector": (lambda: model(product(quantized((8,)))), "rank"),
     "channels second last": (

@@ -38,7 +38,7 @@ class RecurrentGrid(LayerTransformation):
     Kernels store the hidden state on the grid of the data, read an initial state as if it were on that grid, and have one
     scale for both weights: that of ``w``, and in an LSTM that of gate f for gate i and the reverse. So the data, whose
     integers stay as they are, gets the grid of the states; weights and bias make up for it. The states lie between -1
-    and 1, or where calibration has seen them: what is quantized to another grid before or behind would be rounded twice,
+    and 1, or where calibration has seen them: what is quantized to another grid before or after would be rounded twice,
     and takes this one. Where scales differ, the finer weights are rounded to the coarser, and an initial state to the
     grid: the kernels have no other numbers. The rest is exact.
 
@@ -107,7 +107,7 @@ class RecurrentGrid(LayerTransformation):
             return
         value = node.input_value(_STATE)
         above = _above(value)
-        # a plugin that splits a bidirectional layer splits the state, too, and needs a FakeQuantize in front
+        # a plugin that splits a bidirectional layer splits the state, too, and needs a FakeQuantize before it
         if self._state(node) == (0.0, 0.0) and node.get_attributes()["direction"] != "bidirectional":
             for each in sources(value):
                 _write_zeros(each, grid)
@@ -317,7 +317,7 @@ def _take_grid(fake_quantize: Node, grid: float) -> None:
 
 
 def _quantize_again(node: Node, port: int, ends: tuple[float, ...], name: str) -> None:
-    """A FakeQuantize in front of the input. Of the data it changes no integer, and cleanup leaves it out."""
+    """A FakeQuantize before the input. Of the data it changes no integer, and cleanup leaves it out."""
     constants = [constant(np.float32(end), _precision(node, port)) for end in ends]
     new = opset1.fake_quantize(node.input_value(port), *constants, _LEVELS)
     new.set_friendly_name(f"{node.get_friendly_name()}/{name}")

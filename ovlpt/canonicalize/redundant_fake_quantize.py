@@ -21,7 +21,7 @@ _NEAR = 1e-6  # of the interval: what float32 leaves of an equal value
 _MOST = 2**16  # values that are tried
 
 
-class IdleFakeQuantize(LayerTransformation):
+class RedundantFakeQuantize(LayerTransformation):
     """``FQ(FQ'(x)) == FQ'(x)``, copying operations between, where each value that FQ' gives is one of FQ's own.
 
     Any other FakeQuantize rounds, and stays: without it the numbers would be others. One whose consumers compute in low
@@ -29,7 +29,7 @@ class IdleFakeQuantize(LayerTransformation):
     """
 
     quiet = True  # of one that stays, what it serves says more
-    why = Reason("idle", "what it quantizes has its values already, and nothing behind computes in low precision")
+    why = Reason("redundant", "what it quantizes has its values already, and nothing after computes in low precision")
 
     @classmethod
     def type_names(cls) -> list[str]:
