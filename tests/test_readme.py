@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""What the README and the documents say is so: their examples run, their tables and sentences are the package's."""
 
 from __future__ import annotations
 
@@ -9,36 +9,66 @@ import openvino
 import pytest
 
 import ovlpt
+from ovlpt.cli import COMMANDS
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
 from tests.networks import encoder, one_convolution, residual, shared_zero_point
 from tools.operations_table import table
 from tools.quantized_operators.__main__ import markdown_table
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 
 
-def test_the_table_of_operations_is_the_tables():
-    assert table() in README
+def blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", document.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+EXAMPLES = [
+    pytest.param(code, id=f"{document.relative_to(ROOT)}-{number}")
+    for document in DOCUMENTS
+    for number, code in enumerate(blocks(document, "python"))
+]
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
 def test_the_examples_run(code, tmp_path, monkeypatch):
     """Each example stands alone but for the model at ``path``, which the text introduces."""
     monkeypatch.chdir(tmp_path)
     from ovlpt import data
 
-    exec(compile(code, "README.md", "exec"), {"path": str(data.digits()), "__name__": "example"})
+    exec(compile(code, "example", "exec"), {"path": str(data.digits()), "__name__": "example"})
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+def test_links_lead_to_files(document):
+    """Those to other documents and pictures; a part of a page, after #, is not looked up."""
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
+        if ":" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_each_command_has_its_page():
+    assert {page.stem for page in (DOCS / "commands").glob("*.md")} == {"index", *COMMANDS}
+
+
+def test_the_table_of_operations_is_the_tables():
+    assert table() in (DOCS / "operations.md").read_text()
 
 
 @pytest.mark.parametrize("network", [one_convolution, residual, shared_zero_point, encoder])
 def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
-    """What the README registers in a Manager is all that compile_model does."""
+    """What the document registers in a Manager is all that compile_model does."""
     path = tmp_path / "net.xml"
     openvino.save_model(network(), path, compress_to_fp16=False)
-    (code,) = (block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "PluginLowering(" in block)
+    (code,) = (block for block in blocks(DOCS / "compile.md", "python") if "PluginLowering(" in block)
     made = {"path": str(path), "__name__": "example"}
-    exec(compile(code, "README.md", "exec"), made)
+    exec(compile(code, "compile.md", "exec"), made)
     compiled = ovlpt.compile_model(path, "CPU", core=made["core"])
     ours, theirs = (
         [(layer.layer_type, layer.exec_type, layer.precision) for layer in ovlpt.execution_types(each).executed]
@@ -48,11 +78,11 @@ def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
     assert any(kernel.lower().endswith("i8") for _, kernel, _ in ours)
 
 
-@pytest.mark.parametrize("settings", re.findall(r"```toml\n(.*?)```", README, re.DOTALL))
-def test_the_settings_load_and_run(settings, tmp_path):
+def test_the_settings_load_and_run(tmp_path):
     from ovlpt import cli, data
 
     file = tmp_path / "my.toml"
+    (settings,) = blocks(DOCS / "configuration.md", "toml")
     file.write_text(settings)
     config = load_config(file)
     assert config.name == "my plugin"
@@ -63,7 +93,7 @@ def test_the_settings_load_and_run(settings, tmp_path):
 
 
 def test_the_sentence_about_a_wrong_file(tmp_path):
-    (sentence,) = re.findall(r"`(my\.toml, line 5: .*?)`", README)
+    (sentence,) = re.findall(r"`(my\.toml, line 5: .*?)`", (DOCS / "configuration.md").read_text())
     (tmp_path / "my.toml").write_text('name = "x"\n\n[precisions.MatMul]\n0 = ["u8"]\n2 = ["i8"]\n')
     with pytest.raises(InputError, match=re.escape(sentence)):
         load_config(tmp_path / "my.toml")
@@ -71,4 +101,5 @@ def test_the_sentence_about_a_wrong_file(tmp_path):
 
 def test_the_table_of_quantized_operators_is_the_packages():
     """But for the figures, which are measured with all runtimes."""
-    assert markdown_table({}) in re.sub(r"\d+ of [\d,]+", "not measured", README)
+    document = (DOCS / "fake_quantize.md").read_text()
+    assert markdown_table({}) in re.sub(r"\d+ of [\d,]+", "not measured", document)

@@ -1,6 +1,6 @@
 """Which structure is fused by OpenVINO itself, which by ovlpt, and which by neither: found out by running.
 
-python -m tools.fusions_table              prints the table (it is ovlpt/fusions/README.md)
+python -m tools.fusions_table              prints the table (it is docs/fusions.md)
 python -m tools.fusions_table --networks   whole networks, quantized with NNCF before and after (needs nncf)
 """
 

@@ -1,4 +1,4 @@
-"""Prints the operations of the table as Markdown: ``python -m tools.operations_table``.
+"""Prints the table of docs/operations.md: ``python -m tools.operations_table``.
 
 A star stands at versions that the native library has no rule for.
 """

@@ -83,7 +83,7 @@ def measure(path: Path, pairs: int) -> PassTime:
 
 
 def markdown(times: list[PassTime]) -> str:
-    """The table of the README: ratios, largest first."""
+    """The table of docs/benchmarks.md: ratios, largest first."""
     ordered = sorted(times, key=lambda time: -time.ratio)
     rows = [f"| {time.network} | {time.native:.0f} | {time.ovlpt:.0f} | {time.ratio:.2f} |" for time in ordered]
     mean = f"| geometric mean | | | {geometric_mean(time.ratio for time in times):.2f} |"
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.xml|DIR")
     parser.add_argument("--pairs", type=int, default=5, help="how often each pass runs, after a first pair (default 5)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    parser.add_argument("--markdown", action="store_true", help="print the table of the README")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/benchmarks.md")
     parser.add_argument("--max-mean", type=float, metavar="RATIO", help="bound of the geometric mean of the ratios")
     parser.add_argument("--max-ratio", type=float, metavar="RATIO", help="bound of each network's ratio")
     options = parser.parse_args(arguments)

@@ -515,7 +515,7 @@ def _close_to(name: str) -> str:
         each for each in known if each.startswith(name.lower())
     ]  # Conv is short for Convolution, and close to Convert
     found = next((known[each] for each in begun or difflib.get_close_matches(name.lower(), known, 1)), None)
-    return f"; did you mean {found}?" if found else "; the README lists their names"
+    return f"; did you mean {found}?" if found else "; docs/operations.md lists their names"
 
 
 def _read_baseline(path: str | Path, device: str | None) -> dict[str, object]:

@@ -103,7 +103,7 @@ def quantization(rows: list[Row]) -> list[str]:
 
 
 def markdown(rows: list[Row]) -> str:
-    """The table of the README."""
+    """The table of docs/benchmarks.md."""
     lines = [HEAD, ["---"] * len(HEAD), *map(cells, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="keep all figures; what is in it is not measured again"
     )
-    parser.add_argument("--markdown", action="store_true", help="print the table of the README")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/benchmarks.md")
     options = parser.parse_args(arguments)
     obstacles = {contender.name: contender.obstacle for contender in BENCHMARK}
     names = options.names or list(obstacles)

@@ -144,7 +144,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.quantized_operators", description=__doc__)
     parser.add_argument("--recorded", action="store_true", help="compare with the recorded answers only")
     parser.add_argument("--method", action="append", choices=METHODS, help="only this method (may be repeated)")
-    parser.add_argument("--markdown", action="store_true", help="print the document's table only, as the README has it")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the document's table only, as docs/fake_quantize.md has it"
+    )
     arguments = parser.parse_args()
     counts = measure(arguments.recorded, arguments.method or tuple(METHODS))
     if arguments.markdown:
