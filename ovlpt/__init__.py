@@ -3,6 +3,38 @@
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ovlpt.version import VERSION
+
+if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do not call __getattr__
+    from ovlpt import plugin_config as plugin_config
+    from ovlpt import predicates as predicates
+    from ovlpt.config import Params as Params
+    from ovlpt.config import PassConfig as PassConfig
+    from ovlpt.config import PluginConfig as PluginConfig
+    from ovlpt.config import PrecisionsRestriction as PrecisionsRestriction
+    from ovlpt.config import QuantizationGranularityRestriction as QuantizationGranularityRestriction
+    from ovlpt.config_file import load_config as load_config
+    from ovlpt.device import PluginLowering as PluginLowering
+    from ovlpt.device import compile_model as compile_model
+    from ovlpt.device import execution_types as execution_types
+    from ovlpt.device import save_model as save_model
+    from ovlpt.device import transform as transform
+    from ovlpt.fusions import fuse as fuse
+    from ovlpt.inspect.bench import bench as bench
+    from ovlpt.inspect.check import check as check
+    from ovlpt.inspect.compare import compare as compare
+    from ovlpt.inspect.explain import explain as explain
+    from ovlpt.inspect.report import report as report
+    from ovlpt.inspect.run import run as run
+    from ovlpt.inspect.verify import verify as verify
+    from ovlpt.low_precision import LowPrecision as LowPrecision
+    from ovlpt.prerequisites.common_optimizations import CommonOptimizations as CommonOptimizations
+    from ovlpt.trace import InputError as InputError
+    from ovlpt.trace import Trace as Trace
+
+__version__ = VERSION
 
 _HOMES = {
     "ovlpt.config": (
@@ -35,7 +67,7 @@ if not Path(__file__).with_name("plugin_config").is_dir():  # it lies beside thi
     __path__.append(str(Path(__file__).parents[1]))
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         globals()[name] = found = getattr(import_module(_HOME[name]), name)
         return found

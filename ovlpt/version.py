@@ -1,12 +1,3 @@
-"""The package's version: of the installed package, or of the sources where it is none."""
+"""The package's version, in its one place: pyproject.toml reads it from here."""
 
-from __future__ import annotations
-
-import tomllib
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-
-try:
-    VERSION = version("ovlpt")
-except PackageNotFoundError:
-    VERSION = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+VERSION = "0.2.0"

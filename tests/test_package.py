@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,8 +74,23 @@ def test_a_clone_runs_without_installation(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    sources = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    assert sources["project"]["version"] in (tmp_path / "out.xml").read_text()
+    assert VERSION in (tmp_path / "out.xml").read_text()
+
+
+def test_the_version_has_one_place():
+    assert ovlpt.__version__ == VERSION
+    assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_type_checkers_know_every_public_name():
+    """What they read is beside what is imported at run time."""
+    block = next(each for each in ast.parse(Path(ovlpt.__file__).read_text()).body if isinstance(each, ast.If))
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    found = {each.names[0].asname: f"{each.module}.{each.names[0].name}" for each in block.body}
+    assert found == {
+        **{name: f"{home}.{name}" for name, home in ovlpt._HOME.items()},
+        **{name: f"ovlpt.{name}" for name in ovlpt._MODULES},
+    }
 
 
 def test_without_a_command_there_is_help(capsys):

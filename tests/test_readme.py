@@ -57,6 +57,13 @@ def test_each_command_has_its_page():
     assert {page.stem for page in (DOCS / "commands").glob("*.md")} == {"index", *COMMANDS}
 
 
+def test_each_public_name_is_in_the_reference():
+    named = set(
+        re.findall(r"^::: (?:ovlpt\.)?(\w+)$", "".join(page.read_text() for page in (DOCS / "api").glob("*.md")), re.M)
+    )
+    assert set(ovlpt.__all__) <= named
+
+
 def test_the_table_of_operations_is_the_tables():
     assert table() in (DOCS / "operations.md").read_text()
 
