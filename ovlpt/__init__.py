@@ -29,9 +29,13 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.inspect.report import report as report
     from ovlpt.inspect.run import run as run
     from ovlpt.inspect.verify import verify as verify
+    from ovlpt.layer_transformation import LayerTransformation as LayerTransformation
+    from ovlpt.layer_transformation import MoveDequantizationAfter as MoveDequantizationAfter
     from ovlpt.low_precision import LowPrecision as LowPrecision
+    from ovlpt.operations import Operation as Operation
     from ovlpt.prerequisites.common_optimizations import CommonOptimizations as CommonOptimizations
     from ovlpt.trace import InputError as InputError
+    from ovlpt.trace import Reason as Reason
     from ovlpt.trace import Trace as Trace
 
 __version__ = VERSION
@@ -54,9 +58,11 @@ _HOMES = {
     "ovlpt.inspect.report": ("report",),
     "ovlpt.inspect.run": ("run",),
     "ovlpt.inspect.verify": ("verify",),
+    "ovlpt.layer_transformation": ("LayerTransformation", "MoveDequantizationAfter"),
     "ovlpt.low_precision": ("LowPrecision",),
+    "ovlpt.operations": ("Operation",),
     "ovlpt.prerequisites.common_optimizations": ("CommonOptimizations",),
-    "ovlpt.trace": ("InputError", "Trace"),
+    "ovlpt.trace": ("InputError", "Reason", "Trace"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = ("plugin_config", "predicates")

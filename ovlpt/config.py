@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ovlpt.openvino_api import Node
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, Operation
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
 
@@ -71,15 +71,13 @@ def _known_precision(precision: str) -> str:
     return precision
 
 
-def _row(operation: str) -> str:
-    row = OPERATIONS.get(operation)
+def _row(operation: str | Operation) -> Operation:
+    name, row = (operation, OPERATIONS.get(operation)) if isinstance(operation, str) else (operation.name, operation)
     if row is None or row.kind == "absent":
-        near = difflib.get_close_matches(
-            operation, [name for name, row in OPERATIONS.items() if row.kind != "absent"], 1
-        )
+        near = difflib.get_close_matches(name, [name for name, row in OPERATIONS.items() if row.kind != "absent"], 1)
         hint = f' (did you mean "{near[0]}"?)' if near else ""
-        raise InputError(f'no row for operation "{operation}"{hint}')
-    return operation
+        raise InputError(f'no row for operation "{name}"{hint}')
+    return row
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -88,12 +86,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f' (did you mean "{near[0]}"?)' if near else f"; known are {', '.join(sorted(known))}"
 
 
-def _known_port(operation: str, port: int) -> int:
-    ports = OPERATIONS[operation].data_inputs
+def _known_port(row: Operation, port: int) -> int:
+    ports = row.data_inputs
     if port < 0 or (ports is not None and port not in ports):
         names = " and ".join(map(str, ports or ())) or "0"
         plural = "inputs" if ports and len(ports) > 1 else "input"
-        raise InputError(f"{operation} has {plural} {names}, not {port}")
+        raise InputError(f"{row.name} has {plural} {names}, not {port}")
     return port
 
 
@@ -108,34 +106,34 @@ class PrecisionsRestriction:
     @classmethod
     def create(
         cls,
-        operation: str,
+        operation: str | Operation,
         precisions: PrecisionsByPorts | Callable[[Node], PrecisionsByPorts] | None = None,
         opset: str | None = None,
     ) -> PrecisionsRestriction:
-        """Restrict ``operation``: ``{port or (ports…): [types in order of preference]}``.
+        """Restrict ``operation``, its name or a row of one's own: ``{port or (ports…): [types in order of preference]}``.
 
         An empty mapping: the operation is not to be quantized. A function of the node: asked for each node. ``opset``
         ("opset1"): only that version. Raises `InputError` for names and ports that do not exist.
         """
-        _row(operation)
+        row = _row(operation)
         if callable(precisions):
-            return cls(operation, precisions, opset)
-        return cls(operation, _normalized(operation, precisions or {}), opset)
+            return cls(row.name, precisions, opset)
+        return cls(row.name, _normalized(row, precisions or {}), opset)
 
     def of(self, node: Node) -> tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]:
         """The restriction of this node: groups of ports, each with its types."""
         if callable(self.by_ports):
-            return _normalized(self.operation, self.by_ports(node))
+            return _normalized(_row(self.operation), self.by_ports(node))
         return self.by_ports
 
 
-def _normalized(operation: str, precisions: PrecisionsByPorts) -> tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]:
+def _normalized(row: Operation, precisions: PrecisionsByPorts) -> tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]:
     groups = []
     for ports, types in precisions.items():
         ports = (ports,) if isinstance(ports, int) else tuple(ports)
         if isinstance(types, str):
             types = (types,)
-        groups.append((tuple(_known_port(operation, port) for port in ports), tuple(map(_known_precision, types))))
+        groups.append((tuple(_known_port(row, port) for port in ports), tuple(map(_known_precision, types))))
     return tuple(groups)
 
 
@@ -150,19 +148,19 @@ class QuantizationGranularityRestriction:
     @classmethod
     def create(
         cls,
-        operation: str,
+        operation: str | Operation,
         ports: Iterable[int] | Mapping[int, str] = (),
         opset: str | None = None,
     ) -> QuantizationGranularityRestriction:
-        """Restrict the listed ports to per-tensor quantization; none listed: all. A mapping names the granularity."""
-        _row(operation)
+        """Restrict the listed ports of ``operation``, its name or a row of one's own, to per-tensor quantization; none listed: all. A mapping names the granularity."""
+        row = _row(operation)
         named = ports.items() if isinstance(ports, Mapping) else ((port, "per_tensor") for port in ports)
         by_port = []
         for port, granularity in named:
             if granularity not in ("per_tensor", "per_channel"):
                 raise InputError(f'no granularity "{granularity}"; it is "per_tensor" or "per_channel"')
-            by_port.append((_known_port(operation, port), granularity))
-        return cls(operation, tuple(by_port), opset)
+            by_port.append((_known_port(row, port), granularity))
+        return cls(row.name, tuple(by_port), opset)
 
 
 def _pass_name(transformation: type | str) -> str:
@@ -199,7 +197,10 @@ class PassConfig:
 
 @dataclass(frozen=True)
 class PluginConfig:
-    """All settings of `LowPrecision` for one plugin."""
+    """All settings of `LowPrecision` for one plugin.
+
+    ``transformations``: one's own, beside those of the package (`ovlpt.own_transformations`).
+    """
 
     name: str
     precision_restrictions: tuple[PrecisionsRestriction, ...] = ()
@@ -207,6 +208,7 @@ class PluginConfig:
     params: Params = field(default_factory=Params)
     disabled: tuple[str, ...] = ()
     callbacks: Mapping[str, Callable[[Node], bool]] = field(default_factory=dict)
+    transformations: tuple[str | Operation | type, ...] = ()
 
     def native_params(self) -> Params:
         """The parameters with ``native_only`` set."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from ovlpt.files import read_text
 from ovlpt.low_precision import PASSES
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.own_transformations import Given, known, resolved
 from ovlpt.precisions import INT8, NUMPY
 from ovlpt.trace import InputError
 
-_SECTIONS = ("name", "params", "precisions", "per_tensor", "disabled", "callbacks")
+_SECTIONS = ("name", "params", "precisions", "per_tensor", "disabled", "callbacks", "transformations")
 _PARAMS = tuple(field.name for field in fields(Params) if field.name != "native_only")
 CALLBACKS: Mapping[str, Callable[[Node], bool]] = {
     name: getattr(predicates, name)
@@ -36,13 +37,14 @@ CALLBACKS: Mapping[str, Callable[[Node], bool]] = {
 Key = tuple[str, ...]
 
 
-def load_config(path: str | Path) -> PluginConfig:
-    """The settings in the TOML file at ``path``.
+def load_config(path: str | Path, transformations: Sequence[Given] = ()) -> PluginConfig:
+    """The settings in the TOML file at ``path``. ``transformations``: of one's own, whose names it then may use.
 
     Sections: ``[params]`` with the fields of `Params`; ``[precisions.OPERATION]`` with ports ("0", "0,1") and element
     types, and ``opset`` for one version only (empty: the operation is not to be quantized); ``per_tensor`` with
     operations and their ports (none: all); ``disabled``, a list of passes; ``callbacks`` with passes and the predicates
-    that leave a node alone ("not ..." turns one round).
+    that leave a node alone ("not ..." turns one round); ``transformations``, a list of those that installed packages
+    offer.
 
     Raises `InputError` with the file, the line, what is wrong there and what would be right.
     """
@@ -54,7 +56,7 @@ def load_config(path: str | Path) -> PluginConfig:
         raise InputError(f'"{path}" is no TOML file: {error}') from error
     except RecursionError as error:
         raise InputError(f'"{path}" is nested too deep; settings need three levels') from error
-    return _Reader(path, text).config(content)
+    return _Reader(path, text).config(content, transformations)
 
 
 class _Reader:
@@ -63,9 +65,17 @@ class _Reader:
     def __init__(self, path: Path, text: str):
         self.path, self.rows = path, text.splitlines()
         self.lines = dict(_keys(self.rows))
+        self.passes = PASSES
 
-    def config(self, content: Mapping[str, object]) -> PluginConfig:
+    def config(self, content: Mapping[str, object], given: Sequence[Given]) -> PluginConfig:
         self._known((), content, _SECTIONS, "section")
+        offered = self._offered(content.get("transformations", []))
+        own = self._at(("transformations",), lambda: resolved((*given, *offered)))
+        self.passes = (*PASSES, *(kind.__name__ for kind in own))
+        with known(own):
+            return self._config(content, (*given, *offered))
+
+    def _config(self, content: Mapping[str, object], transformations: tuple[Given, ...]) -> PluginConfig:
         name = self._typed(("name",), content.get("name", self.path.stem), str, "a text")
         return PluginConfig(
             name,
@@ -74,7 +84,16 @@ class _Reader:
             params=self._params(self._section(content, "params")),
             disabled=tuple(self._disabled(content.get("disabled", []))),
             callbacks=dict(self._callbacks(self._section(content, "callbacks"))),
+            transformations=transformations,
         )
+
+    def _offered(self, names: object) -> list[str]:
+        key = ("transformations",)
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            self._fail(key, f"transformations are a list of the names under which packages offer them, not {names!r}")
+        for name in names:
+            self._at(key, lambda: resolved(name))  # noqa: B023
+        return names
 
     def _section(self, content: Mapping[str, object], name: str) -> Mapping[str, object]:
         return self._typed((name,), content.get(name, {}), dict, "a table")
@@ -150,8 +169,8 @@ class _Reader:
         return (lambda node: not predicate(node)) if name != plain else predicate
 
     def _pass(self, key: Key, name: object) -> str:
-        if name not in PASSES:
-            self._fail(key, f'no pass "{name}"{nearest(str(name), PASSES)}', culprit=str(name))
+        if name not in self.passes:
+            self._fail(key, f'no pass "{name}"{nearest(str(name), self.passes)}', culprit=str(name))
         return name
 
     # Errors

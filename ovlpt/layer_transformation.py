@@ -17,7 +17,7 @@ from ovlpt.graph.dequantization import Dequantization, dequantization_above, set
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
+from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, NodeFacts, Operation, keep
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
@@ -87,9 +87,19 @@ class ModelTransformation(ModelPass, _Configured):
 
 
 @functools.cache
-def _pattern(*type_names: str) -> WrapType:
-    """Of operations, made once: OpenVINO never frees a pattern that Python has made. What is found lies in the Matcher."""
-    return WrapType(list(type_names))
+def _pattern(*type_names: str) -> WrapType | AnyInput:
+    """Of operations, made once: OpenVINO never frees a pattern that Python has made. What is found lies in the Matcher.
+
+    `WrapType` knows the operations of opsets only. One of the caller's own, in Python or C++, is asked for by its name.
+    """
+    if all(name.startswith("opset") for name in type_names):
+        return WrapType(list(type_names))
+    return AnyInput(lambda value: _type_name(value.get_node()) in type_names)
+
+
+def _type_name(node: Node) -> str:
+    """As `Operation.type_names` has it: "opset1.MaxPool"."""
+    return f"{node.get_type_info().version_id}.{node.get_type_name()}"
 
 
 def read_once(method: Callable[..., T]) -> Callable[..., T]:

@@ -90,6 +90,8 @@ from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranu
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.markup.propagation import Markup, ModelIndex
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
+from ovlpt.operations import Operation
+from ovlpt.own_transformations import known, main_of, resolved
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
@@ -207,7 +209,10 @@ class LowPrecision(ModelPass):
     Source: the native pass of the same name, whose steps, order and result it keeps. The model is either transformed
     wholly or left as it was. A model that was transformed before is returned at once.
 
-    Raises `InputError` for a name in ``pass_config`` that no pass has; and what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.
+    ``main``: transformations of one's own for the main step (`ovlpt.own_transformations`), which the native library
+    takes by ``add_main``.
+
+    Raises `InputError` for a name in ``pass_config`` that no pass has, and for what cannot be a transformation; and what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.
     """
 
     def __init__(
@@ -217,6 +222,7 @@ class LowPrecision(ModelPass):
         params: Params | None = None,
         pass_config: PassConfig | None = None,
         trace: Trace | None = None,
+        main: Sequence[str | Operation | type[LayerTransformation]] = (),
     ):
         super().__init__()
         self.precision_restrictions = tuple(precision_restrictions)
@@ -224,18 +230,21 @@ class LowPrecision(ModelPass):
         self.params = params or Params()
         self.pass_config = pass_config or PassConfig()
         self.trace = trace if trace is not None else Trace()
+        self.own = resolved(main)
         self._check_names()
 
     def _check_names(self) -> None:
+        names = (*PASSES, *(kind.__name__ for kind in self.own))
         for name in (*self.pass_config.disabled, *self.pass_config.callbacks):
-            if name not in PASSES:
-                raise InputError(f'no pass "{name}"{nearest(name, PASSES)}')
+            if name not in names:
+                raise InputError(f'no pass "{name}"{nearest(name, names)}')
 
     @classmethod
     def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:
         """The pass with a plugin's settings."""
         params = config.params if not native_only else config.native_params()
-        return cls(config.precision_restrictions, config.quantization_restrictions, params, config.pass_config(), trace)
+        restrictions = config.precision_restrictions, config.quantization_restrictions
+        return cls(*restrictions, params, config.pass_config(), trace, config.transformations)
 
     def run_on_model(self, model: Model) -> bool:
         if model.has_rt_info([MARKER, "transformed"]):
@@ -245,7 +254,8 @@ class LowPrecision(ModelPass):
             )  # fmt: skip
             return False
         work = as_model(model).clone()
-        self._run(work)
+        with known(self.own):
+            self._run(work)
         graft(model, work)
         model.set_rt_info("true", [MARKER, "transformed"])
         return True
@@ -262,7 +272,7 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         self._mark(model, settings)
         # The native order: Assign comes second.
-        first, *others = (kind(**settings) for kind in MAIN)
+        first, *others = (kind(**settings) for kind in main_of(MAIN, self.own))
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
         cleanup = [kind(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)

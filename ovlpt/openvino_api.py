@@ -23,6 +23,7 @@ def _module(name: str) -> ModuleType:
 
 
 _passes = _module("passes")
+AnyInput = _passes.AnyInput
 ConstantFolding = _passes.ConstantFolding
 ConvertFP32ToFP16 = _passes.ConvertFP32ToFP16
 GraphRewrite = _passes.GraphRewrite

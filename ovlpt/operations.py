@@ -21,6 +21,7 @@ from typing import Literal
 
 import numpy as np
 
+from ovlpt.layered import LayeredTable
 from ovlpt.trace import Reason
 
 Shape = tuple[int | None, ...]  # None: a dynamic dimension
@@ -918,4 +919,4 @@ _ROWS = (
     *_ABSENT,
 )
 
-OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
+OPERATIONS = LayeredTable({row.name: row for row in _ROWS})

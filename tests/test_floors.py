@@ -12,11 +12,12 @@ ROOT = Path(__file__).parents[1]
 
 FLOORS = {
     "ovlpt.trace": 0, "ovlpt.precisions": 0, "ovlpt.openvino_api": 0, "ovlpt.fake_quantize": 0, "ovlpt.reference": 0,
-    "ovlpt.data": 0, "ovlpt.display": 0, "ovlpt.version": 0, "ovlpt.files": 0, "ovlpt.reasons": 0,
+    "ovlpt.layered": 0, "ovlpt.data": 0, "ovlpt.display": 0, "ovlpt.version": 0, "ovlpt.files": 0, "ovlpt.reasons": 0,
     "ovlpt.operations": 1,
     "ovlpt.graph": 2, "ovlpt.attributes": 2, "ovlpt.config": 2,
     "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3,
     "ovlpt.canonicalize": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
+    "ovlpt.own_transformations": 4,
     "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5,
     "ovlpt.plugin_config": 6, "ovlpt.device": 6, "ovlpt.interpreter": 6, "ovlpt.inspect": 6,
     "ovlpt.commands": 7, "ovlpt.cli": 7, "ovlpt.__main__": 7, "ovlpt": 7,

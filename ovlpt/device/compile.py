@@ -27,6 +27,7 @@ from ovlpt.graph.constants import precision_of
 from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
+from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import Event, InputError, Outcome, Trace
@@ -145,6 +146,7 @@ class NotQuantized(InputError):
 
 
 @other_names(plugin="config", device_name="device")
+@knows_own_operations
 def transform(
     model: Model | str | Path,
     device: str = "CPU",

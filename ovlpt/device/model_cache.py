@@ -103,6 +103,8 @@ def key_of(
     decides how the machine answers where `plugin_config` asks it. ``read``: for files of formats that lie in more files
     than one.
     """
+    if config is not None and config.transformations:
+        return None  # code of another package
     try:
         facts = {
             "config": _described(config),

@@ -29,6 +29,7 @@ from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS
+from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT4, INT8, INT16, REAL
 from ovlpt.reasons import ROWS, Cause
 from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
@@ -189,6 +190,7 @@ class Explanation(Sequence[Answer]):
 
 
 @other_names(plugin="config", device_name="device")
+@knows_own_operations
 def explain(
     model: Model | str | Path,
     device: str = "CPU",

@@ -51,6 +51,7 @@ from ovlpt.inspect.inputs import load_samples, open_sizes, output_names, typical
 from ovlpt.inspect.segments import Segments, observed, up_to
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, PartialShape, opset1
+from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import InputError
 
 BELOW, ENOUGH = 3.0, 40.0  # dB
@@ -582,6 +583,7 @@ def _first_ending(
 # The whole
 
 
+@knows_own_operations
 def numbers(
     source: Model,
     device: str,
@@ -620,6 +622,7 @@ def _without_numbers(source: Model) -> str:
     return ""
 
 
+@knows_own_operations
 def numbers_of(
     compiled: CompiledModel,
     source: Model,

@@ -10,7 +10,9 @@ from ovlpt.operations import OPERATIONS
 class MarkupCanBeQuantized(Propagation):
     """Convolutions whose weights are not quantized, and Concat of unknown rank, take no low precision."""
 
-    operations = frozenset(("Concat", *(name for name, row in OPERATIONS.items() if row.weights_axes)))
+    @property
+    def operations(self) -> frozenset[str]:
+        return frozenset(("Concat", *(name for name, row in OPERATIONS.items() if row.weights_axes)))
 
     def visit(self, node: Node) -> None:
         row = OPERATIONS[node.get_type_name()]

@@ -15,9 +15,10 @@ def cells(path: Path) -> list[dict]:
     return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
-def test_there_are_three():
+def test_these_are_all():
     assert [path.stem for path in NOTEBOOKS] == [
         "first_steps",
+        "own_transformations",
         "restrictions_and_callbacks",
         "why_is_this_layer_not_int8",
     ]

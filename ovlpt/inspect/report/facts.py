@@ -27,6 +27,7 @@ from ovlpt.inspect.report.causes import Bottleneck, Facts, Verdict, bottlenecks,
 from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
 from ovlpt.inspect.report.overhead import latencies
 from ovlpt.openvino_api import Core, Model
+from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import Trace
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
@@ -115,6 +116,7 @@ class Report:
 
 
 @other_names(plugin="config", device_name="device")
+@knows_own_operations
 def report(
     model: Model | str | Path,
     device: str = "CPU",

@@ -1,0 +1,286 @@
+"""Transformations of a caller's own: in markup, main, settings and answers as those of the package, in int8, right numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from importlib.metadata import EntryPoint, EntryPoints
+
+import numpy as np
+import pytest
+from openvino import Op
+from ovlpt.plugin_config import cpu
+
+import ovlpt
+from ovlpt import cli, own_transformations
+from ovlpt.config_file import load_config
+from ovlpt.device.properties import simulation
+from ovlpt.main.max_pool import MaxPoolTransformation
+from ovlpt.openvino_api import Core, Manager, Model, Node, opset1
+from ovlpt.operations import OPERATIONS, NodeFacts, all_of, along_channels, scalar_like
+from ovlpt.trace import InputError, Reason, reject_unless
+from tests.networks import convolution, depthwise, model, one_convolution, parameter, quantized
+
+F32 = {"INFERENCE_PRECISION_HINT": "f32"}
+ROW = ovlpt.Operation("SpaceToDepth", "passes", check=all_of(along_channels, scalar_like), precision_preserved=True)
+
+
+class FlipChannels(Op):
+    """An operation of a caller's own, in Python."""
+
+    def __init__(self, inputs=None):
+        super().__init__(self)
+        if inputs is not None:
+            self.set_arguments(inputs)
+            self.constructor_validate_and_infer_types()
+
+    def validate_and_infer_types(self):
+        self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+
+    def clone_with_new_inputs(self, new_inputs):
+        return FlipChannels(new_inputs)
+
+    def has_evaluate(self):
+        return True
+
+    def evaluate(self, outputs, inputs):
+        outputs[0].shape = inputs[0].shape
+        np.copyto(outputs[0].data, inputs[0].data[:, ::-1])
+        return True
+
+    def visit_attributes(self, visitor):
+        return True
+
+
+def space_to_depth(zero_point: bool = False) -> Model:
+    x = parameter([1, 8, 6, 6])
+    data = quantized(x, -0.55 if zero_point else 0.0, 2.0 if zero_point else 2.55, name="quantize")
+    moved = opset1.space_to_depth(data, "blocks_first", 2)
+    moved.set_friendly_name("moved")
+    return model(convolution(convolution(moved, 16, name="conv"), 4, name="last"), x)
+
+
+def flipped() -> Model:
+    """The channels of a network whose first layer is depthwise, turned round."""
+    x = parameter([1, 8, 6, 6])
+    channels = np.linspace(1, 3, 8, dtype=np.float32).reshape(1, 8, 1, 1)
+    ends = [opset1.constant(np.zeros_like(channels)), opset1.constant(channels)] * 2
+    flip = FlipChannels([opset1.fake_quantize(x, *ends, 256).output(0)])
+    flip.set_friendly_name("flip")
+    return model(depthwise(flip), x)
+
+
+def type_of(network: Model, name: str) -> tuple[str, str]:
+    """Opset and name of an operation, as its type says. Before 2025 all of those in Python had one name."""
+    node = next(each for each in network.get_ops() if each.get_friendly_name() == name)
+    return node.get_type_info().version_id, node.get_type_name()
+
+
+def flip_row() -> ovlpt.Operation:
+    opset, name = type_of(flipped(), "flip")
+    return ovlpt.Operation(
+        name, "passes", (opset,), move=lambda values, site: values[:, ::-1], precision_preserved=True
+    )
+
+
+def plugin(*transformations, **more) -> ovlpt.PluginConfig:
+    return dataclasses.replace(cpu.config(True), transformations=transformations, **more)
+
+
+def types_read(transformed: Model) -> dict[str, str]:
+    """What each operation reads at its first input."""
+    return {
+        node.get_friendly_name(): node.get_input_element_type(0).get_type_name()
+        for node in transformed.get_ops()
+        if node.get_input_size()
+    }
+
+
+def assert_right_in_int8(network: Model, settings: ovlpt.PluginConfig, layers: int) -> None:
+    """As many layers in int8 as said, and the numbers of the FakeQuantize simulation."""
+    core = Core()
+    compiled = ovlpt.compile_model(network, "CPU", F32, plugin=settings, core=core)
+    x = np.random.default_rng(0).uniform(-1, 3, list(network.inputs[0].shape)).astype(np.float32)
+    expected = core.compile_model(network, "CPU", simulation())([x])[0]
+    assert np.abs(compiled([x])[0] - expected).max() <= 1e-4 * np.abs(expected).max()
+    low = [layer for layer in ovlpt.execution_types(compiled).executed if layer.is_int8]
+    assert sum(layer.layer_type == "Convolution" for layer in low) == layers
+
+
+@pytest.mark.parametrize("zero_point", [False, True])
+def test_a_row_alone(zero_point):
+    network = space_to_depth(zero_point)
+    assert types_read(ovlpt.transform(network, lowered=False))["moved"] == "f32"
+    assert types_read(ovlpt.transform(network, plugin=plugin(ROW), lowered=False))["moved"] in ("u8", "i8")
+    assert_right_in_int8(network, plugin(ROW), layers=1)
+    assert OPERATIONS["SpaceToDepth"].kind == "absent"  # for a call without it
+
+
+def test_a_move_of_the_constants():
+    """Scales by channel go where the row says that the channels go."""
+
+    def copied(values: np.ndarray, site: NodeFacts) -> np.ndarray:
+        block = site.attributes["block_size"] ** (site.rank - 2)
+        return values if values.size == 1 else np.tile(values, (1, block, *[1] * (values.ndim - 2)))
+
+    x = parameter([1, 4, 6, 6])
+    channels = np.linspace(1, 3, 4, dtype=np.float32).reshape(1, 4, 1, 1)
+    ends = [opset1.constant(np.zeros_like(channels)), opset1.constant(channels)] * 2
+    moved = opset1.space_to_depth(opset1.fake_quantize(x, *ends, 256), "blocks_first", 2)
+    row = dataclasses.replace(ROW, check=along_channels, move=copied)
+    assert_right_in_int8(model(depthwise(moved), x), plugin(row), layers=1)
+
+
+def test_an_operation_in_python():
+    network = flipped()
+    before, after = (ovlpt.transform(network, plugin=each, lowered=False) for each in (plugin(), plugin(flip_row())))
+    assert (types_read(before)["flip"], types_read(after)["flip"]) == ("f32", "u8")
+    assert_right_in_int8(network, plugin(flip_row()), layers=1)
+
+
+class OnlySmallWindows(MaxPoolTransformation):
+    """In place of the package's rule: windows of more than 2x2 stay in float."""
+
+    def can_be_transformed(self, node: Node) -> None:
+        reject_unless(max(node.get_attributes()["kernel"]) <= 2, "attributes", "its window is too large for the device")
+        super().can_be_transformed(node)
+
+
+def pooled(window: int) -> Model:
+    x = parameter([1, 16, 8, 8])
+    pool = opset1.max_pool(quantized(x, 0.0, 2.55), [1, 1], [0, 0], [0, 0], [window] * 2)
+    pool.set_friendly_name("pool")
+    return model(convolution(pool, 8, name="conv"), x)
+
+
+@pytest.mark.parametrize("window, read", [(2, "u8"), (3, "f32")])
+def test_a_rule_that_replaces_one_of_the_package(window, read):
+    network, settings = pooled(window), plugin(OnlySmallWindows)
+    assert types_read(ovlpt.transform(network, plugin=plugin(), lowered=False))["pool"] == "u8"
+    assert types_read(ovlpt.transform(network, plugin=settings, lowered=False))["pool"] == read
+    assert_right_in_int8(network, settings, layers=int(read == "u8"))
+    said = {answer.name: answer.reason.text for answer in ovlpt.explain(network, config=settings, graph_only=True)}
+    assert ("too large for the device" in said.get("pool", "")) == (read == "f32")
+
+
+def test_explain_gives_its_reasons():
+    def why(*own, **more) -> dict[str, str]:
+        return {each.name: each.why for each in ovlpt.explain(space_to_depth(), plugin=plugin(*own, **more))}
+
+    assert "there is no rule" in why()["moved"]
+    assert "moved" not in why(ROW)
+    assert "callback" in why(ROW, callbacks={"SpaceToDepthTransformation": lambda node: True})["moved"]
+    found = {each.name: each.why for each in ovlpt.explain(pooled(3), plugin=plugin(OnlySmallWindows))}
+    assert "too large for the device" in found["conv"]
+
+
+def test_in_a_manager():
+    manager, trace, network = Manager(), ovlpt.Trace(), space_to_depth()
+    manager.register_pass(ovlpt.LowPrecision(main=[ROW], trace=trace))
+    manager.run_passes(network)
+    assert types_read(network)["conv"] == "u8"
+    assert [event.transformation for event in trace.of("moved")] == ["SpaceToDepthTransformation"]
+
+
+@pytest.mark.parametrize("wanted", ["u8", "i8"])
+def test_a_restriction_reaches_the_quantization_through_it(wanted):
+    settings = ovlpt.PluginConfig(
+        "mine",
+        (ovlpt.PrecisionsRestriction.create("Convolution", {0: [wanted]}),),
+        (ovlpt.QuantizationGranularityRestriction.create("Convolution", [0]),),
+        transformations=(ROW,),
+    )
+    read = types_read(ovlpt.transform(space_to_depth(True), plugin=settings, lowered=False))
+    assert read["moved"] == wanted
+
+
+def test_a_restriction_of_its_own():
+    forbidden = ovlpt.PrecisionsRestriction.create(ROW)
+    settings = ovlpt.PluginConfig("mine", (forbidden,), transformations=(ROW,))
+    trace = ovlpt.Trace()
+    read = types_read(ovlpt.transform(space_to_depth(), plugin=settings, lowered=False, trace=trace))
+    assert read["moved"] == "f32"
+    assert "restricted" in [event.outcome for event in trace.of("moved")]
+    with pytest.raises(InputError, match="SpaceToDepth has input 0, not 1"):
+        ovlpt.PrecisionsRestriction.create(ROW, {1: ["u8"]})
+
+
+@pytest.mark.parametrize("name", ["SpaceToDepthTransformation", "Typo"])
+def test_its_name_in_settings(name, tmp_path):
+    """Disabled, in a callback, in a file."""
+    disabled = plugin(ROW, disabled=(name,))
+    called = plugin(ROW, callbacks={name: lambda node: True})
+    file = tmp_path / "mine.toml"
+    file.write_text(f'disabled = ["{name}"]\n[precisions.SpaceToDepth]\n0 = ["u8"]\n')
+    for settings in (lambda: disabled, lambda: called, lambda: load_config(file, [ROW])):
+        if name == "Typo":
+            with pytest.raises(InputError, match="no pass"):
+                ovlpt.transform(space_to_depth(), plugin=settings())
+        else:
+            trace = ovlpt.Trace()
+            read = types_read(ovlpt.transform(space_to_depth(), plugin=settings(), lowered=False, trace=trace))
+            assert read["conv"] == "f32"
+            assert [event.outcome for event in trace.of("moved")] == ["disabled"]
+
+
+OFFERED = (ROW, OnlySmallWindows)
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """A package that offers its transformations as "acme", and one that cannot be loaded."""
+    points = EntryPoints(
+        EntryPoint(name, f"tests.test_own_transformations:{value}", own_transformations.GROUP)
+        for name, value in (("acme", "OFFERED"), ("broken", "NOT_THERE"))
+    )
+    monkeypatch.setattr(own_transformations, "entry_points", lambda group: points.select(group=group))
+
+
+def test_a_package_offers_them(offered, tmp_path, capsys):
+    """Off unless named; in a file for every command."""
+    path, file = tmp_path / "net.xml", tmp_path / "acme.toml"
+    ovlpt.save_model(space_to_depth(), path)
+    file.write_text('transformations = ["acme"]\n')
+    assert cli.main(["explain", str(path), "--graph-only", "--strict"]) == 1
+    assert cli.main(["explain", str(path), "--graph-only", "--config", str(file), "--layer", "conv"]) == 0
+    assert "is in low precision" in capsys.readouterr().out
+    assert types_read(ovlpt.transform(path, plugin=plugin("acme"), lowered=False))["conv"] == "u8"
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (["acne"], 'no installed package offers transformations "acne" (did you mean "acme"?)'),
+        (["broken"], 'the transformations "broken" (tests.test_own_transformations:NOT_THERE) cannot be loaded'),
+        ([ROW, ROW], "2 transformations have the name SpaceToDepthTransformation"),
+        ([OPERATIONS["Convolution"]], "the row of Convolution is weighted"),
+        ([ovlpt.LayerTransformation], "LayerTransformation has no row"),
+        ([3], "3 is no transformation"),
+    ],
+)
+def test_what_cannot_be_one(given, sentence, offered):
+    with pytest.raises(InputError) as error:
+        ovlpt.LowPrecision(main=given)
+    assert str(error.value).startswith(sentence)
+
+
+def test_the_sentence_names_the_line(offered, tmp_path):
+    file = tmp_path / "acme.toml"
+    file.write_text('name = "x"\ntransformations = ["acne"]\n')
+    with pytest.raises(InputError, match="line 2: no installed package"):
+        load_config(file)
+
+
+def test_models_with_them_are_not_cached(tmp_path):
+    """Another version of the code would make another model."""
+    ovlpt.compile_model(one_convolution(), plugin=plugin(ROW), cache_dir=tmp_path)
+    assert not list(tmp_path.glob("ovlpt-*"))
+
+
+def test_reasons_of_ones_own():
+    from ovlpt import reasons
+
+    reasons.add(reasons.Row("window_of_acme", reasons.Cause.HARDWARE))
+    try:
+        assert Reason("window_of_acme", "its window is too large").code == "window_of_acme"
+    finally:
+        del reasons.ROWS["window_of_acme"]
