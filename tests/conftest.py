@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
-from ovlpt import LowPrecision, Params, PassConfig, Trace
+from ovlpt import LowPrecision, Params, PassConfig, Trace, data
 from ovlpt.device.properties import simulation
 from ovlpt.graph.text import diff, to_text
 from ovlpt.openvino_api import Core, Manager, Model
@@ -18,6 +20,7 @@ from tests.graphs import run
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 TRUTH = simulation()
+OUTPUT_SCHEMA = json.loads(data.schema().read_text("utf-8"))
 
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be as narrow as its terminal
 
@@ -167,3 +170,18 @@ def assert_rejected():
         return result
 
     return check
+
+
+def assert_documented(content: dict[str, object]) -> None:
+    """What a command wrote follows the schema in the package, and has no key that the schema does not describe."""
+    Draft202012Validator(OUTPUT_SCHEMA).validate(content)
+    Draft202012Validator(_closed(OUTPUT_SCHEMA)).validate(content)
+
+
+def _closed(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _closed(value) for key, value in schema.items()}
+    return made | {"additionalProperties": False} if schema.get("type") == "object" and "properties" in schema else made

@@ -10,7 +10,7 @@ import pytest
 from ovlpt import cli
 from ovlpt.device.compile import default_precision
 from ovlpt.openvino_api import Core, opset1
-from tests.conftest import EXACT, assert_close
+from tests.conftest import EXACT, assert_close, assert_documented
 from tests.networks import const, model, one_convolution, parameter
 
 
@@ -32,7 +32,10 @@ def test_the_main_job(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "latency, plugin's own LPT" in printed
     assert "FakeQuantize simulation" in printed
-    content = json.loads(target.read_text())
+    written = json.loads(target.read_text())
+    assert_documented(written)
+    assert written["model"] is None
+    content = written["result"]
     assert content["summary"]["Convolution"]["float"] == 0
     assert content["accuracy"]["ovlpt"] >= 0.97
     assert abs(content["accuracy"]["ovlpt"] - content["accuracy"]["plugin's own LPT"]) <= 0.01

@@ -61,7 +61,7 @@ def test_an_interrupt_leaves_no_trace(monkeypatch, capsys):
 def test_json_on_the_standard_output_is_alone_there(capsys):
     assert cli.main(["explain", MODEL, "--json", "-"]) == 0
     shown = capsys.readouterr()
-    assert isinstance(json.loads(shown.out), list)
+    assert json.loads(shown.out)["command"] == "explain"
     assert "layers with weights run in int8" in shown.err
 
 
@@ -127,5 +127,5 @@ def test_names_beyond_ascii_in_the_c_locale(tmp_path):
     assert done.returncode == 1, done.stderr
     assert done.stderr == ""
     assert "gr\\xf6\\xdfe \\u5c64" in done.stdout
-    layers = json.loads((tmp_path / "bäse.json").read_text("utf-8"))["layers"]
+    layers = json.loads((tmp_path / "bäse.json").read_text("utf-8"))["result"]["layers"]
     assert any(layer["name"].startswith("größe 層") for layer in layers)

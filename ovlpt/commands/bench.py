@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
-from ovlpt.commands.printing import console, progress_bar, table, write_json
+from ovlpt.commands.printing import console, progress_bar, table, write_result
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
 from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
@@ -76,7 +76,8 @@ def _call(options: argparse.Namespace) -> int:
         found.append(result)
         for side in result.sides if folder else ():
             _write_report(folder / side.name, side, model, options)
-    write_json(options.json, [result.to_json() for result in found])
+    model = models[0] if len(models) == 1 else None
+    write_result(options, {"benches": [result.to_json() for result in found]}, model=model)
     return 0
 
 

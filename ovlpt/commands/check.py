@@ -3,7 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.isa import add_isa
-from ovlpt.commands.printing import console, progress_bar, table, write_json
+from ovlpt.commands.printing import console, progress_bar, table, write_result
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json
 from ovlpt.commands.virtual import add_virtual
 from ovlpt.device.counters import write_counters
@@ -72,10 +72,10 @@ def _call(options: argparse.Namespace) -> int:
         )
     _print(out, found)
     if options.save_baseline:
-        write_json(options.save_baseline, dict(found.baseline))
+        write_result(options, dict(found.baseline), path=options.save_baseline)
     if options.save_counters:
         write_counters(options.save_counters, found.layers)
-    write_json(options.json, found.to_json())
+    write_result(options, found.to_json())
     return 0 if found.ok else 1
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import argparse
 
-from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import (
     add_command,
     add_float,
@@ -79,7 +79,7 @@ def _call(options: argparse.Namespace) -> int:
     if scope := found.ignored_scope():
         out.print("Half of the layers' local quantization error goes with")
         out.print(scope, soft_wrap=True)
-    write_json(options.json, found.to_json())
+    write_result(options, found.to_json())
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ovlpt import plugin_config
 from ovlpt.commands.isa import add_isa, limited
-from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device.overflow import REMEDY
@@ -80,7 +80,7 @@ def _call(options: argparse.Namespace) -> int:
         )
         text = f"pairs of weights that can saturate 16 bits on CPUs without VNNI: {names}; {REMEDY}"
         out.print(text, style="yellow")
-    write_json(options.json, [answer.to_json() for answer in answers])
+    write_result(options, {**found.to_json(), "answers": [answer.to_json() for answer in answers]})
     return 1 if options.strict and found.quantizable else 0
 
 
@@ -123,5 +123,5 @@ def _post_ops(options: argparse.Namespace) -> int:
     )
     if saved := sum(layer.saved for layer in layers):
         out.print(f"with zero points that are integers there would be {saved} post-operations fewer")
-    write_json(options.json, [layer.to_json() for layer in layers])
+    write_result(options, {"layers": [layer.to_json() for layer in layers]})
     return 1 if options.strict and not all(layer.equal for layer in layers) else 0

@@ -1,8 +1,10 @@
-"""What commands print with: rich, and JSON files."""
+"""What commands print with: rich, and JSON in one envelope."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
 import os
 import shutil
 import sys
@@ -12,7 +14,9 @@ from contextlib import contextmanager
 from ovlpt.display import printable
 from ovlpt.files import write_text
 from ovlpt.trace import InputError
+from ovlpt.version import VERSION
 
+SCHEMA = 1  # of what ``--json`` writes (`ovlpt.data.schema`): goes up when a key changes its meaning or is gone
 STDOUT = "-"  # the name of a JSON file: what is printed for people then goes to the standard error
 _UNLIMITED = 10_000  # columns: what another program reads is not cut
 
@@ -82,12 +86,27 @@ def progress_bar(out, label: str) -> Iterator[Callable[[float], None]]:
         yield lambda part: progress.update(task, completed=part)
 
 
-def write_json(path: str | None, content: object) -> None:
-    """Write ``content`` to a file, where one is named; "-" is the standard output. Raises `InputError` when it cannot
-    be written.
+def write_result(options: argparse.Namespace, result: dict[str, object], **envelope: object) -> None:
+    """Write the result of a command where ``--json`` says, in the envelope that all commands share; "-" is the standard
+    output. ``envelope``: what the options do not say of it (the model), or elsewhere (``path``). Raises `InputError` when
+    it cannot be written.
     """
-    text = json.dumps(content, indent=1) + "\n"
+    import openvino  # here, not above: help is to be there at once
+
+    path = envelope.pop("path", options.json)
+    head = {"schema": SCHEMA, "version": VERSION, "command": options.command, "model": options.model}
+    content = {**head, "device": options.device, "openvino": openvino.__version__, **envelope, "result": result}
+    text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
     if path == STDOUT:
         sys.stdout.write(text)
     elif path is not None:
         write_text(path, text)
+
+
+def _strict(value: object) -> object:
+    """JSON has no word for what is not finite; it is written as the text "inf", "-inf" or "nan"."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _strict(each) for key, each in value.items()}
+    return [_strict(each) for each in value] if isinstance(value, (list, tuple)) else value

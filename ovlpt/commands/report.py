@@ -3,7 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.isa import add_isa, limited
-from ovlpt.commands.printing import console, write_json
+from ovlpt.commands.printing import console, write_result
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.files import check_writable, write_text
@@ -44,7 +44,7 @@ def _call(options: argparse.Namespace) -> int:
     found = report(options.model, options.device, options.input, options.float_model, config, virtual=virtual)
     if page is not None:
         write_text(page, to_html(found))
-    write_json(options.json, found.to_json())
+    write_result(options, found.to_json())
     if options.csv is not None:
         found.write_csv(options.csv)
     console(options.json).print(found.verdict.text)

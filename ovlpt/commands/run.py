@@ -3,7 +3,7 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.isa import add_isa, limited
-from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import ExecutionTypes
@@ -56,7 +56,7 @@ def _call(options: argparse.Namespace) -> int:
     out.print(f"largest relative difference from the plugin's own LPT: {result.difference:.2g}")
     if result.accuracy:
         out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
-    write_json(options.json, result.to_json())
+    write_result(options, result.to_json())
     return 0
 
 

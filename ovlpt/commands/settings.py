@@ -19,7 +19,7 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """A command whose help ends with an example. ``summary``: its line in ``ovlpt --help``."""
     parser = commands.add_parser(name, help=summary, description=description, epilog=f"example: {example}")
-    parser.set_defaults(call=call)
+    parser.set_defaults(call=call, command=name)
     parser.add_argument("-v", "--verbose", action="count", default=0, help="say what is done; -vv: with each operation")
     return parser
 
@@ -65,6 +65,7 @@ def add_float(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
+    """What is written is an `ovlpt.commands.printing.write_result`."""
     parser.add_argument("--json", metavar="FILE", help=f'write {what} to a file; "-": the standard output')
 
 

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 
-from ovlpt.commands.printing import console
-from ovlpt.commands.settings import add_command, add_model, add_settings, settings
+from ovlpt.commands.printing import console, write_result
+from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties, read_model
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
-from ovlpt.openvino_api import Core, Model
+from ovlpt.openvino_api import Core
 
 
 def add(commands, summary: str) -> None:
@@ -30,6 +31,7 @@ def add(commands, summary: str) -> None:
         "--precision", choices=("f16", "f32"), help="what a GPU computes in elsewhere; default: its own, f16"
     )
     parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
+    add_json(parser, "the file and what it is compiled with")
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -38,16 +40,19 @@ def _call(options: argparse.Namespace) -> int:
     model = fuse(read_model(options.model, core)) if options.fuse else options.model
     transformed = transform(model, options.device, config, core=core, precision=options.precision)
     save_model(transformed, options.output)
-    console().print("\n".join(_loading_code(transformed, options.output, options.device)), soft_wrap=True)
+    properties = lpt_properties(transformed, options.device)
+    code = _loading_code(options.output, options.device, properties)
+    console(options.json).print("\n".join(code), soft_wrap=True)
+    write_result(options, {"output": options.output, "properties": properties})
     return 0
 
 
-def _loading_code(model: Model, path: str, device: str) -> list[str]:
+def _loading_code(path: str, device: str, properties: Mapping[str, object]) -> list[str]:
     """What compiles the saved model without ovlpt. Type-relaxed operations are read with the help of the CPU plugin."""
     lines = ["core = openvino.Core()"]
     if device != "CPU":
         lines.append('core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the CPU plugin, which knows the operations')
-    properties = json.dumps(lpt_properties(model, device)).replace("false", "False")
     text = json.dumps(path, ensure_ascii=False)  # as Python writes it, too
-    lines.append(f'compiled = core.compile_model({text}, "{device}", {properties})')
+    given = json.dumps(properties).replace("false", "False")
+    lines.append(f'compiled = core.compile_model({text}, "{device}", {given})')
     return lines

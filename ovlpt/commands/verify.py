@@ -4,7 +4,7 @@ import argparse
 from collections import Counter
 
 from ovlpt.commands.isa import add_isa, limited
-from ovlpt.commands.printing import console, table, write_json
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_input, add_json, add_model, add_settings, check_count, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device.compile import read_model
@@ -52,7 +52,7 @@ def _call(options: argparse.Namespace) -> int:
         rows.add_row(record.name, record.type, record.status, str(record.mismatches), str(record.total), style=style)
     out.print(rows)
     out.print(", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items()))
-    write_json(options.json, [record.to_json() for record in records])
+    write_result(options, {"method": options.method, "records": [record.to_json() for record in records]})
     wrong = next((record.name for record in records if record.status == WRONG), None)
     if wrong is not None:
         out.print(f"the first wrong layer: {wrong}")

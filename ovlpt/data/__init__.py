@@ -1,7 +1,8 @@
-"""The bundled example: a quantized CNN on handwritten digits, its float original, and images it never saw.
+"""The bundled files: the schema of what commands write, and an example.
 
-Trained on scikit-learn's ``load_digits`` (the UCI ML hand-written digits, 8x8 pixels, 1797 images) and
-quantized by NNCF; ``tools/make_digits.py`` makes all of it again. numpy is enough to import this module.
+The example is a quantized CNN on handwritten digits, its float original, and images it never saw. It was trained on
+scikit-learn's ``load_digits`` (the UCI ML hand-written digits, 8x8 pixels, 1797 images) and quantized by NNCF;
+``tools/make_digits.py`` makes all of it again. numpy is enough to import this module.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ def heldout() -> tuple[np.ndarray, np.ndarray]:
     """Images float32 [500, 1, 32, 32] in [0, 1] that were not trained on, and their labels int64 [500]."""
     with np.load(FOLDER / "digits_heldout.npz") as stored:
         return enlarge(stored["pixels"]), stored["labels"].astype(np.int64)
+
+
+def schema() -> Path:
+    """JSON Schema (2020-12) of what each command writes with ``--json``."""
+    return FOLDER / "output.schema.json"
 
 
 def enlarge(pixels: np.ndarray) -> np.ndarray:

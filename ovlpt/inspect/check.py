@@ -523,12 +523,13 @@ def _read_baseline(path: str | Path, device: str | None) -> dict[str, object]:
     text = read_text(path, "a baseline, which ovlpt check MODEL --save-baseline FILE makes", "the baseline ")
     try:
         content = json.loads(text)
+        content = dict(content.get("result", content))  # which stood alone in 0.1
         content["layers"] = [
             LayerPrecision(**{**layer, "operations": tuple(layer["operations"])}) for layer in content["layers"]
         ]
         if not all(isinstance(text, str) for layer in content["layers"] for text in _texts(layer)):
             raise TypeError("a layer is described by texts")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f'"{path}" is not a baseline; make one with ovlpt check MODEL --save-baseline FILE') from error
     if device is not None and content.get("device") != device:
         raise InputError(f'the baseline "{path}" is of the device "{content.get("device")}", not of "{device}"')

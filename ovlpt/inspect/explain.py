@@ -131,6 +131,17 @@ class Explanation(Sequence[Answer]):
         """Per operation: (number, of them in low precision)."""
         return {kind: (count, self.low[kind]) for kind, count in sorted(self.total.items())}
 
+    def to_json(self) -> dict[str, object]:
+        """Plain values for a file."""
+        return {
+            "headline": self.headline,
+            "executed": self.executed,
+            "summary": {kind: {"total": total, "int8": low} for kind, (total, low) in self.summary().items()},
+            "answers": [answer.to_json() for answer in self],
+            "hazards": [hazard.to_json() for hazard in self.hazards],
+            "overflow_risks": [risk.to_json() for risk in self.overflow_risks],
+        }
+
     @property
     def headline(self) -> str:
         """The answer in one sentence: how many layers with weights run in int8."""

@@ -166,7 +166,7 @@ def test_run_says_nothing_of_times(tmp_path, capsys):
     assert "times mean nothing" in printed
     assert " ms" not in printed
     assert "time in int8" not in printed
-    content = json.loads(target.read_text())
+    content = json.loads(target.read_text())["result"]
     assert content["latency_ms"] == content["latency_ratio"] == {}
     assert content["int8_time_share"] is None
     assert content["summary"]["Convolution"] == {"total": 1, "int8": 1, "float": 0}

@@ -18,6 +18,7 @@ from ovlpt.inspect import peak_memory
 from ovlpt.inspect.bench import Bench, Side
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
+from tests.conftest import assert_documented
 from tests.networks import const, model, one_convolution, parameter
 
 SIDE = Side("ovlpt", 1.0, 2.0, 3.0, (4.0, 5.0, 9.0), 18.0, "1", 1, 2, None)
@@ -140,7 +141,9 @@ def test_the_command_its_report_and_its_json(tmp_path, capsys):
     openvino.save_model(one_convolution(), str(tmp_path / "net.xml"))
     arguments = ["-m", str(tmp_path / "net.xml"), "-niter", "2", "-report_folder", str(tmp_path / "new" / "folder")]
     assert cli.main(["bench", *arguments, "--against", "float", "--json", str(tmp_path / "out.json")]) == 0
-    (content,) = json.loads((tmp_path / "out.json").read_text())
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert_documented(written)
+    (content,) = written["result"]["benches"]
     assert content["verdict"] in capsys.readouterr().out
     assert set(content["sides"]) == {"ovlpt", "float"}
     for side, figures in content["sides"].items():

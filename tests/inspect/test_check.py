@@ -123,9 +123,9 @@ def test_a_baseline_and_what_differs_from_it(net, tmp_path, capsys):
     assert cli.main(["check", net, "--save-baseline", str(stored)]) == 0
     assert cli.main(["check", net, "--baseline", str(stored), "--json", str(result)]) == 0
     assert "every layer as wanted" in capsys.readouterr().out
-    assert json.loads(result.read_text())["ok"] is True
+    assert json.loads(result.read_text())["result"]["ok"] is True
 
-    content = json.loads(stored.read_text())
+    content = json.loads(stored.read_text())["result"]
     assert {"device", "name", "virtual", "isa", "openvino", "layers"} == set(content)
     (convolution,) = (each for each in content["layers"] if each["layer_type"] == "Convolution")
     assert "conv" in convolution["operations"]

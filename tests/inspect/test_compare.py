@@ -302,7 +302,7 @@ def test_the_command_prints_runs_errors_layers_and_the_scope(tmp_path, capsys, c
     arguments = [str(data.digits()), "-f", str(data.digits_float()), "-i", str(tmp_path / "data.npz"), "--layers", "2"]
     assert cli.main(["compare", *arguments, "--samples", "1", "--json", str(tmp_path / "out.json")]) == 0
     printed = capsys.readouterr().out
-    content = json.loads((tmp_path / "out.json").read_text())
+    content = json.loads((tmp_path / "out.json").read_text())["result"]
     assert set(content["accuracy"]) == {FLOAT, FAKE_QUANTIZED, INT8, DEFAULT}
     assert content["accuracy"][FLOAT] == 0.75
     assert (content["samples"], content["layer_samples"]) == (4, 1)

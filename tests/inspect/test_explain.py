@@ -216,7 +216,7 @@ def test_command(saved, tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     assert "lost at Sigmoid" in printed
     assert "above it: Sigmoid" in printed
-    (content,) = json.loads(target.read_text())
+    (content,) = json.loads(target.read_text())["result"]["answers"]
     assert content["reason"]["code"] == "lost_upstream"
     assert content["quantizable"] is True
 

@@ -92,7 +92,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert cli.main(["check", path, "--json", str(result)]) == 0
     printed = capsys.readouterr().out
     assert "numbers against the FakeQuantize simulation" in printed
-    assert json.loads(result.read_text())["numbers"]["ok"] is True
+    assert json.loads(result.read_text())["result"]["numbers"]["ok"] is True
     np.savez(tmp_path / "in.npz", x=np.random.default_rng(0).uniform(-1, 1.5, (3, 16, 4, 4)).astype(np.float32))
     assert cli.main(["check", path, "-i", str(tmp_path / "in.npz")]) == 0
     break_lowering(monkeypatch, anywhere)
@@ -101,14 +101,14 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "the first layer that goes wrong: first" in printed
     assert "every layer as wanted" in printed  # of the precisions
-    content = json.loads(result.read_text())
+    content = json.loads(result.read_text())["result"]
     assert content["ok"] is content["numbers"]["ok"] is False
     assert content["numbers"]["first_wrong_layer"] == "first"
     assert {"output", "form", "setting", "inputs", "ovlpt_db", "stock_db", "verdict", "text"} == set(
         content["numbers"]["records"][0]
     )
     assert cli.main(["check", path, "--no-numbers", "--json", str(result)]) == 0
-    assert json.loads(result.read_text())["numbers"] is None
+    assert json.loads(result.read_text())["result"]["numbers"] is None
     assert cli.main(["check", path, "-i", str(tmp_path / "none.npz")]) == 2
 
 

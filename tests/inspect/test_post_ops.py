@@ -11,6 +11,7 @@ from ovlpt import cli
 from ovlpt.inspect.post_ops import Logged, post_ops
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
+from tests.conftest import assert_documented
 from tests.networks import const, convolution, encoder, model, parameter, quantized, residual
 
 
@@ -78,7 +79,9 @@ def test_the_command(tmp_path, capsys):
     path, written = tmp_path / "net.xml", tmp_path / "layers.json"
     openvino.save_model(chain(), path, compress_to_fp16=False)
     assert cli.main(["explain", "--post-ops", "--strict", str(path), "--json", str(written)]) == 0
-    layers = json.loads(written.read_text())
+    content = json.loads(written.read_text())
+    assert_documented(content)
+    layers = content["result"]["layers"]
     assert all(layer["equal"] for layer in layers)
     assert {"name", "predicted", "actual", "equal"} <= set(layers[0])
     assert "2 of 2 int8 layers have the predicted scales" in capsys.readouterr().out

@@ -368,7 +368,7 @@ def test_the_files(tmp_path, capsys):
     paths = {name: str(tmp_path / f"report.{name}") for name in ("html", "json", "csv")}
     command = ["report", str(data.digits()), "-o", paths["html"], "--json", paths["json"], "--csv", paths["csv"]]
     assert cli.main(command) == 0
-    content = json.loads((tmp_path / "report.json").read_text())
+    content = json.loads((tmp_path / "report.json").read_text())["result"]
     assert content["verdict"]["text"] in " ".join(capsys.readouterr().out.split())
     with open(paths["csv"], newline="") as file:
         rows = list(csv.DictReader(file))
@@ -389,7 +389,7 @@ def test_a_virtual_gpu_has_no_times(tmp_path, capsys):
     files = ["-o", str(out["html"]), "--json", str(out["json"]), "--csv", str(out["csv"])]
     assert cli.main(["report", path, "-d", "GPU", "--virtual", "dg2", *files]) == 0
     assert "times are not known" in capsys.readouterr().out
-    content = json.loads(out["json"].read_text())
+    content = json.loads(out["json"].read_text())["result"]
     assert content["device"].startswith("GPU (Virtual Arc")
     assert content["latency_ms"] is content["time_shares"] is content["layers"][0]["milliseconds"] is None
     assert content["int8_multiply_accumulate_share"] > 0.9

@@ -202,7 +202,7 @@ def test_the_command(tmp_path, capsys, core):
     openvino.save_model(with_one_weight_changed(source, 1), paths[1], compress_to_fp16=False)
     np.savez(paths[2], x=inputs_of(source)[0])
     assert cli.main(["verify", paths[0], "-i", paths[2], "--json", paths[3]]) == 0
-    records = json.loads((tmp_path / "out.json").read_text())
+    records = json.loads((tmp_path / "out.json").read_text())["result"]["records"]
     assert [record["type"] for record in records] == ["Convolution"] * 3 + ["Result"]
     assert set(records[0]) == {"name", "type", "status", "mismatches", "total"}
     capsys.readouterr()
