@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import openvino
 
-RELEASE: tuple[int, int] = tuple(int(part) for part in openvino.__version__.split(".")[:2])  # (2026, 4)
+_year, _number, *_ = openvino.__version__.split(".")
+RELEASE = int(_year), int(_number)  # (2026, 4)
 if RELEASE < (2024, 6):
     raise ImportError(
         f"ovlpt needs OpenVINO 2024.6 or later, and {openvino.__version__} is installed: pip install --upgrade openvino"
     )
 
 
-def _module(name: str) -> ModuleType:
+def _module(name: str) -> Any:
     """``openvino.<name>``, or its place under ``openvino.runtime`` in releases before 2025."""
     try:
         return importlib.import_module(f"openvino.{name}")
@@ -36,14 +37,33 @@ WrapType = _passes.WrapType
 opset1, opset6, opset8, opset13 = (_module(f"opset{version}") for version in (1, 6, 8, 13))
 NodeFactory = _module("utils.node_factory").NodeFactory
 
-Core = openvino.Core
-CompiledModel = openvino.CompiledModel
-Model = openvino.Model
-Type = openvino.Type
-PartialShape = openvino.PartialShape
-Tensor = openvino.Tensor
-Node = _module("utils.types").Node
-Output = type(opset1.parameter([1], Type.f32).output(0))
+if TYPE_CHECKING:  # names to tell apart; OpenVINO's own stubs re-export none of them
+
+    class Core(Any): ...
+
+    class CompiledModel(Any): ...
+
+    class Model(Any): ...
+
+    class Type(Any): ...
+
+    class PartialShape(Any): ...
+
+    class Tensor(Any): ...
+
+    class Node(Any): ...
+
+    class Output(Any): ...
+
+else:
+    Core = openvino.Core
+    CompiledModel = openvino.CompiledModel
+    Model = openvino.Model
+    Type = openvino.Type
+    PartialShape = openvino.PartialShape
+    Tensor = openvino.Tensor
+    Node = _module("utils.types").Node
+    Output = type(opset1.parameter([1], Type.f32).output(0))
 
 Constant = _module("op").Constant
 Assign = _module("op").assign

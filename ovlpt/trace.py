@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NoReturn
 
 from ovlpt.display import html_table, to_frame
 from ovlpt.reasons import ROWS
@@ -54,7 +55,7 @@ class Rejected(OvlptError):
         self.reason = reason
 
 
-def reject(code: str, text: str) -> None:
+def reject(code: str, text: str) -> NoReturn:
     """Always raise `Rejected`."""
     raise Rejected(Reason(code, text))
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ovlpt.fake_quantize.forms import FakeQuantize
-from ovlpt.fake_quantize.values import floats, per_tensor, rational, round_half_even, text, values
+from ovlpt.fake_quantize.values import Vector, floats, per_tensor, rational, round_half_even, text
 from ovlpt.trace import InputError
 
 
@@ -29,10 +29,6 @@ class Operation:
 
     name: ClassVar[str] = ""
     vectors: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self):
-        for field in self.vectors:
-            object.__setattr__(self, field, values(getattr(self, field)))
 
     def __call__(self, x: np.ndarray, summand: np.ndarray | None = None) -> np.ndarray:
         """The result for an ``x`` with its channels last."""
@@ -57,7 +53,7 @@ class Operation:
 class Multiply(Operation):
     """``x * scale``"""
 
-    scale: np.ndarray
+    scale: Vector = Vector()
     name, vectors = "multiply", ("scale",)
 
     def __call__(self, x, summand=None):
@@ -71,7 +67,7 @@ class Multiply(Operation):
 class Add(Operation):
     """``x + shift``"""
 
-    shift: np.ndarray
+    shift: Vector = Vector()
     name, vectors = "add", ("shift",)
 
     def __call__(self, x, summand=None):
@@ -98,8 +94,8 @@ class Round(Operation):
 class Clip(Operation):
     """``min(max(x, low), high)``"""
 
-    low: np.ndarray
-    high: np.ndarray
+    low: Vector = Vector()
+    high: Vector = Vector()
     name, vectors = "clip", ("low", "high")
 
     def __call__(self, x, summand=None):
@@ -110,7 +106,7 @@ class Clip(Operation):
 class Relu(Operation):
     """``x`` where it is positive, ``slope * x`` elsewhere; a slope per channel makes it a PReLU."""
 
-    slope: np.ndarray = 0
+    slope: Vector = Vector(0)
     name, vectors = "relu", ("slope",)
 
     def __call__(self, x, summand=None):
@@ -159,11 +155,10 @@ class Eltwise(Operation):
 
     function: str
     alpha: float = 0.0
-    scale: np.ndarray = 1
+    scale: Vector = Vector(1)
     name, vectors = "eltwise", ("scale",)
 
-    def __post_init__(self):
-        super().__post_init__()
+    def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
             raise InputError(f"elementwise function {self.function!r} is unknown; give one of {', '.join(FUNCTIONS)}")
 
@@ -187,7 +182,7 @@ class Eltwise(Operation):
 class Sum(Operation):
     """``x + scale * summand``: the other branch of a residual connection joins the layer's."""
 
-    scale: np.ndarray = 1
+    scale: Vector = Vector(1)
     name, vectors = "sum", ("scale",)
 
     def __call__(self, x, summand=None):
@@ -229,12 +224,12 @@ class Chain:
         """The same chain with exact numbers; run it on an ``x`` of `Fraction` objects."""
         return Chain((operation.with_vectors(rational) for operation in self.operations), self.store)
 
-    def spread(self, error: float, start: int) -> np.ndarray:
+    def spread(self, error: ArrayLike, start: int) -> np.ndarray:
         """How far apart results can lie if what enters ``operations[start]`` is ``error`` off."""
-        error = np.atleast_1d(np.asarray(error, np.float64))
+        apart = np.atleast_1d(np.asarray(error, np.float64))
         for operation in self.operations[start:]:
-            error = operation.spread(error)
-        return Round().spread(error) if self.store else error
+            apart = operation.spread(apart)
+        return Round().spread(apart) if self.store else apart
 
     def replaced(self, start: int, stop: int, *operations: Operation) -> Chain:
         """The chain with ``operations[start:stop]`` replaced."""
@@ -249,7 +244,7 @@ class Chain:
 
 
 def _exact_store(x: np.ndarray, store: str) -> np.ndarray:
-    low, high = map(Fraction, STORES[store])
+    low, high = (np.asarray(Fraction(end), object) for end in STORES[store])
     return np.minimum(np.maximum(round_half_even(x), low), high)
 
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +67,7 @@ from ovlpt.trace import InputError, Reason, Rejected
 Step = Operation | FakeQuantize
 """What may follow a layer: a basic operation, or a whole FakeQuantize."""
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, Any] = {
     "sigmoid": ("eltwise_logistic",),
     "tanh": ("eltwise_tanh",),
     "abs": ("eltwise_abs",),
@@ -159,7 +160,7 @@ class Attributes:
 
     post_operations: tuple[PostOperation, ...]
     weight_scale: np.ndarray | None = None
-    dst_scale: float = 1.0
+    dst_scale: float | np.floating = 1.0
     output_scale: np.ndarray | None = None
     store: str | None = None
     weight_mask: int = 1
@@ -270,17 +271,19 @@ class Composer:
         """Its operations one by one, a multiply and the add after it as one linear."""
         operations = list(quantizer.operations)
         if not self.binaries and self._needs_binary(operations):
-            *_, scale, shift = quantizer.whole
+            scale, shift = quantizer.whole[-2:]
+            assert isinstance(scale, Multiply)
+            assert isinstance(shift, Add)
             plain = np.all(scale.scale == 1) and np.all(shift.shift == 0)
             kind = "quantization_quantize" if plain else "quantization_quantize_dequantize"
             self.post_operations.append(PostOperation(kind, inside=quantizer.whole))
             return
         while operations:
             match operations:
-                case [Multiply(scale), Add(shift), *rest]:
-                    self._linear(scale, shift, last and not rest)
-                case [operation, *rest]:
-                    self._append(operation, last and not rest)
+                case [Multiply() as scaled, Add() as moved, *rest]:
+                    self._linear(scaled.scale, moved.shift, last and not rest)
+                case [single, *rest]:
+                    self._append(single, last and not rest)
             operations = rest
 
     def _needs_binary(self, operations: Sequence[Operation]) -> bool:
@@ -338,7 +341,7 @@ class Composer:
             case _:
                 raise InputError(f"{operation!r} is not a post-operation; give basic operations or a FakeQuantize")
 
-    def _eltwise(self, kind: str, *parameters: float) -> None:
+    def _eltwise(self, kind: str, *parameters: float | np.floating) -> None:
         self.post_operations.append(PostOperation(kind, tuple(map(float, parameters))))
 
     def _binary(self, kind: str, vector: np.ndarray) -> None:
@@ -467,6 +470,8 @@ def simplified(
     crop, *scaling = decompose(parameters)
     scale = [operation for operation in front if not isinstance(operation, Clip)]
     for clip in front[len(scale) :]:
+        assert isinstance(clip, Clip)
+        assert isinstance(crop, Clip)
         # the plugin does not ask whether the two have a number in common
         crop = Clip(np.maximum(clip.low, crop.low), np.minimum(clip.high, crop.high))
     chain = Chain((*scale, crop, *scaling))

@@ -36,13 +36,13 @@ def fake_quantize(
 
     Source: OpenVINO operation specification, FakeQuantize-1.
     """
-    x, *bounds = (np.asarray(v, np.float32) for v in (x, input_low, input_high, output_low, output_high))
-    shape = np.broadcast_shapes(x.shape, *(v.shape for v in bounds))
-    x, *bounds = (v.reshape((1,) * (len(shape) - v.ndim) + v.shape) for v in (x, *bounds))
+    given = [np.asarray(v, np.float32) for v in (x, input_low, input_high, output_low, output_high)]
+    shape = np.broadcast_shapes(*(v.shape for v in given))
+    data, il, ih, ol, oh = (v.reshape((1,) * (len(shape) - v.ndim) + v.shape) for v in given)
     result = np.empty(shape, np.float32)
     with np.errstate(all="ignore"):
-        evaluate = _by_clipping if _clipping_suffices(*bounds, levels) else _by_selecting
-        _in_blocks(evaluate, np.float32(levels - 1), result, (x, *bounds))
+        evaluate = _by_clipping if _clipping_suffices(il, ih, ol, oh, levels) else _by_selecting
+        _in_blocks(evaluate, np.float32(levels - 1), result, (data, il, ih, ol, oh))
     return result
 
 

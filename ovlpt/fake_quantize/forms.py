@@ -95,7 +95,8 @@ class FakeQuantize:
 
     def rational(self) -> FakeQuantize:
         """The same quantizer with exact numbers."""
-        return FakeQuantize(*map(rational, self.bounds), self.levels)
+        il, ih, ol, oh = map(rational, self.bounds)
+        return FakeQuantize(il, ih, ol, oh, self.levels)
 
     @property
     def input_scale(self) -> np.ndarray:
@@ -218,20 +219,20 @@ def adjust(low: ArrayLike, high: ArrayLike, levels: int, *, cover: bool = False)
     """
     check_parameters(low, high, low, high, levels)
     old_low, old_high = floats(values(low)), floats(values(high))
-    low, high = np.minimum(old_low, 0), np.maximum(old_high, 0)
+    least, greatest = np.minimum(old_low, 0), np.maximum(old_high, 0)
     steps = levels - 1
-    level_of_zero = -low * steps / (high - low)
+    level_of_zero = -least * steps / (greatest - least)
     if cover:
         with np.errstate(divide="ignore", invalid="ignore"):
             lower, upper = (
-                np.maximum(np.where(low < 0, -low / zero, 0), np.where(high > 0, high / (steps - zero), 0))
+                np.maximum(np.where(least < 0, -least / zero, 0), np.where(greatest > 0, greatest / (steps - zero), 0))
                 for zero in (np.floor(level_of_zero), np.ceil(level_of_zero))
             )
         zero = np.where(lower < upper * (1 - 2.0**-40), np.floor(level_of_zero), np.ceil(level_of_zero))
         step = np.minimum(lower, upper)
     else:
         zero = np.rint(level_of_zero)
-        step = (high - low) / steps
+        step = (greatest - least) / steps
     new_low, new_high = values(-zero * step), values((steps - zero) * step)
     left, right = floats(new_low) - old_low, old_high - floats(new_high)
     return Adjusted(

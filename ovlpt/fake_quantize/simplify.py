@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import UnionType
+from typing import Any
 
 import numpy as np
 
@@ -81,9 +83,9 @@ class Rule:
         raise Rejected(refusal)
 
 
-def _match(chain: Chain, at: int, *kinds: type | tuple[type]) -> tuple[list[Operation | None], int]:
+def _match(chain: Chain, at: int, *kinds: type | UnionType | tuple[type]) -> tuple[list[Any], int]:
     """The operations of these kinds from ``at`` on, None for an absent ``(kind,)``, and where they end."""
-    found: list[Operation | None] = []
+    found: list[Any] = []
     for kind in kinds:
         if at < len(chain) and isinstance(chain.operations[at], kind):
             found.append(chain.operations[at])
@@ -167,8 +169,8 @@ def _shift_through_round(chain: Chain, at: int) -> Rewrite:
         "shift_not_integer",
         f"the shift {text(shift)} is not an integer",
     )
-    start = at - 1 if at and isinstance(chain.operations[at - 1], Add) else at
-    total = shift if start == at else chain.operations[start].shift + shift
+    before = chain.operations[at - 1] if at else None
+    start, total = (at - 1, before.shift + shift) if isinstance(before, Add) else (at, shift)
     clips = () if clip is None else (Clip(clip.low + shift, clip.high + shift),)
     after = chain.replaced(start, stop, Add(total), Round(), *clips)
     odd = floats(shift) % 2
@@ -200,7 +202,7 @@ def _combined_scale(chain: Chain, at: int) -> Rewrite:
         "nothing after the sum rounds, so the first rounding is the only one",
     )
     start = at
-    before = {}
+    before: dict[type, Any] = {}
     for kind in (Add, Multiply):
         if start and isinstance(chain.operations[start - 1], kind):
             start -= 1
@@ -235,6 +237,7 @@ def _small_shift(chain: Chain, at: int) -> Rewrite:
 
 def _merge(chain: Chain, at: int) -> Rewrite:
     (first, second), stop = _match(chain, at, Multiply | Add, Multiply | Add)
+    merged: tuple[Operation, ...]
     match first, second:
         case Multiply(a), Multiply(b):
             merged = (Multiply(a * b),)

@@ -23,6 +23,29 @@ def values(numbers: ArrayLike | Iterable[Fraction]) -> np.ndarray:
     return vector if vector.dtype == object else vector.astype(np.float32)
 
 
+class Vector:
+    """A field of a frozen dataclass that is given numbers and holds what `values` makes of them.
+
+    Source: the data model's descriptors, as `dataclasses` supports them; without ``default`` the field must be given.
+    """
+
+    def __init__(self, default: ArrayLike | None = None) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, holder: object | None, owner: type | None = None) -> np.ndarray:
+        if holder is not None:
+            return holder.__dict__[self.name]
+        if self.default is None:
+            raise AttributeError(self.name)
+        return self.default  # type: ignore[return-value]  # the field's default, which `__set__` is given
+
+    def __set__(self, holder: object, numbers: ArrayLike) -> None:
+        holder.__dict__[self.name] = values(numbers)
+
+
 def rational(numbers: ArrayLike) -> np.ndarray:
     """The same numbers, exactly, as `Fraction` objects."""
     numbers = np.asarray(numbers)

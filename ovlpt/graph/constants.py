@@ -18,7 +18,7 @@ def precision_of(output: Output) -> str:
     return output.get_element_type().get_type_name()
 
 
-def constant(values: np.ndarray | float, precision: str = "f32") -> Constant:
+def constant(values: np.ndarray | np.number | float, precision: str = "f32") -> Constant:
     """A Constant of ``precision`` with the shape of ``values``."""
     if precision in NUMPY:
         return Constant(np.asarray(values, NUMPY[precision]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -73,7 +74,7 @@ def convolution_accumulator(
     return accumulator.reshape(batch, w.shape[0], *space)
 
 
-def transposed_accumulator(x: np.ndarray, w: np.ndarray, **window: Sequence[int] | int) -> np.ndarray:
+def transposed_accumulator(x: np.ndarray, w: np.ndarray, **window: Any) -> np.ndarray:
     """The transposed convolution of integers, exact: [N, O, ...] int64. Arguments and errors as in `spread_out`."""
     x, w, window = spread_out(x, w, **window)
     return convolution_accumulator(x, w, **window)
@@ -89,7 +90,7 @@ def spread_out(
     dilations: Sequence[int] = (),
     output_padding: Sequence[int] = (),
     groups: int = 1,
-) -> tuple[np.ndarray, np.ndarray, dict[str, Sequence[int] | int]]:
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """A transposed convolution as a convolution: data with zeros between, mirrored kernel OIHW, the other arguments.
 
     ``x``: [N, I, ...], ``w``: [I, O / groups, ...] (IOHW, as in Caffe, ONNX and OpenVINO), zero points
@@ -106,7 +107,7 @@ def spread_out(
     strides, dilations, begin = tuple(strides) or ones, tuple(dilations) or ones, tuple(pads_begin) or zeros
     end, extra = tuple(pads_end) or begin, tuple(output_padding) or zeros
     spread = np.zeros((*x.shape[:2], *((n - 1) * s + 1 for n, s in zip(x.shape[2:], strides, strict=True))), x.dtype)
-    spread[(..., *(slice(None, None, s) for s in strides))] = x
+    spread[_every(*strides)] = x
     mirrored = np.flip(w, tuple(range(2, w.ndim))).reshape(groups, -1, *w.shape[1:])
     mirrored = mirrored.swapaxes(1, 2).reshape(-1, w.shape[0] // groups, *w.shape[2:])
     reach = [d * (k - 1) for d, k in zip(dilations, w.shape[2:], strict=True)]
@@ -154,7 +155,12 @@ def sliding_windows(
     if any(e > n for e, n in zip(extent, x.shape[2:], strict=True)):
         raise InputError(f"A kernel that spans {extent} does not fit the padded input {x.shape[2:]}: check pads.")
     windows = sliding_window_view(x, extent, axis=tuple(range(2, x.ndim)))
-    return windows[(..., *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
+    return windows[_every(*strides, *dilations)]
+
+
+def _every(*steps: int) -> tuple[Any, ...]:
+    """The index of every ``step``-th element of each of the last axes."""
+    return (..., *(slice(None, None, step) for step in steps))
 
 
 def _depthwise(windows: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -167,7 +173,8 @@ def _depthwise(windows: np.ndarray, w: np.ndarray) -> np.ndarray:
 def _pieces(weights: np.ndarray, largest: int) -> list[slice]:
     """Slices of K in each of which no sum of absolute products reaches 2^24; three where two do not do."""
     bound = np.cumsum(np.abs(weights).astype(np.int64), axis=-1).reshape(-1, weights.shape[-1]) * largest
-    pieces, start = [], 0
+    pieces: list[slice] = []
+    start = 0
     while start < weights.shape[-1] and len(pieces) < 3:
         before = bound[:, start - 1, None] if start else 0
         stop = start + int(((bound[:, start:] - before).max(axis=0) < EXACT_FLOAT).sum())

@@ -14,7 +14,7 @@ from ovlpt.reference.quantization import Quantization, require_activations
 from ovlpt.reference.rounding import multiply_add, round_half_even
 from ovlpt.reference.weighted import fake_quantized
 
-Shift = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Shift = Callable[[ArrayLike, ArrayLike], np.ndarray]
 Sum = Callable[[np.ndarray, Quantization, np.ndarray, Quantization, Quantization], np.ndarray]
 
 
@@ -62,7 +62,7 @@ def bias_add(
 
 def _sum_three_multipliers(shift: Shift) -> Sum:
     def kernel(a: np.ndarray, aq: Quantization, b: np.ndarray, bq: Quantization, output: Quantization) -> np.ndarray:
-        double, total = 2 * max(float(aq.scale), float(bq.scale)), 0
+        double, total = 2 * max(float(aq.scale), float(bq.scale)), np.zeros((), np.int64)
         for x, q in ((a, aq), (b, bq)):
             quantized, exponent = rq.quantize_multiplier(float(q.scale) / double)
             high = rq.saturating_rounding_doubling_high_mul(q.centered(x) << 20, quantized)

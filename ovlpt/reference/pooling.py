@@ -51,7 +51,7 @@ def average_pool(
     arguments = (kernel, strides, pads_begin, pads_end)
     if pool is _pool_ordered:
         windows = sliding_windows(dequantize(x, input, "onnx"), *arguments)
-        total = sum(windows[(..., *tap)] for tap in np.ndindex(*kernel))
+        total = np.asarray(sum(windows[(..., *tap)] for tap in np.ndindex(*kernel)))
         return _pool_ordered(total, _count(x, arguments, exclude_pad), input, output)
     axes = tuple(range(x.ndim, x.ndim + len(kernel)))
     total = sliding_windows(input.centered(x), *arguments).sum(axis=axes)

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from ovlpt.trace import InputError
 
-DTYPES = {"u8": np.dtype(np.uint8), "i8": np.dtype(np.int8), "i16": np.dtype(np.int16)}
+DTYPES: dict[str, np.dtype] = {"u8": np.dtype(np.uint8), "i8": np.dtype(np.int8), "i16": np.dtype(np.int16)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Quantization:
     """Scale, zero point and precision of a tensor.
 
@@ -25,13 +25,15 @@ class Quantization:
     range.
     """
 
-    scale: ArrayLike
-    zero_point: ArrayLike = 0
-    precision: str = "u8"
-    axis: int = 1
+    scale: np.ndarray
+    zero_point: np.ndarray
+    precision: str
+    axis: int
 
-    def __post_init__(self) -> None:
-        scale, zero_point = np.asarray(self.scale, np.float32), np.asarray(self.zero_point, np.int64)
+    def __init__(self, scale: ArrayLike, zero_point: ArrayLike = 0, precision: str = "u8", axis: int = 1) -> None:
+        object.__setattr__(self, "precision", precision)
+        object.__setattr__(self, "axis", axis)
+        scale, zero_point = np.asarray(scale, np.float32), np.asarray(zero_point, np.int64)
         if self.precision not in DTYPES:
             raise InputError(f"The precision {self.precision!r} is unknown: use one of {', '.join(DTYPES)}.")
         if not (np.isfinite(scale) & (scale > 0)).all():
@@ -68,16 +70,19 @@ class Quantization:
 
         Raises `InputError` for values per channel where the tensor has no such axis.
         """
-        values = tuple(value.reshape(()) if value.size == 1 else value for value in (self.scale, self.zero_point))
-        if not any(value.ndim for value in values):
-            return values
+        scale, zero_point = (value.reshape(()) if value.size == 1 else value for value in (self.scale, self.zero_point))
+        if not scale.ndim and not zero_point.ndim:
+            return scale, zero_point
         if not 0 <= self.axis < rank:
             raise InputError(
                 f"There is a scale or zero point for each channel of axis {self.axis}, and the tensor has {rank} axes: "
                 "name one of them as the axis, or give one number."
             )
         shape = [-1 if axis == self.axis else 1 for axis in range(rank)]
-        return tuple(value.reshape(shape) if value.ndim else value for value in values)
+        return (
+            scale.reshape(shape) if scale.ndim else scale,
+            zero_point.reshape(shape) if zero_point.ndim else zero_point,
+        )
 
     def same_as(self, other: Quantization) -> bool:
         """Whether both describe the same reals by the same integers."""

@@ -74,8 +74,8 @@ def convolution_saturation_loss(
     taps = windows.reshape(batch, groups, inputs, *windows.shape[2:]).transpose(
         0, 1, *(axis + 1 for axis in kernel), 2, *range(3, 3 + rank)
     )
-    weights = np.moveaxis(w, 1, -1).reshape(groups, outputs, -1, inputs)
-    columns = taps.reshape(batch, groups, -1, inputs, int(np.prod(space)))
+    weights: np.ndarray = np.moveaxis(w, 1, -1).reshape(groups, outputs, -1, inputs)
+    columns: np.ndarray = taps.reshape(batch, groups, -1, inputs, int(np.prod(space)))
     if (groups == 1 or transposed) and inputs % 2:
         weights = np.pad(weights, [(0, 0)] * 3 + [(0, 1)])
         columns = np.pad(columns, [(0, 0)] * 3 + [(0, 1), (0, 0)])

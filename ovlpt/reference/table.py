@@ -8,7 +8,7 @@ the operator; the others raise `InputError`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ovlpt.reference import activations, affine, arrangement, elementwise, pooling, weighted
 from ovlpt.reference.methods import ALIASES, METHODS
@@ -36,7 +36,7 @@ DOCUMENT = {
 POWER = ("Quantize", "Dequantize", "Requantize")
 """What the row Power stands for."""
 
-_ELEMENTWISE: dict[str, Mapping[str, object]] = {
+_ELEMENTWISE: dict[str, Mapping[str, Callable]] = {
     "AveragePool": pooling.AVERAGE_POOL,
     "Mean": pooling.MEAN,
     "BiasAdd": elementwise.BIAS_ADD,
