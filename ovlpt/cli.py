@@ -24,6 +24,7 @@ COMMANDS = {  # in the order of the help; each is a module of ovlpt.commands
     "compare": "split an accuracy drop into quantization, transformation and bf16",
     "bench": "measure a model against the plugin's own LPT, float, or another model",
     "verify": "compare each compiled int8 layer with exact integers",
+    "fuse": "write a float model with its normalizations fused, to be quantized",
     "transform": "write a transformed model that compiles without ovlpt",
 }
 

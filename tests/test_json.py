@@ -34,6 +34,7 @@ CASES = {  # arguments after the model, and the status
     "check": [([], 0), (["--no-numbers", "--expect", "f32:Convolution"], 1)],
     "compare": [(["-f", "{float}"], 0)],
     "verify": [([], 0)],
+    "fuse": [(["-o", "{folder}/out.xml"], 0)],
     "transform": [(["-o", "{folder}/out.xml"], 0)],
 }
 ELSEWHERE = {"run", "bench"}  # tests/test_cli.py and tests/inspect/test_bench.py, as these take seconds

@@ -1,6 +1,6 @@
 """Which structure is fused by OpenVINO itself, which by ovlpt, and which by neither: found out by running.
 
-python -m tools.fusions_table              prints the table (it is docs/fusions.md)
+python -m tools.fusions_table              prints the tables of docs/fusions.md
 python -m tools.fusions_table --networks   whole networks, quantized with NNCF before and after (needs nncf)
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
+from ovlpt.commands.fuse import operations_of
 from ovlpt.fusions import fuse
 from ovlpt.openvino_api import Core, Model, opset1
 from ovlpt.trace import Outcome, Trace
@@ -26,10 +27,7 @@ from tests.fusions.test_small_batch_norm import Source, structure
 from tests.fusions.test_split_convolution_concat import network as split
 from tests.fusions.whole_networks import NETWORKS
 
-HEAD = """# Fusions
-
-`ovlpt.fuse(model)` makes these before quantization; `ovlpt.fusions` has each as a pass of its own. The table
-comes from `python -m tools.fusions_table`: every structure is built, given to OpenVINO's common optimizations
+HEAD = """The table comes from `python -m tools.fusions_table`: every structure is built, given to OpenVINO's common optimizations
 (`apply_moc_transformations` of OpenVINO 2026.4) alone, and to `fuse`. *Wrong*: these, or the CPU plugin, give
 other numbers than numpy; *fails*: they raise an error.
 
@@ -193,6 +191,18 @@ def table() -> str:
     return HEAD + "\n".join(f"| {' | '.join(line)} |" for line in lines()) + "\n"
 
 
+def before_and_after() -> str:
+    """Operations of whole networks."""
+    made = {name: build(size=64) for name, build in NETWORKS.items()}
+    counts = {name: (operations_of(model), operations_of(fuse(model))) for name, model in made.items()}
+    kinds = sorted({kind for pair in counts.values() for each in pair for kind in each})
+    rows = [["operation", *counts], ["---"] * (1 + len(counts))]
+    for kind in kinds:
+        rows.append([kind, *(f"{before.get(kind, 0)} → {after.get(kind, 0)}" for before, after in counts.values())])
+    rows.append(["all", *(f"{sum(before.values())} → {sum(after.values())}" for before, after in counts.values())])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
 def lines() -> list[tuple[str, str, str, str, str]]:
     """(structure, layout, parameters, OpenVINO, ovlpt); kinds of parameters that differ in no verdict share a
     line.
@@ -281,4 +291,4 @@ def networks() -> str:
 
 
 if __name__ == "__main__":
-    print(networks() if "--networks" in sys.argv else table(), end="")
+    print(networks() if "--networks" in sys.argv else f"{table()}\n{before_and_after()}", end="")

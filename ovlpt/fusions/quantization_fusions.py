@@ -88,8 +88,8 @@ def _final(events: Trace) -> list[Event]:
 def fuse(model: Model, trace: Trace | None = None, values: Mapping[str, ArrayLike] | None = None) -> Model:
     """A new model with all fusions made; the caller's model stays as it is.
 
-    ``values``: inputs by name that are to become constants, such as ``{"is_training": False}``; the new model
-    no longer has them as inputs. Raises `ovlpt.trace.InputError` where one does not exist or does not fit.
+    ``values``: inputs and variables by name that are to become constants, such as ``{"is_training": False}``; the
+    new model no longer has them. Raises `ovlpt.trace.InputError` where one does not exist or does not fit.
     """
     fused = model.clone()
     QuantizationFusions(values, trace=trace).run_on_model(fused)

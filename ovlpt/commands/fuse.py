@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from ovlpt.commands.printing import console, table, write_result
+from ovlpt.commands.settings import add_command, add_json
+from ovlpt.device.compile import label_of, read_model
+from ovlpt.device.saving import check_output, save_model
+from ovlpt.files import why_not
+from ovlpt.fusions import fuse
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.low_precision import MARKER
+from ovlpt.openvino_api import Core, Model
+from ovlpt.trace import InputError, Outcome, Trace
+
+_NOT_COUNTED = frozenset(("Parameter", "Result", "Constant"))
+
+
+def add(commands, summary: str) -> None:
+    parser = add_command(
+        commands,
+        "fuse",
+        _call,
+        summary,
+        "Fuse what a quantizer should not see apart: normalizations, split convolutions, ReLU6. Before quantization.",
+        "ovlpt fuse resnet50.xml -o resnet50_fused.xml",
+    )
+    parser.set_defaults(device=None)
+    parser.add_argument("model", metavar="FLOAT", help="a model before quantization (.xml, .onnx …)")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.xml")
+    parser.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        metavar="NAME=FILE.npy",
+        help="an input or a variable that is constant from now on; also NAME=true, NAME=false, NAME=NUMBER",
+    )
+    add_json(parser, "what was fused, what was not, and the operations before and after")
+
+
+def _call(options: argparse.Namespace) -> int:
+    check_output(options.output, options.model)
+    values = dict(map(_value, options.value))
+    source = read_model(options.model, Core())
+    if source.has_rt_info([MARKER, "transformed"]):
+        raise InputError(
+            f"{label_of(options.model, source)} is transformed already; give the model before quantization"
+        )
+    trace = Trace()
+    fused = fuse(source, trace, values)
+    operations = {"before": operations_of(source), "after": operations_of(fused)}
+    out = console(options.json)
+    _print_events(out, trace)
+    out.print(_operations_table(**operations))
+    save_model(fused, options.output)
+    out.print("\n".join(_quantizing_code(options.output)), soft_wrap=True)
+    write_result(options, {"output": options.output, **_events(trace), "operations": operations})
+    return 0
+
+
+def _value(text: str) -> tuple[str, np.ndarray]:
+    """Name and value of ``NAME=…``. A name may have "=" in it, a file may not."""
+    name, _, given = text.rpartition("=")
+    if not name or not given:
+        raise InputError(f'cannot read the value "{text}"; write NAME=FILE.npy, NAME=true, NAME=false or NAME=NUMBER')
+    if given.lower() in ("true", "false"):
+        return name, np.array(given.lower() == "true")
+    try:
+        return name, np.array(float(given))
+    except ValueError:
+        return name, _array(given)
+
+
+def _array(path: str) -> np.ndarray:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f'cannot read "{path}": {why_not(error)}; give an array that numpy.save wrote') from error
+    if not isinstance(found, np.ndarray):
+        raise InputError(f'"{path}" holds several arrays; give one in a file, as numpy.save writes it')
+    return found
+
+
+def operations_of(model: Model) -> dict[str, int]:
+    """How many operations of each type there are, bodies included."""
+    counted = Counter(node.get_type_name() for node in all_nodes(model))
+    return {kind: count for kind, count in sorted(counted.items()) if kind not in _NOT_COUNTED}
+
+
+def _print_events(out, trace: Trace) -> None:
+    """How often each fusion was made, and every structure that stays, with the reason."""
+    made = Counter(event.transformation for event in trace if event.outcome is Outcome.TRANSFORMED)
+    rows = table("fusion", ">made")
+    for fusion, count in made.items():
+        rows.add_row(fusion, str(count))
+    out.print(rows if made else "nothing to fuse")
+    stay = [event for event in trace if event.outcome is not Outcome.TRANSFORMED]
+    if stay:
+        rows = table("stays", "not made", "why")
+        for event in stay:
+            rows.add_row(f"{event.operation} {event.node}", event.transformation, str(event.reason))
+        out.print(rows)
+
+
+def _operations_table(before: Mapping[str, int], after: Mapping[str, int]):
+    rows = table("operation", ">before", ">after")
+    for kind in sorted({*before, *after}):
+        rows.add_row(kind, str(before.get(kind, 0)), str(after.get(kind, 0)))
+    rows.add_row("all", str(sum(before.values())), str(sum(after.values())))
+    return rows
+
+
+def _events(trace: Trace) -> dict[str, list[dict[str, object]]]:
+    found: dict[str, list[dict[str, object]]] = {"fused": [], "not_fused": []}
+    for event in trace:
+        entry = {"fusion": event.transformation, "operation": event.operation, "name": event.node}
+        if event.outcome is Outcome.TRANSFORMED:
+            found["fused"].append(entry)
+        else:
+            found["not_fused"].append({**entry, "reason": asdict(event.reason)})
+    return found
+
+
+def _quantizing_code(path: str) -> Sequence[str]:
+    """What comes next."""
+    text = json.dumps(path, ensure_ascii=False)
+    return (
+        f"model = openvino.Core().read_model({text})",
+        'openvino.save_model(nncf.quantize(model, nncf.Dataset(samples)), "quantized.xml")',
+    )
