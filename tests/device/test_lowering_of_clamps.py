@@ -1,4 +1,4 @@
-"""A Clamp of integers stays part of the layer before it, unless its ends lie between two of them."""
+"""A Clamp of integers stays part of the layer before it, unless its ends lie between two of them or no layer follows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 from ovlpt.openvino_api import opset1
 from tests.graphs import f32, fake_quantize, model, parameter
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock
+from tools.fuzz.graphs import Form
+from tools.fuzz.numbers import compiled_as_it_stands, dropped_in, run, transformed
 from tools.parity.pipeline import DEFAULT, NATIVE, STOCK, pipeline
 
 
@@ -42,3 +44,16 @@ def test_ends_between_integers_are_not_rounded(low, high, between, core):
     """Stock rounds them; the layer more is the price."""
     executed = pipeline(network(low, high, between), core).executed
     assert executed[DEFAULT].sqnr[0] >= max(executed[STOCK].sqnr[0], 40)
+
+
+@pytest.mark.parametrize("precision", ["f32", "f16"])
+@pytest.mark.parametrize("low", [-1.26786, -0.83, -1.91])
+def test_the_real_zero_stays_one(low, precision, core):
+    """Where the zero point after a Clamp is multiplied out, a comparison with 0 depends on a rounding."""
+    clamped = opset1.clamp(fake_quantize(parameter((12,)), low, 1.69823), 0.0, 1.0)
+    graph = model(opset1.convert(opset1.greater(clamped, f32(0)), "f32"))
+    graph = Form(precision).apply(graph)
+    data = [np.linspace(-1, 1, 12, dtype=precision.replace("f", "float"))]
+    expected = (data[0] > 0).astype(np.float32)
+    for change in (transformed, compiled_as_it_stands, dropped_in):
+        assert (run(change(graph), data, "NO")[0] == expected).all(), change

@@ -31,6 +31,7 @@ are the rules, all found by running; each says at its function what happens with
     keep_apart                      equal zero points on one tensor, which would be merged
     keep_stride                     of a 1×1 convolution of data with a zero point, padded, or after a Split
     broadcast_before_zero_point     after a Broadcast
+    clamp_after_zero_point          that no layer takes
     pad_before_zero_point           of a grouped convolution over three axes
 
 `fake_quantize`
@@ -126,6 +127,7 @@ from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
     broadcast_before_zero_point,
+    clamp_after_zero_point,
     keep_apart,
     keep_stride,
     pad_before_zero_point,
@@ -204,7 +206,7 @@ class PluginLowering(ModelPass):
         rules = {
             **dict.fromkeys(WEIGHTED, layer),
             "FakeQuantize": (bypass_relu, join_dequantization),
-            "Clamp": (clamp_in_f32,),
+            "Clamp": (clamp_after_zero_point, clamp_in_f32),
             "MVN": (partial(mvn_in_f32, is_kernel=plugin_config.kernels(self.device)["MVN"]),),
             "ReduceMean": (reduce_in_f32,),
             "ReduceSum": (reduce_in_f32,),
@@ -213,7 +215,7 @@ class PluginLowering(ModelPass):
             layer = (keep_weights_zero_point, *layer)
             return rules | {
                 **dict.fromkeys(WEIGHTED, layer),
-                "Clamp": (needless_clamp_in_f32,),
+                "Clamp": (clamp_after_zero_point, needless_clamp_in_f32),
                 "MatMul": (absorb_transposes, lay_weights_in_rows, *layer),
                 "Multiply": (scale_in_f32_before_weights,),
                 "Subtract": (broadcast_before_zero_point, add_negative),

@@ -21,7 +21,7 @@ from ovlpt.graph.constants import (
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
-from ovlpt.layer_transformation import replace_output
+from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
 from ovlpt.precisions import INT8
 
@@ -106,6 +106,42 @@ def _repeats(broadcast: Node) -> list[int] | None:
         for given, result, size in zip(before, after, wanted, strict=True)
     ]
     return None if None in repeats else repeats
+
+
+def clamp_after_zero_point(clamp: Node) -> Node:
+    """A dequantization that follows a Clamp does not look like one to the plugin, which multiplies it out: the real zero
+    becomes a rounding error beside 0, on which a comparison, a logarithm or a root depends. It goes before the Clamp, with
+    the integers; the bounds become real again.
+    """
+    subtract = _only_reader(_only_reader(clamp, "Convert") or clamp, "Subtract")
+    multiply = subtract and _only_reader(subtract, "Multiply")
+    if multiply is None:
+        return clamp
+    zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
+    if any(values is None or not is_scalar_like(values) for values in (zero_point, scale)):
+        return clamp
+    data, attributes = clamp.input_value(0), clamp.get_attributes()
+    if is_real(precision_of(data)):
+        return clamp
+    ends = sorted((attributes[end] - float(zero_point.flat[0])) * float(scale.flat[0]) for end in ("min", "max"))
+    wanted = precision_of(subtract.input_value(1))
+    wide = data if precision_of(data) == wanted else opset1.convert(data, wanted).output(0)
+    subtract.input(0).replace_source_output(wide)
+    targets, scaled = multiply.output(0).get_target_inputs(), multiply.output(0)
+    real = opset1.clamp(scaled, *ends)
+    real.set_friendly_name(multiply.get_friendly_name())
+    multiply.set_friendly_name(clamp.get_friendly_name())
+    for target in targets:
+        target.replace_source_output(real.output(0))
+    move_tensor_names(scaled, real.output(0))
+    return real
+
+
+def _only_reader(node: Node, kind: str) -> Node | None:
+    """What alone reads the output of ``node``, as its data, if it is of the ``kind``."""
+    targets = list(node.output(0).get_target_inputs())
+    reader = targets[0].get_node() if len(targets) == 1 and targets[0].get_index() == 0 else None
+    return reader if reader is not None and reader.get_type_name() == kind else None
 
 
 def sibling_numbers(subtracts: Iterable[Node]) -> dict[int, int]:
