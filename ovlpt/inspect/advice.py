@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.device.properties import simulation
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import InputError
@@ -189,7 +189,7 @@ def calibrate(
     if not outputs:
         return {}
     measured = Model([opset1.convert(value, "f32").output(0) for _, value in outputs], model.get_parameters(), "ranges")
-    compiled = core.compile_model(measured, "CPU", simulation())
+    compiled = simulate(measured, core)
     ranges: dict[str, tuple[float, float]] = {}
     for sample in samples:
         for (name, _), values in zip(outputs, compiled(list(sample)).values(), strict=True):

@@ -51,10 +51,10 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, compile_model, execution_types, virtual_gpu
 from ovlpt.device.compile import read_model, read_quantized
-from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
+from ovlpt.device.properties import EXACT, F32, UNCACHED
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant_above, is_constant_path
-from ovlpt.inspect.float_model import with_float_constants
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import load_samples, output_names, random_inputs
 from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.run import relative_difference
@@ -313,9 +313,7 @@ class _Runs:
         self.source, self.original = source, original
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
             FLOAT: lambda model: core.compile_model(model, device, {**_LATENCY, **EXACT}),
-            FAKE_QUANTIZED: lambda model: core.compile_model(
-                with_float_constants(model), device, {**_LATENCY, **simulation(device)}
-            ),
+            FAKE_QUANTIZED: lambda model: simulate(model, core, device, _LATENCY),
             INT8: lambda model: compile_model(model, device, {**_LATENCY, **F32}, config, core=core, strict=True),
             DEFAULT: lambda model: compile_model(model, device, _LATENCY, config, core=core, strict=True),
         }

@@ -42,11 +42,11 @@ from ovlpt.config import PluginConfig
 from ovlpt.device import compile_model, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.properties import UNCACHED, simulation
+from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
 from ovlpt.inspect.compare import fused
-from ovlpt.inspect.float_model import with_float_constants
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import load_samples, open_sizes, output_names, typical_inputs
 from ovlpt.inspect.segments import Segments, observed, up_to
 from ovlpt.low_precision import MARKER
@@ -648,4 +648,4 @@ def numbers_of(
 def simulator(device: str, core: Core) -> Compile:
     """Compiles the simulation of a model."""
     physical = plugin_config.physical_devices(core, device)[0]
-    return lambda model: core.compile_model(with_float_constants(model), physical, simulation(physical))
+    return lambda model: simulate(model, core, physical)

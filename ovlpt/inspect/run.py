@@ -13,8 +13,8 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties, read_model, read_quantized
-from ovlpt.device.properties import F32, UNCACHED, simulation
-from ovlpt.inspect.float_model import without_fake_quantize
+from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model
@@ -97,7 +97,7 @@ def run(
         OVLPT: core.compile_model(ready, device, hints),
         PLUGIN: core.compile_model(source, device, HINTS),
         FLOAT: core.compile_model(plain, device, HINTS),
-        SIMULATION: core.compile_model(source, device, {**HINTS, **simulation(device)}),
+        SIMULATION: simulate(source, core, device, HINTS),
     }
     latencies = {}
     if virtual is None:

@@ -11,10 +11,12 @@ import pytest
 import ovlpt
 from ovlpt import data
 from ovlpt.device.properties import EXACT, simulation
+from ovlpt.inspect.compare import TRANSFORMATION
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.run import run
 from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import Core, opset1
-from tests.graphs import f32, model, parameter
+from tests.graphs import f32, fake_quantize, model, parameter
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +33,22 @@ def test_integer_weights_and_float_data_are_multiplied_in_floats():
     for properties in (EXACT, simulation()):
         found = Core().compile_model(net, "CPU", properties)([values])[0]
         assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+def test_a_mean_over_the_pixels_is_scaled_by_channel_in_the_simulation():
+    """The plugin takes the scale, or an interval by channel, into a reduction that drops axes, and computes both wrongly:
+    of a network that ends so (a pooled transformer) ovlpt alone was right, and `compare` blamed it.
+    """
+    scales = np.random.default_rng(0).uniform(0.5, 2, (1, 32)).astype(np.float32)
+    x = parameter([1, 4, 4, 32])
+    data = fake_quantize(x, -2.56, 2.54)
+    mean = opset1.reduce_mean(data, opset1.constant(np.array([1, 2])), False)
+    net = model(fake_quantize(opset1.multiply(mean, scales), -1.28, 1.27), x)
+    values = np.random.default_rng(1).integers(-128, 128, (1, 4, 4, 32)).astype(np.float32) / 50
+    expected = np.round(np.clip(values.mean((1, 2), dtype=np.float64) * scales, -1.28, 1.27) * 100) / 100
+    assert np.abs(simulate(net, Core())([values])[0] - expected).max() < 0.011  # a tie at most
+    found = ovlpt.compare(net, inputs=[values], seconds=0)
+    assert min(found.sqnr[TRANSFORMATION].values()) > 40
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.inspect.bench import bench
 from ovlpt.inspect.check import WEIGHTED_LAYERS, executed_precision
-from ovlpt.inspect.float_model import with_float_constants
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.report.layers import on_data
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Model
 from ovlpt.precisions import INT8, REAL
@@ -96,7 +96,7 @@ def measure_numbers(path: Path, count: int = INPUTS) -> Numbers:
         STOCK: core.compile_model(model, "CPU", {**_FLOATS, "PERF_COUNT": True}),
         OVLPT: ovlpt.compile_model(model, "CPU", {**_FLOATS, "PERF_COUNT": True}, core=core),
         EXACT: core.compile_model(_in_floats(model, core), "CPU", {**_FLOATS, **simulation()}),
-        SIMULATION: core.compile_model(with_float_constants(model), "CPU", {**_FLOATS, **simulation()}),
+        SIMULATION: simulate(model, core, properties=_FLOATS),
     }
     reference = core.compile_model(float_model, "CPU", {**_FLOATS, **IN_FLOATS})
     sqnrs: dict[str, list[float]] = {side: [] for side in sides}

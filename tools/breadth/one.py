@@ -9,8 +9,9 @@ import numpy as np
 import openvino as ov
 
 import ovlpt
-from ovlpt.device.properties import F32, UNCACHED, simulation
+from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.inspect.check import WEIGHTED_LAYERS
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model
 from tools.real.measure import distance, infer
 
@@ -74,7 +75,7 @@ def run(folder: Path, name: str, quantizer: str) -> dict[str, object]:
         model, feed = quantized(folder, name, quantizer)
         shapes = [array.shape for array in feed[0]]
         model.reshape({index: [1, *shape[1:]] for index, shape in enumerate(shapes)})
-        truth = infer(Core().compile_model(model, "CPU", simulation()), feed)
+        truth = infer(simulate(model, Core()), feed)
         line["static"] = measure(model, feed, truth)
     except Exception as error:  # of torch, timm, transformers, nncf or onnx at a version they do not know
         return {**line, "failure": sentence_of(error)}

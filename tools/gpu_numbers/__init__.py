@@ -9,8 +9,9 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device import virtual_gpu
-from ovlpt.device.properties import UNCACHED, simulation
+from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.check import WEIGHTED_LAYERS, executed_precision
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from tests.gpu_networks import NETWORKS
 
@@ -80,7 +81,7 @@ def compared(names: tuple[str, ...], gpu: str, precisions: tuple[str, ...], path
     for name in names:
         net = core.read_model(path) if path else NETWORKS[name]()
         inputs = inputs_for(net)
-        expected = outputs(core.compile_model(net, "CPU", simulation()), inputs)
+        expected = outputs(simulate(net, core), inputs)
         for precision in precisions:
             properties, start = {**UNCACHED, "INFERENCE_PRECISION_HINT": precision}, time.perf_counter()
             stock = core.compile_model(net, "GPU", properties)

@@ -14,9 +14,10 @@ import numpy as np
 import ovlpt
 from ovlpt.device import execution_types
 from ovlpt.device.execution_types import ExecutionTypes, last_line
-from ovlpt.device.properties import F32, UNCACHED, simulation
+from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.inspect.check import WEIGHTED_LAYERS, LayerPrecision, pair
 from ovlpt.inspect.compare import Noise
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
@@ -70,7 +71,7 @@ def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
     inputs = random_inputs(source)
     properties = {**F32, **UNCACHED, "PERF_COUNT": True}
     try:
-        truth = _outputs(core.compile_model(source, "CPU", simulation()), inputs)
+        truth = _outputs(simulate(source, core), inputs)
         stock = _executed(core.compile_model(source, "CPU", properties), inputs, truth)
     except RuntimeError as error:
         raise InputError(f"the stock plugin cannot run {path}: {last_line(error)}") from error

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import ovlpt
-from ovlpt.device.properties import EXACT, F32, UNCACHED, simulation
+from ovlpt.device.properties import EXACT, F32, UNCACHED
 from ovlpt.inspect.check import WEIGHTED_LAYERS
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.numbers import at_sizes
 from ovlpt.openvino_api import Core, Model
 from tools.real.networks import REAL, Sample
@@ -113,7 +114,7 @@ def simulated(core: Core, model: Model, samples: Sequence[Sample]) -> list[list[
     for sample in samples:
         sizes = tuple((name, array.shape) for name, array in sample.items())
         if sizes not in networks:
-            networks[sizes] = core.compile_model(at_sizes(model, dict(sizes)), "CPU", simulation())
+            networks[sizes] = simulate(at_sizes(model, dict(sizes)), core)
         found += infer(networks[sizes], [sample])
     return found
 

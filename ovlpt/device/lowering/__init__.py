@@ -123,7 +123,7 @@ from ovlpt.device.lowering.guards import (
 from ovlpt.device.lowering.half import keep_sums_in_f32
 from ovlpt.device.lowering.hiding import hide_from_lpt, hide_recurrent_weights, hide_zero_points
 from ovlpt.device.lowering.mat_mul import absorb_transposes, lay_weights_in_rows, run_at_rank_3
-from ovlpt.device.lowering.reductions import pool_alone, reduce_alone
+from ovlpt.device.lowering.reductions import REDUCTIONS, pool_alone, reduce_alone
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.device.lowering.zero_points import (
     broadcast_before_zero_point,
@@ -251,7 +251,7 @@ class PluginLowering(ModelPass):
             "Convert": (convert_by_f64,),
             **dict.fromkeys(WEIGHTED, (fold_float_weights,)),
             "Convolution": (keep_stride, fold_float_weights),
-            **dict.fromkeys(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"), (reduce_alone,)),
+            **dict.fromkeys(REDUCTIONS, (reduce_alone,)),
             "FakeQuantize": (
                 compute_in_steps,
                 keep_after_transpose,

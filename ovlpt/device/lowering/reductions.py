@@ -18,6 +18,8 @@ _AFTER_REDUCTION = frozenset((
 ))  # fmt: skip
 _VECTOR = 16  # results that a pool needs for other kernels than the reference
 
+REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
+
 
 def pool_alone(node: Node) -> Node:
     """The reference kernel of an AvgPool, which computes few integers, takes the interval by channel of a FakeQuantize
