@@ -150,6 +150,14 @@ def pooled_sums(x: Node) -> Node:
     return opset1.softmax(opset1.reshape(mean, const([1, -1], "i64"), False), 1)
 
 
+def of_halves() -> Model:
+    """Half precision quantized by ends, one pair per column, that a half rounds."""
+    x, shape = parameter([4, 64]), (1, 64)
+    low, high = values(shape, 3, -1.7, -1.1), values(shape, 4, 1.1, 1.7)
+    halves = opset1.tanh(opset1.multiply(x, const(3.0)))
+    return model(linear(opset1.fake_quantize(halves, low, high, const(-2.56), const(2.54), 256), 16), x)
+
+
 def reduced(x: Node) -> Node:
     low = quantized(opset1.relu(convolution(quantized(x, -1, 3), 16)), 0, 3)
     return _ending(opset1.reduce_mean(low, const([2, 3], "i64"), True), 0, 2)
@@ -293,6 +301,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "multiplied": _on_image(multiplied),
     "negative_scales": _on_image(negative_scales),
     "normalized": _on_image(normalized, SMALL),
+    "of_halves": of_halves,
     "open_rows": open_rows,
     "open_sizes": open_sizes,
     "padded": _on_image(padded),

@@ -100,6 +100,14 @@ def test_scale_and_bias_of_a_layer():
     ]  # fmt: skip
 
 
+def test_the_ends_of_an_interval_are_not_rounded():
+    """Data may be half precision; ends in half precision would give another level."""
+    x = parameter([1, 4, 32])
+    net = model(opset1.matmul(quantized(opset1.tanh(x), -0.9, 0.93), int8_weights([8, 32]), False, True), x)
+    (quantize,) = (node for node in in_half(net).get_ops() if node.get_type_name() == "FakeQuantize")
+    assert [value.get_element_type().get_type_name() for value in quantize.input_values()] == ["f32", *["f64"] * 4]
+
+
 def test_a_residual_branch_in_the_scale_of_integers():
     """Its numbers may be as large as theirs."""
     x, y = parameter([1, 16, 8, 8]), parameter([1, 16, 8, 8], name="y")

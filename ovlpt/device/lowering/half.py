@@ -124,9 +124,9 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> None:
     """Let a node report f32 or f16, as its value is wanted, and read its constants as it reads its data."""
     outputs, kind = node.outputs(), node.get_type_name()
     reads_f32 = any(_key(value) in sums.in_f32 for value in node.input_values())
-    stays = any(_key(value) in sums.in_f32 for value in outputs) or (
-        reads_f32 and kind == "FakeQuantize" and not _is_real(outputs[0])
-    )
+    # the ends of an interval, rounded to f16, would move a value by up to an eighth of a level
+    quantizes = kind == "FakeQuantize" and not _is_real(outputs[0])
+    stays = quantizes or any(_key(value) in sums.in_f32 for value in outputs)
     if stays:
         mixes = kind in _OF_TWO and not all(_key(value) in sums.in_f32 for value in node.input_values())
         if siblings or mixes or _numbers(node):

@@ -1,1 +1,0 @@
-"""For people who work on ovlpt or measure it; not installed with the package."""
