@@ -19,7 +19,7 @@ FLOORS = {
     "ovlpt.canonicalize": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
     "ovlpt.own_transformations": 4,
     "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5,
-    "ovlpt.plugin_config": 6, "ovlpt.device": 6, "ovlpt.interpreter": 6, "ovlpt.inspect": 6,
+    "ovlpt.plugin_config": 6, "ovlpt.device": 6, "ovlpt.interpreter": 6, "ovlpt.inspect": 6, "ovlpt.fleet": 6,
     "ovlpt.commands": 7, "ovlpt.cli": 7, "ovlpt.__main__": 7, "ovlpt": 7,
     "tools": 8, "tests": 8,
 }  # fmt: skip
@@ -43,6 +43,8 @@ EXTRAS = {
     "nbclient",
     "nbformat",
     "playwright",
+    "distributed",
+    "loky",
 }
 
 

@@ -14,7 +14,8 @@ from ovlpt.commands.settings import (
     settings,
 )
 from ovlpt.commands.virtual import add_virtual, on_virtual
-from ovlpt.inspect.compare import ERRORS, FLOAT, FLOAT_PRECISION, QUANTIZATION, Comparison, compare
+from ovlpt.inspect.compare import Comparison, compare
+from ovlpt.inspect.runs import ERRORS, FLOAT_PRECISION, QUANTIZATION
 
 
 def add(commands, summary: str) -> None:
@@ -70,7 +71,7 @@ def _call(options: argparse.Namespace) -> int:
         )
     if found.disturbance:
         out.print(f"Reading the layers changed the int8 results by up to {found.disturbance:.2g} of the largest value.")
-    if FLOAT not in found.latency:
+    if QUANTIZATION not in found.sqnr:
         out.print("Give the model before quantization with -f for the quantization error and an ignored scope.")
     elif lost := sum(QUANTIZATION not in layer.local for layer in found.layers):
         out.print(

@@ -34,86 +34,42 @@ bias). The int8 model is not matched by names: the outputs are added before it i
 latency come from networks that have none. Tensors that are stored anyway are read together. A FakeQuantize that a
 plugin fuses with the Add after it is stored nowhere and ends no layer. The tensor that such an Add is computed into is
 overwritten: it is read from a network that ends there. `Comparison.disturbance` is what all this still changed.
+
+**Many workers.** Every figure is a sum over samples that merges in any order without rounding (`ovlpt.fleet.sums`), so it
+does not depend on how the data was divided, nor on who computed what.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
-from ovlpt.device import ExecutionTypes, compile_model, execution_types, virtual_gpu
+from ovlpt.config_file import load_config
+from ovlpt.device import virtual_gpu
 from ovlpt.device.compile import read_model, read_quantized
-from ovlpt.device.properties import EXACT, F32, UNCACHED
-from ovlpt.device.this_cpu import saturates
-from ovlpt.graph.constants import constant_above, is_constant_path
-from ovlpt.inspect.float_model import simulate
-from ovlpt.inspect.inputs import load_samples, output_names, random_inputs
-from ovlpt.inspect.latency import interleaved_latencies
-from ovlpt.inspect.run import relative_difference
-from ovlpt.inspect.segments import Segments, apart, observed, up_to
-from ovlpt.interpreter.layer import WEIGHTED
-from ovlpt.openvino_api import CompiledModel, Core, Model, Output, opset1
+from ovlpt.fleet.engine import Died, Executors, Progress, answers
+from ovlpt.fleet.journal import Journal
+from ovlpt.fleet.models import digest_of, model_parcel, settings_parcel
+from ovlpt.fleet.tasks import Task
+from ovlpt.inspect.inputs import random_inputs
+from ovlpt.inspect.layer_errors import LayerErrors, finite, first_measured, worst_first
+from ovlpt.inspect.runs import ERRORS, QUANTIZATION, Runs, check_counterpart
+from ovlpt.inspect.shard_errors import Setup, Workbench, measure_with, usable_samples
+from ovlpt.inspect.shards import Data, Shard, data_of, divided
+from ovlpt.inspect.totals import Totals
+from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError
 
-FLOAT, FAKE_QUANTIZED, INT8, DEFAULT = "float", "fake-quantized", "int8", "default"
-QUANTIZATION, TRANSFORMATION, FLOAT_PRECISION = "quantization", "transformation", "float precision"
-ERRORS = {  # error: its reference, the run that is examined
-    QUANTIZATION: (FLOAT, FAKE_QUANTIZED),
-    TRANSFORMATION: (FAKE_QUANTIZED, INT8),
-    FLOAT_PRECISION: (INT8, DEFAULT),
-}
-
-_LATENCY = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
-
-
-@dataclass
-class Noise:
-    """Signal and noise energy, summed over samples."""
-
-    signal: float = 0.0
-    noise: float = 0.0
-
-    def add(self, reference: np.ndarray, value: np.ndarray) -> None:
-        reference = reference.astype(np.float64)
-        self.signal += float((reference**2).sum())
-        self.noise += float(((reference - value) ** 2).sum())
-
-    @property
-    def sqnr(self) -> float:
-        """In dB; infinite where nothing differs."""
-        if self.noise == 0:
-            return math.inf
-        return 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf
-
-
-@dataclass(frozen=True)
-class LayerErrors:
-    """One layer. ``operations``: the names of what a quantizer quantizes in it. SQNR in dB by error; an error that
-    could not be measured is missing.
-    """
-
-    name: str
-    type: str
-    operations: tuple[str, ...]
-    local: dict[str, float]
-    cumulative: dict[str, float]
-
-    def to_json(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "type": self.type,
-            "operations": list(self.operations),
-            "local_sqnr_db": _finite(self.local),
-            "cumulative_sqnr_db": _finite(self.cumulative),
-        }
+Inputs = str | Path | Sequence[np.ndarray] | Iterable[object]
 
 
 @dataclass(frozen=True)
@@ -126,16 +82,17 @@ class Comparison:
     layer_samples: int
     float_precision: str  # in which the default run computes what stays in float
     accuracy: dict[str, float]  # by run; empty without labels
-    latency: dict[str, float]  # by run: median in milliseconds of runs in turn
+    latency: dict[str, float]  # by run: median in milliseconds of runs in turn; empty where workers ran
     sqnr: dict[str, dict[str, float]]  # by error and output: dB
     layers: tuple[LayerErrors, ...]
     disturbance: float  # largest relative difference of an int8 output once layers are read
     saturates: bool  # the CPU has no VNNI: sums of two products are kept in 16 bits, a transformation error
+    skipped: tuple[str, ...] = ()  # a sentence for each shard that could not be used
 
     @property
     def first(self) -> str:
         """The error by which layers are sorted."""
-        return _first(self.layers)
+        return first_measured(self.layers)
 
     def ignored(self, share: float = 0.5) -> list[str]:
         """The fewest operations whose layers make at least ``share`` of the quantization error: of the sum of the
@@ -167,317 +124,228 @@ class Comparison:
             "float_precision": self.float_precision,
             "accuracy": self.accuracy,
             "latency_ms": self.latency,
-            "sqnr_db": {error: _finite(values) for error, values in self.sqnr.items()},
+            "sqnr_db": {error: finite(values) for error, values in self.sqnr.items()},
             "layers": [layer.to_json() for layer in self.layers],
             "disturbance": self.disturbance,
             "saturates": self.saturates,
+            "skipped": list(self.skipped),
             "ignored_scope": self.ignored(),
         }
-
-
-def _first(layers: Sequence[LayerErrors]) -> str:
-    return next((error for error in ERRORS if any(error in layer.local for layer in layers)), TRANSFORMATION)
-
-
-def _finite(values: Mapping[str, float]) -> dict[str, float | str]:
-    return {name: value if math.isfinite(value) else str(value) for name, value in values.items()}
 
 
 @other_names(plugin="config", device_name="device")
 def compare(
     model: Model | str | Path | None = None,
-    inputs: str | Path | Sequence[np.ndarray] | None = None,
+    inputs: Inputs | None = None,
     float_model: Model | str | Path | None = None,
     device: str = "CPU",
     core: Core | None = None,
-    config: PluginConfig | None = None,
+    config: PluginConfig | str | Path | None = None,
     layer_samples: int = 16,
     labels: Sequence[int] | None = None,
     seconds: float = 1.0,
     virtual: str | None = None,
     execute: bool = False,
+    executor: Executors | None = None,
+    resume: str | Path | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Split the error of a quantized model into quantization, transformation and float precision, layer by layer.
 
     Without ``model``: the bundled digits network with its float original and its held-out images. ``inputs``: a file
-    (see `load_samples`), or one array per input as such a file would hold them; random without, which says little of
-    a trained network. ``float_model``: the model before quantization; without it there is no quantization error.
-    ``labels``: of the classes, for the accuracy, where the file has none: the answer is the largest value along the
-    last axis of the first output. Outputs are compared on all samples, layers on the first ``layer_samples``.
-    ``seconds``: of measuring latencies. ``virtual``, ``execute``: on the kernels of a GPU that this machine need not have
-    (`ovlpt.device.virtual_gpu`), in a process of their own; latencies then mean nothing.
+    (see `load_samples`), or one array per input as such a file would hold them; or many of them (see
+    `ovlpt.inspect.shards.data_of`); random without, which says little of a trained network. ``float_model``: the model
+    before quantization; without it there is no quantization error. ``labels``: of the classes, for the accuracy, where
+    the file has none: the answer is the largest value along the last axis of the first output. Outputs are compared on
+    all samples, layers on the first ``layer_samples``. ``seconds``: of measuring latencies. ``virtual``, ``execute``: on
+    the kernels of a GPU that this machine need not have (`ovlpt.device.virtual_gpu`), in a process of their own;
+    latencies then mean nothing.
 
-    Raises `InputError` for anything unusable.
+    ``executor``: a `concurrent.futures.Executor` whose workers compute, or what makes one, which replaces it when its
+    workers are lost; no latencies are measured then. ``threads``: of an inference on a CPU; without an executor the
+    plugin's choice, with one 1: with equal threads the figures are equal to the last digit. ``resume``: a journal, which
+    is made where it is not there; what it has is not computed again. ``progress`` is told how many shards are done, and
+    of how many, None where nobody knows.
+
+    Raises `InputError` for anything unusable. One of many shards that is unusable is `Comparison.skipped` instead.
     """
     if virtual is not None:
+        if executor is not None or resume is not None:
+            raise InputError("a virtual GPU lies in one process; leave the executor and the journal out")
         virtual_gpu.check_computes(virtual, device, execute, config)
         given = model, inputs, float_model, device
         settings = {"layer_samples": layer_samples, "labels": labels, "seconds": seconds}
         return virtual_gpu.call(virtual, True, compare, *given, **settings)
     core = core or Core()
+    plugin_config.check_physical(core, device)
+    for count, what in (
+        (layer_samples, "samples leave nothing to compare the layers on"),
+        (threads, "threads compute nothing"),
+    ):
+        if count is not None and count < 1:
+            raise InputError(f"{count} {what}; give at least 1")
+    subject = _subject(model, float_model, core)
+    with TemporaryDirectory() as folder:
+        run = _Comparing(
+            subject, _data(subject, inputs, labels), device, core, config, layer_samples,
+            1 if threads is None and executor is not None else threads, Path(folder),
+        )  # fmt: skip
+        totals = run.totals(executor, resume, progress)
+        latency = run.latencies(seconds) if executor is None else {}
+    return _comparison(subject.label, totals, latency)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """The two models, as they were given and as they were read. ``label``: what the result calls them."""
+
+    label: str
+    model: Model | str | Path
+    float_model: Model | str | Path | None
+    source: Model
+    original: Model | None
+    bundled: bool
+
+
+def _subject(model: Model | str | Path | None, float_model: Model | str | Path | None, core: Core) -> _Subject:
     bundled = model is None
     if bundled:
         model, float_model = data.digits(), float_model or data.digits_float()
     source = read_quantized(model, core)
-    plugin_config.check_physical(core, device)
-    if layer_samples < 1:
-        raise InputError(f"{layer_samples} samples leave nothing to compare the layers on; give at least 1")
     original = None if float_model is None else read_model(float_model, core)
     if original is not None:
-        _check_counterpart(source, original)
-    if inputs is None and bundled:
-        images, labels = data.heldout()
-        samples = [[image[None]] for image in images]
-    elif inputs is None:
-        samples = [random_inputs(source)]
-    else:
-        samples, found = load_samples(inputs, source)
-        labels = found if labels is None else labels
-    if not samples:
-        raise InputError("the data holds no sample; give at least one")
+        check_counterpart(source, original)
+    label = str(source.get_friendly_name() if isinstance(model, Model) else model)
+    return _Subject("bundled digits network" if bundled else label, model, float_model, source, original, bundled)
 
-    runs = _Runs(source, original, device, core, config)
-    layers = _Layers(runs)
-    names = output_names(source)
-    totals = {error: {name: Noise() for name in names} for error in runs.errors}
-    answers: dict[str, list[np.ndarray]] = {run: [] for run in runs.plain}
-    networks = {run: _Network(compiled) for run, compiled in runs.plain.items()}
-    for number, sample in enumerate(samples):
-        results = {run: network(sample) for run, network in networks.items()}
-        if number < layer_samples:
-            layers.add(sample, results[INT8])
-        for run, values in results.items():
-            answers[run].append(values[0].argmax(-1).reshape(-1) if values[0].ndim else values[0].reshape(-1))
-        for error, noises in totals.items():
-            reference, examined = (results[run] for run in ERRORS[error])
-            for noise, r, v in zip(noises.values(), reference, examined, strict=True):
-                noise.add(r, v)
+
+def _data(subject: _Subject, inputs: Inputs | None, labels: Sequence[int] | None) -> Data:
+    if inputs is not None:
+        return data_of(inputs, subject.source, labels)
+    if subject.bundled:
+        images, found = data.heldout()
+        return divided([[image[None]] for image in images], found, None)
+    return divided([random_inputs(subject.source)], None, labels)
+
+
+class _Comparing:
+    """One run of `compare`, whoever computes."""
+
+    def __init__(
+        self,
+        subject: _Subject,
+        data: Data,
+        device: str,
+        core: Core,
+        config: PluginConfig | str | Path | None,
+        layer_samples: int,
+        threads: int | None,
+        folder: Path,
+    ):
+        self._subject, self._data, self._device, self._core, self._config = subject, data, device, core, config
+        self._layer_samples, self._threads, self._folder = layer_samples, threads, folder
+        self._workbench: Workbench | None = None
+        self._first: Sequence[np.ndarray] | None = None
+
+    def totals(self, executor: Executors | None, resume: str | Path | None, progress: Progress | None) -> Totals:
+        """The sums over all shards."""
+        setup = None if executor is None and resume is None else self._setup()
+        totals = Totals()
+        with ExitStack() as stack:
+            journal = None if resume is None else stack.enter_context(Journal(resume, self._run(setup)))
+            tasks = self._tasks(None if executor is None else setup)
+            for task, plain in answers(tasks, executor, journal, progress, self._data.count):
+                if isinstance(plain, Died):
+                    totals.skipped.append(f"{task.label} is left out: {plain}")
+                else:
+                    totals.merge(Totals.from_plain(plain))
+        if not totals.samples:
+            raise InputError(next(iter(totals.skipped), "the data holds no sample; give at least one"))
+        return totals
+
+    def latencies(self, seconds: float) -> dict[str, float]:
+        """Of the runs, here, on the first sample."""
+        return self._here().latencies(self._first, seconds)
+
+    def _setup(self) -> Setup:
+        subject = self._subject
+        original = subject.float_model
+        return Setup(
+            model_parcel(subject.model, self._core, self._folder, "model"),
+            None if original is None else model_parcel(original, self._core, self._folder, "float"),
+            self._device,
+            settings_parcel(self._config),
+            self._threads,
+        )
+
+    def _run(self, setup: Setup) -> dict[str, object]:
+        """What a journal is of."""
+        return {
+            "command": "compare",
+            "model": setup.model.digest,
+            "float model": setup.float_model and setup.float_model.digest,
+            "device": self._device,
+            "settings": digest_of(setup.config),
+            "threads": self._threads,
+            "samples of layers": self._layer_samples,
+        }
+
+    def _here(self) -> Workbench:
+        if self._workbench is None:
+            subject, config = self._subject, self._config
+            config = load_config(config) if isinstance(config, (str, Path)) else config
+            runs = Runs(subject.source, subject.original, self._device, self._core, config, self._threads)
+            self._workbench = Workbench(runs, self._core)
+        return self._workbench
+
+    def _tasks(self, setup: Setup | None) -> Iterator[Task]:
+        """A task for each shard; the first ones measure layers. Without ``setup`` they are carried out here."""
+        left = self._layer_samples
+        seen: Counter[str] = Counter()
+        for number, shard in enumerate(self._data.shards, 1):
+            layers, left = left, max(0, left - self._count(shard, left))
+            function, first = (self._measure_here, ()) if setup is None else (measure_with, (setup,))
+            key = hashlib.sha256(f"{layers} {[part.digest for part in shard]}".encode()).hexdigest()
+            seen[key] += 1  # equal shards count each
+            yield Task(
+                f"{key}-{seen[key]}",
+                shard[0].name if len(shard) == 1 else f"shard {number} from {shard[0].name}",
+                function,
+                (*first, layers, not self._data.divided, shard),
+            )
+
+    def _measure_here(self, layer_samples: int, keep_going: bool, shard: Shard) -> dict[str, object]:
+        return self._here().measure(layer_samples, keep_going, shard)
+
+    def _count(self, shard: Shard, wanted: int) -> int:
+        """The number of samples of a shard, as long as some are ``wanted``."""
+        found = 0
+        for part in shard:
+            if found < wanted:
+                samples = usable_samples(part, self._subject.source)
+                self._first = self._first or next(iter(samples), None)
+                found += len(samples)
+        return found
+
+
+def _comparison(label: str, totals: Totals, latency: dict[str, float]) -> Comparison:
+    about, labelled = totals.about, totals.labelled
     return Comparison(
-        model="bundled digits network"
-        if bundled
-        else str(source.get_friendly_name() if isinstance(model, Model) else model),
-        device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
-        samples=len(samples),
-        layer_samples=min(layer_samples, len(samples)),
-        float_precision=runs.float_precision,
-        accuracy={} if labels is None else {run: _accuracy(found, labels) for run, found in answers.items()},
-        latency=_latencies(runs.plain, samples[0], seconds),
-        sqnr={error: {name: noise.sqnr for name, noise in noises.items()} for error, noises in totals.items()},
-        layers=layers.results(),
-        disturbance=layers.disturbance,
-        saturates=saturates(core, device),
+        model=label,
+        device=about["device"],
+        samples=totals.samples,
+        layer_samples=totals.layer_samples,
+        float_precision=about["float_precision"],
+        accuracy={run: totals.right[run] / labelled for run in about["runs"]} if labelled else {},
+        latency=latency,
+        sqnr={
+            error: {output: noise.sqnr for output, noise in totals.outputs[error].items()}
+            for error in ERRORS
+            if error in totals.outputs
+        },
+        layers=worst_first([layer.errors() for layer in totals.layers]),
+        disturbance=totals.disturbance,
+        saturates=about["saturates"],
+        skipped=tuple(sorted(totals.skipped)),
     )
-
-
-def _check_counterpart(source: Model, original: Model) -> None:
-    """Raise `InputError` for a float model with other inputs or outputs, or that is quantized."""
-    for what in ("inputs", "outputs"):
-        mine, other = ([str(port.get_partial_shape()) for port in getattr(model, what)] for model in (source, original))
-        if mine != other:
-            raise InputError(
-                f"the float model is another network: its {what} are {', '.join(other)}, those of the quantized model "
-                f"{', '.join(mine)}; give the model that was quantized"
-            )
-    if any(node.get_type_name() == "FakeQuantize" for node in original.get_ops()):
-        raise InputError("the float model has FakeQuantize operations; give the model before quantization")
-
-
-def _accuracy(answers: list[np.ndarray], labels: Sequence[int]) -> float:
-    found = np.concatenate(answers)
-    if found.size != len(labels):
-        raise InputError(f"there are {len(labels)} labels and {found.size} answers; give one label for each answer")
-    return float((found == np.asarray(labels)).mean())
-
-
-def _latencies(plain: Mapping[str, CompiledModel], sample: Sequence[np.ndarray], seconds: float) -> dict[str, float]:
-    requests = {run: compiled.create_infer_request() for run, compiled in plain.items()}
-    found = interleaved_latencies({run: lambda r=r: r.infer(sample) for run, r in requests.items()}, seconds)
-    return {run: median(times) for run, times in found.items()}
-
-
-class _Network:
-    """A compiled model and its one request: inputs in, all outputs out in order, as arrays of their own."""
-
-    def __init__(self, compiled: CompiledModel):
-        self._request, self._size = compiled.create_infer_request(), len(compiled.outputs)
-
-    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        self._request.infer(inputs)
-        return [np.array(self._request.get_output_tensor(index).data) for index in range(self._size)]
-
-
-class _Runs:
-    """How each run compiles a model, and the networks without further outputs."""
-
-    def __init__(self, source: Model, original: Model | None, device: str, core: Core, config: PluginConfig | None):
-        self.source, self.original = source, original
-        self.compile: dict[str, Callable[[Model], CompiledModel]] = {
-            FLOAT: lambda model: core.compile_model(model, device, {**_LATENCY, **EXACT}),
-            FAKE_QUANTIZED: lambda model: simulate(model, core, device, _LATENCY),
-            INT8: lambda model: compile_model(model, device, {**_LATENCY, **F32}, config, core=core, strict=True),
-            DEFAULT: lambda model: compile_model(model, device, _LATENCY, config, core=core, strict=True),
-        }
-        models = {FLOAT: original, FAKE_QUANTIZED: source, INT8: source, DEFAULT: source}
-        self.plain = {run: self.compile[run](model) for run, model in models.items() if model is not None}
-        self.float_precision = precision_of_floats(self.plain[DEFAULT])
-        self.errors = [error for error, pair in ERRORS.items() if all(run in self.plain for run in pair)]
-
-    @property
-    def layer_errors(self) -> list[str]:
-        """The errors that layers can have: a default run in f32 is the int8 run."""
-        return [error for error in self.errors if error != FLOAT_PRECISION or self.float_precision != "f32"]
-
-
-def precision_of_floats(compiled: CompiledModel) -> str:
-    """The precision in which a compiled model computes what is not quantized: "f32", "bf16", "f16"."""
-    return compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-
-
-Values = list[np.ndarray | None]  # one per point; None: the run has no such value
-
-
-class _Layers:
-    """The errors of each layer, from networks that show more than their results."""
-
-    def __init__(self, runs: _Runs):
-        self._runs, self._errors = runs, runs.layer_errors
-        self._inside, self._overwritten = fused(runs.source, execution_types(runs.plain[INT8]))
-        self._cut = Segments(runs.source, self._inside)
-        self._places = [self._cut.place_of(segment.point) for segment in self._cut.segments]
-        self._sources = [[self._cut.place_of(value) for value in each.sources] for each in self._cut.segments]
-        self._readers = {run: self._reader(run) for error in self._errors for run in ERRORS[error]}
-        self._alone = {
-            error: _Network(
-                runs.compile[ERRORS[error][1]](apart(runs.source, self._inside, at_point=error != QUANTIZATION))
-            )
-            for error in self._errors
-        }
-        self._local = [defaultdict(Noise) for _ in self._cut.segments]
-        self._cumulative = [defaultdict(Noise) for _ in self._cut.segments]
-        self.disturbance = 0.0
-
-    def add(self, sample: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """Measure the layers on one sample, whose int8 ``results`` are known."""
-        found = {run: read(sample) for run, read in self._readers.items()}
-        values = {run: points for run, (_, points) in found.items()}
-        self.disturbance = max(self.disturbance, relative_difference(found[INT8][0], results))
-        for error in self._errors:
-            reference, examined = (values[run] for run in ERRORS[error])
-            answers = self._alone[error]([*sample, *self._feeds(reference, values[FAKE_QUANTIZED])])
-            for number, (place, answer) in enumerate(zip(self._places, answers, strict=True)):
-                if reference[place] is None:
-                    continue
-                self._cumulative[number][error].add(reference[place], examined[place])
-                if all(reference[source] is not None for source in self._sources[number]):
-                    self._local[number][error].add(reference[place], answer)
-
-    def _feeds(self, reference: Values, quantized: Values) -> list[np.ndarray]:
-        """What the layers alone read; where the reference has no value, one that no result is taken from."""
-        size = len(self._cut.feeds)
-        pairs = zip(reference[:size], quantized[:size], strict=True)
-        return [other if value is None else value.astype(other.dtype) for value, other in pairs]
-
-    def _reader(self, run: str) -> Callable[[Sequence[np.ndarray]], tuple[list[np.ndarray], Values]]:
-        """From a sample to the network's results, and the values at its points."""
-        if run == FLOAT:
-            return self._float_reader()
-        source, count = self._runs.source, len(self._runs.source.outputs)
-        points = self._cut.points
-        apart = [
-            place
-            for place, point in enumerate(points)
-            if run != FAKE_QUANTIZED and point.get_node().get_friendly_name() in self._overwritten
-        ]
-        together = [place for place in range(len(points)) if place not in apart]
-        network = _Network(self._runs.compile[run](observed(source, self._inside, together)))
-        shorter = {place: _Network(self._runs.compile[run](up_to(source, self._inside, place))) for place in apart}
-
-        def read(sample: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Values]:
-            found = network(sample)
-            values = dict(zip(together, found[count:], strict=True))
-            values |= {place: each(sample)[0] for place, each in shorter.items()}
-            return found[:count], [values[place] for place in range(len(points))]
-
-        return read
-
-    def _float_reader(self) -> Callable[[Sequence[np.ndarray]], tuple[list[np.ndarray], Values]]:
-        model = self._runs.original.clone()
-        count = len(model.outputs)
-        matches = [counterpart(point, model) for point in self._cut.points]
-        model.add_results([opset1.result(match[0]) for match in matches if match])
-        network = _Network(self._runs.compile[FLOAT](model))
-
-        def read(sample: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Values]:
-            found = network(sample)
-            more = iter(found[count:])
-            return found[:count], [next(more) * match[1] if match else None for match in matches]
-
-        return read
-
-    def results(self) -> tuple[LayerErrors, ...]:
-        """The layers, the worst first."""
-        found = []
-        for segment, local, cumulative in zip(self._cut.segments, self._local, self._cumulative, strict=True):
-            named = segment.layers or segment.quantized or [segment.end.get_node()]
-            found.append(
-                LayerErrors(
-                    name=", ".join(node.get_friendly_name() for node in named),
-                    type=named[0].get_type_name(),
-                    operations=tuple(node.get_friendly_name() for node in segment.quantized),
-                    local={error: noise.sqnr for error, noise in local.items()},
-                    cumulative={error: noise.sqnr for error, noise in cumulative.items()},
-                )
-            )
-        first = _first(found)
-        return tuple(sorted(found, key=lambda layer: layer.local.get(first, math.inf)))
-
-
-def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:
-    """What a compiled model does not store, by the names in its ``layers``: FakeQuantize operations that are computed
-    in one kernel with what follows, and tensors that such a kernel adds its result to.
-    """
-    inside: set[str] = set()
-    overwritten: set[str] = set()
-    weighted = {node.get_friendly_name() for node in model.get_ops() if node.get_type_name() in WEIGHTED}
-    kernels = [{name.removesuffix("_original") for name in layer.original_names} for layer in layers]
-    # a Subgraph of several products, which the CPU plugin makes of small ones, rounds between them as layers do
-    kernels = [names for names in kernels if len(names & weighted) < 2]
-    for node in model.get_ops():
-        name, kind = node.get_friendly_name(), node.get_type_name()
-        if kind not in ("FakeQuantize", "Add") or is_constant_path(node):
-            continue
-        kernel = next((names for names in kernels if name in names), set())
-        if kind == "FakeQuantize":
-            if any(target.get_node().get_friendly_name() in kernel for target in node.output(0).get_target_inputs()):
-                inside.add(name)
-        else:
-            summands = {value.get_node().get_friendly_name() for value in node.input_values()}
-            if summands & kernel:
-                overwritten |= summands - kernel
-    return inside, overwritten
-
-
-def counterpart(value: Output, model: Model) -> tuple[Output, np.ndarray | float] | None:
-    """Where the float ``model`` has a value of the quantized one, and the factor that belongs to it; None: nowhere.
-
-    See *Matching* at the top of the file.
-    """
-    others = {node.get_friendly_name(): node for node in model.get_ops()}
-    factor: np.ndarray | float = 1.0
-    while True:
-        node = value.get_node()
-        other = others.get(node.get_friendly_name())
-        if other is not None:
-            found = other.output(value.get_index()) if value.get_index() < other.get_output_size() else None
-            fits = found is not None and found.get_partial_shape().compatible(value.get_partial_shape())
-            return (found, factor) if fits else None
-        read = [source for source in node.input_values() if not is_constant_path(source.get_node())]
-        kind = node.get_type_name()
-        if len(read) != 1 or kind not in ("FakeQuantize", "Add", "Multiply"):
-            return None
-        if kind == "Multiply":
-            constant = next(constant_above(source) for source in node.input_values() if source not in read)
-            if constant is None:
-                return None
-            factor = factor * constant
-        value = read[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -148,17 +148,18 @@ def load_inputs(path: str | Path, model: Model) -> list[np.ndarray]:
 
 
 def load_samples(
-    data: str | Path | Sequence[np.ndarray], model: Model
+    data: str | Path | Mapping[str, np.ndarray] | Sequence[np.ndarray], model: Model
 ) -> tuple[list[list[np.ndarray]], np.ndarray | None]:
     """One array per input for each sample, and the labels [samples × batch] if the file has an array "labels".
 
-    ``data``: a file as for `load_inputs`, or its arrays in the order of the inputs; with any number of samples: arrays
+    ``data``: a file as for `load_inputs`, its arrays by name, or in the order of the inputs; with any number of samples: arrays
     are divided along their first axis, by the model's batch or, where they have one axis more than the input, one by
     one. Raises `InputError` as well when inputs have different numbers of samples, or labels do not divide by theirs.
     """
-    is_file = isinstance(data, (str, Path))
-    stored = _read(data) if is_file else {}
-    arrays = _by_input(stored, model, data) if is_file else [np.asarray(array) for array in data]
+    named = isinstance(data, (str, Path, Mapping))
+    label = "the data" if isinstance(data, Mapping) else data
+    stored = data if isinstance(data, Mapping) else _read(data) if named else {}
+    arrays = _by_input(stored, model, label) if named else [np.asarray(array) for array in data]
     if len(arrays) != len(model.inputs):
         raise InputError(
             f"the model has {len(model.inputs)} inputs, and {len(arrays)} arrays are given; give one for each"
@@ -173,7 +174,7 @@ def load_samples(
     samples = [list(row) for row in zip(*columns.values(), strict=True)]
     labels = stored.get(LABELS)
     if labels is not None and (not samples or labels.size % len(samples)):
-        raise InputError(f'"{data}" has {labels.size} labels for {len(samples)} samples; give one for each answer')
+        raise InputError(f'"{label}" has {labels.size} labels for {len(samples)} samples; give one for each answer')
     return samples, None if labels is None else labels.reshape(-1)
 
 

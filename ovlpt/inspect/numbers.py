@@ -45,9 +45,9 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
-from ovlpt.inspect.compare import fused
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import load_samples, open_sizes, output_names, typical_inputs
+from ovlpt.inspect.layer_errors import fused
 from ovlpt.inspect.segments import Segments, observed, up_to
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, PartialShape, opset1

@@ -10,19 +10,9 @@ import pytest
 
 from ovlpt import cli, compile_model, data, transform
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.inspect import compare as module
-from ovlpt.inspect.compare import (
-    DEFAULT,
-    FAKE_QUANTIZED,
-    FLOAT,
-    FLOAT_PRECISION,
-    INT8,
-    QUANTIZATION,
-    TRANSFORMATION,
-    Comparison,
-    LayerErrors,
-    compare,
-)
+from ovlpt.inspect import runs
+from ovlpt.inspect.compare import Comparison, LayerErrors, compare
+from ovlpt.inspect.runs import DEFAULT, FAKE_QUANTIZED, FLOAT, FLOAT_PRECISION, INT8, QUANTIZATION, TRANSFORMATION
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH
@@ -214,7 +204,7 @@ def test_a_scale_that_the_quantizer_moved_from_activations_to_weights():
 
 
 def test_the_device_s_own_precision_is_a_run_of_its_own_where_it_is_not_f32(samples, monkeypatch):
-    monkeypatch.setattr(module, "precision_of_floats", lambda compiled: "bf16")
+    monkeypatch.setattr(runs, "precision_of_floats", lambda compiled: "bf16")
     found = compare(network(True), samples, seconds=0)
     assert all(FLOAT_PRECISION in layer.local and FLOAT_PRECISION in layer.cumulative for layer in found.layers)
     assert found.float_precision == "bf16"

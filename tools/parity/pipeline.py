@@ -16,9 +16,9 @@ from ovlpt.device import execution_types
 from ovlpt.device.execution_types import ExecutionTypes, last_line
 from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.inspect.check import WEIGHTED_LAYERS, LayerPrecision, pair
-from ovlpt.inspect.compare import Noise
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import random_inputs
+from ovlpt.inspect.noise import Noise
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 

@@ -1,0 +1,227 @@
+"""From tasks to answers, over workers that come and go."""
+
+from __future__ import annotations
+
+import math
+import queue
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import suppress
+
+from ovlpt.device.execution_types import last_line
+from ovlpt.fleet import machine
+from ovlpt.fleet.journal import Journal
+from ovlpt.fleet.tasks import Answer, Task, perform
+from ovlpt.trace import OvlptError
+
+Executors = Executor | Callable[[], Executor]  # or what makes one, to replace one whose workers are lost
+Progress = Callable[[int, int | None], object]  # finished tasks, all tasks as far as known
+
+_SUSPECT = 2  # times that workers were lost with a task under way; it is then tried alone
+_HOPELESS = 4  # times after which it was its own doing, when it was alone
+_RENEWALS = 10  # new executors in a row without a finished task between them
+_UNKNOWN = 8  # workers of an executor that does not say how many it has
+
+
+class Died(OvlptError):
+    """A task ends the process of its worker, each time."""
+
+
+def answers(
+    tasks: Iterable[Task],
+    executor: Executors | None = None,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
+    total: int | None = None,
+) -> Iterator[tuple[Task, object]]:
+    """Each task with its answer, in the order in which they are finished; `Died` where a worker cannot survive it.
+
+    Without ``executor`` the tasks are carried out here, one after the other. ``tasks`` are taken as workers get free,
+    so they may be many and hold data. What ``journal`` has is not computed again. ``progress`` is told after each task;
+    ``total``: how many there are.
+
+    Raises what a task raises, and `InputError` where a worker's numbers are not comparable with the others'.
+    """
+    source = _Counted(tasks, journal)
+    carried_out = _here(source, journal) if executor is None else _Run(executor, source, journal).answers()
+    for finished, (task, answer) in enumerate(carried_out, 1):
+        if progress is not None:
+            progress(finished, total)
+        yield task, answer
+
+
+class _Counted:
+    """The tasks, each once."""
+
+    def __init__(self, tasks: Iterable[Task], journal: Journal | None):
+        self._tasks, self._seen = iter(tasks), set()
+        self.known = {} if journal is None else journal.finished
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> Task:
+        task = next(self._tasks)
+        if task.key in self._seen:
+            raise ValueError(f"two tasks have the key {task.key}")
+        self._seen.add(task.key)
+        return task
+
+
+def _here(tasks: _Counted, journal: Journal | None) -> Iterator[tuple[Task, object]]:
+    if journal is not None and journal.machine is not None:
+        machine.check_same(machine.name(), machine.machine(), journal.machine)
+    for task in tasks:
+        if task.key in tasks.known:
+            yield task, tasks.known[task.key]
+            continue
+        value = task.function(*task.arguments)
+        if journal is not None:
+            journal.add(task.key, value, machine.machine())
+        yield task, value
+
+
+class _Run:
+    """Tasks on an executor.
+
+    A lost worker may take its whole pool with it: what was under way is then submitted again, to a new pool, and an
+    answer of the old one no longer counts. As nobody says which task ended the worker, those that have been under way
+    too often then are tried at the end, one by one.
+    """
+
+    def __init__(self, executor: Executors, tasks: _Counted, journal: Journal | None):
+        self._make = None if hasattr(executor, "submit") else executor
+        self._executor = executor if self._make is None else self._make()
+        self._tasks, self._journal = tasks, journal
+        self._machine = None if journal is None else journal.machine
+        self._again: deque[Task] = deque()
+        self._suspects: deque[Task] = deque()
+        self._losses: Counter[str] = Counter()
+        self._under_way: dict[Future, Task] = {}
+        self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._renewals = 0
+        self._width = _Width()
+        self._ready: deque[tuple[Task, object]] = deque()
+
+    def answers(self) -> Iterator[tuple[Task, object]]:
+        try:
+            while True:
+                self._fill()
+                if self._ready:
+                    yield self._ready.popleft()
+                    continue
+                if not self._under_way:
+                    return
+                future = self._done.get()
+                task = self._under_way.pop(future, None)
+                if task is not None:  # else of an executor that was given up
+                    self._take(task, future)
+        finally:
+            for future in self._under_way:
+                future.cancel()
+            if self._make is not None:
+                self._executor.shutdown(wait=False)
+
+    def _fill(self) -> None:
+        """Submit tasks until the workers have enough to do."""
+        most = self._width.value(self._executor)
+        while not self._ready and len(self._under_way) < most and (task := self._next()) is not None:
+            if task.key in self._tasks.known:
+                self._ready.append((task, self._tasks.known[task.key]))
+            else:
+                self._submit(task)
+
+    def _next(self) -> Task | None:
+        if self._again:
+            return self._again.popleft()
+        if (task := next(self._tasks, None)) is not None:
+            return task
+        return self._suspects.popleft() if self._suspects and not self._under_way else None
+
+    def _submit(self, task: Task) -> None:
+        try:
+            future = self._executor.submit(perform, task.function, task.arguments)
+        except (BrokenExecutor, OSError, RuntimeError) as error:
+            self._again.appendleft(task)
+            self._lost(error)
+            return
+        self._under_way[future] = task
+        future.add_done_callback(self._done.put)
+
+    def _take(self, task: Task, future: Future) -> None:
+        """What became of a task."""
+        try:
+            answer: Answer = future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            self._under_way[future] = task
+            self._lost(error)
+        except OvlptError:
+            raise
+        except Exception as error:
+            if type(error).__name__ == "KilledWorker":  # of Dask, which has tried it several times
+                self._ready.append((task, Died(f"{task.label} ends the process of its worker")))
+                return
+            raise OvlptError(f"a worker could not carry out {task.label}: {last_line(error)}") from error
+        else:
+            self._accept(task, answer)
+
+    def _accept(self, task: Task, answer: Answer) -> None:
+        self._machine = self._machine or answer.machine
+        machine.check_same(answer.worker, answer.machine, self._machine)
+        self._renewals = 0
+        if answer.missing is not None:
+            self._again.appendleft(task.packed(answer.missing))
+            return
+        if self._journal is not None:
+            self._journal.add(task.key, answer.value, answer.machine)
+        self._ready.append((task, answer.value))
+
+    def _lost(self, error: BaseException) -> None:
+        """The executor is gone: all that was under way is to be done again, by another."""
+        lost, self._under_way = self._under_way, {}
+        for future, task in lost.items():
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._accept(task, future.result())
+                continue
+            self._losses[task.key] += isinstance(error, BrokenExecutor)
+            if self._losses[task.key] < _SUSPECT:
+                self._again.append(task)
+            elif self._losses[task.key] < _HOPELESS or len(lost) > 1:
+                self._suspects.append(task)
+            else:
+                self._ready.append((task, Died(f"{task.label} ends the process of its worker")))
+        self._renewals += 1
+        if self._make is None:
+            raise OvlptError(
+                "a worker process has ended, and its executor with it; give a function that makes executors instead, which "
+                "replaces it"
+            ) from error
+        if self._renewals > _RENEWALS:
+            raise OvlptError(f"the workers end before any task is finished: {last_line(error)}") from error
+        self._executor.shutdown(wait=False)
+        self._executor = self._make()
+
+
+class _Width:
+    """How many tasks to have under way: two for each worker, so that none waits for the next."""
+
+    def __init__(self) -> None:
+        self._asked, self._count = -math.inf, 0
+
+    def value(self, executor: Executor) -> int:
+        now = time.monotonic()
+        if now - self._asked > 1:  # a cluster may grow, and to ask it takes a message
+            self._asked, self._count = now, workers_of(executor)
+        return 2 * self._count
+
+
+def workers_of(executor: Executor) -> int:
+    """How many tasks an executor carries out at once, as far as it says so."""
+    if (client := getattr(executor, "_client", None)) is not None:  # of Dask
+        with suppress(OSError, TimeoutError):
+            return max(sum(client.nthreads().values()), 1)
+    # the standard library's pools and loky's, mpi4py's
+    counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
+    return next((count for count in counts if isinstance(count, int)), _UNKNOWN)

@@ -1,0 +1,56 @@
+"""Models and settings as parcels: files that a worker reads or asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+
+from ovlpt.config import PluginConfig
+from ovlpt.config_file import load_config
+from ovlpt.device.compile import read_model
+from ovlpt.device.saving import save_model
+from ovlpt.fleet.parcel import Parcel
+from ovlpt.openvino_api import Core, Model
+from ovlpt.trace import InputError
+
+Settings = Parcel | bytes | None  # a TOML file, a pickled PluginConfig, the device's own
+
+
+def model_parcel(model: Model | str | Path, core: Core, folder: Path, name: str) -> Parcel:
+    """The files of an IR; anything else is saved as IR in ``folder`` under ``name``, constants as they are."""
+    path = Path(model) if isinstance(model, (str, Path)) else None
+    if path is None or path.suffix != ".xml":
+        path = folder / f"{name}.xml"
+        save_model(read_model(model, core), path)
+    weights = path.with_suffix(".bin")
+    return Parcel.of(path, *([weights] if weights.exists() else []))
+
+
+def settings_parcel(config: PluginConfig | str | Path | None) -> Settings:
+    """Settings on their way to a worker. Raises `InputError` for those that another process cannot read."""
+    if config is None:
+        return None
+    if isinstance(config, (str, Path)):
+        load_config(config)  # what is wrong with it is said now
+        return Parcel.of(config)
+    try:
+        return pickle.dumps(config)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            "settings that hold functions of a script cannot be handed to another process; give the path of a TOML file"
+        ) from error
+
+
+def settings_here(settings: Settings) -> PluginConfig | None:
+    """What a worker reads."""
+    if settings is None:
+        return None
+    return pickle.loads(settings) if isinstance(settings, bytes) else load_config(settings.here()[0])
+
+
+def digest_of(settings: Settings) -> str:
+    """Equal for equal settings."""
+    if settings is None:
+        return ""
+    return hashlib.sha256(settings).hexdigest() if isinstance(settings, bytes) else settings.digest

@@ -1,0 +1,65 @@
+"""Workers: processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+
+from ovlpt.trace import InputError
+
+_PATIENCE = 60.0  # seconds in which a scheduler that has gone away may come back
+
+
+def processes(count: int) -> Callable[[], Executor]:
+    """Makes a pool of ``count`` processes, which start when they are needed. Raises `InputError` for no process."""
+    if count < 1:
+        raise InputError(f"{count} workers compute nothing; give at least 1")
+    # a fork of a process in which OpenVINO has threads can stop for ever
+    return lambda: ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
+
+
+class Cluster:
+    """A Dask cluster, by the address of its scheduler; called, it connects. Needs the extra ``cluster``.
+
+    Raises `InputError` without the package, and where nobody answers at the address.
+    """
+
+    def __init__(self, address: str, timeout: float = 10.0):
+        try:
+            import distributed
+        except ModuleNotFoundError as error:
+            raise InputError("a scheduler needs the package distributed: pip install 'ovlpt[cluster]'") from error
+        self._distributed, self._address, self._timeout = distributed, address, timeout
+        self._client = self._connected(timeout)
+
+    def __call__(self) -> Executor:
+        if self._client is None or self._client.status != "running":
+            self.close()
+            self._client = self._connected(_PATIENCE)
+        return self._client.get_executor()
+
+    @property
+    def dashboard(self) -> str:
+        """The address of a page that shows what the cluster does, "" where it has none."""
+        return (self._client and self._client.dashboard_link) or ""
+
+    def close(self) -> None:
+        """Leave the cluster, which goes on."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close(timeout=2)
+
+    def _connected(self, patience: float):
+        end = time.monotonic() + patience
+        while True:
+            left = end - time.monotonic()
+            try:
+                return self._distributed.Client(self._address, timeout=max(left, 1), set_as_default=False)
+            except (OSError, ValueError) as error:
+                if left <= 1 or isinstance(error, ValueError):
+                    raise InputError(
+                        f'no Dask scheduler answers at "{self._address}"; start one with: dask scheduler'
+                    ) from error
+                time.sleep(0.5)

@@ -1,0 +1,87 @@
+"""The four runs that `compare` sets against each other: how each compiles a model, and the networks it infers with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ovlpt.config import PluginConfig
+from ovlpt.device import compile_model
+from ovlpt.device.properties import EXACT, F32, UNCACHED
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import CompiledModel, Core, Model
+from ovlpt.trace import InputError
+
+FLOAT, FAKE_QUANTIZED, INT8, DEFAULT = "float", "fake-quantized", "int8", "default"
+QUANTIZATION, TRANSFORMATION, FLOAT_PRECISION = "quantization", "transformation", "float precision"
+ERRORS = {  # error: its reference, the run that is examined
+    QUANTIZATION: (FLOAT, FAKE_QUANTIZED),
+    TRANSFORMATION: (FAKE_QUANTIZED, INT8),
+    FLOAT_PRECISION: (INT8, DEFAULT),
+}
+
+
+class Network:
+    """A compiled model and its one request: inputs in, all outputs out in order, as arrays of their own."""
+
+    def __init__(self, compiled: CompiledModel):
+        self._request, self._size = compiled.create_infer_request(), len(compiled.outputs)
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        self._request.infer(inputs)
+        return [np.array(self._request.get_output_tensor(index).data) for index in range(self._size)]
+
+
+class Runs:
+    """How each run compiles a model, and the networks without further outputs.
+
+    ``threads``: of an inference on a CPU; None: the plugin's choice.
+    """
+
+    def __init__(
+        self,
+        source: Model,
+        original: Model | None,
+        device: str,
+        core: Core,
+        config: PluginConfig | None,
+        threads: int | None = None,
+    ):
+        self.source, self.original, self.device = source, original, device
+        hints = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
+        if threads is not None and device.split(".")[0] == "CPU":
+            hints["INFERENCE_NUM_THREADS"] = threads
+        self.compile: dict[str, Callable[[Model], CompiledModel]] = {
+            FLOAT: lambda model: core.compile_model(model, device, {**hints, **EXACT}),
+            FAKE_QUANTIZED: lambda model: simulate(model, core, device, hints),
+            INT8: lambda model: compile_model(model, device, {**hints, **F32}, config, core=core, strict=True),
+            DEFAULT: lambda model: compile_model(model, device, hints, config, core=core, strict=True),
+        }
+        models = {FLOAT: original, FAKE_QUANTIZED: source, INT8: source, DEFAULT: source}
+        self.plain = {run: self.compile[run](model) for run, model in models.items() if model is not None}
+        self.float_precision = precision_of_floats(self.plain[DEFAULT])
+        self.errors = [error for error, pair in ERRORS.items() if all(run in self.plain for run in pair)]
+
+    @property
+    def layer_errors(self) -> list[str]:
+        """The errors that layers can have: a default run in f32 is the int8 run."""
+        return [error for error in self.errors if error != FLOAT_PRECISION or self.float_precision != "f32"]
+
+
+def precision_of_floats(compiled: CompiledModel) -> str:
+    """The precision in which a compiled model computes what is not quantized: "f32", "bf16", "f16"."""
+    return compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+
+
+def check_counterpart(source: Model, original: Model) -> None:
+    """Raise `InputError` for a float model with other inputs or outputs, or that is quantized."""
+    for what in ("inputs", "outputs"):
+        mine, other = ([str(port.get_partial_shape()) for port in getattr(model, what)] for model in (source, original))
+        if mine != other:
+            raise InputError(
+                f"the float model is another network: its {what} are {', '.join(other)}, those of the quantized model "
+                f"{', '.join(mine)}; give the model that was quantized"
+            )
+    if any(node.get_type_name() == "FakeQuantize" for node in original.get_ops()):
+        raise InputError("the float model has FakeQuantize operations; give the model before quantization")
