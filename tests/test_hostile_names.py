@@ -10,7 +10,7 @@ import pytest
 from ovlpt import cli
 from ovlpt.commands import bench as bench_command
 from ovlpt.display import printable
-from ovlpt.inspect import compare, run
+from ovlpt.inspect import run, shard_errors
 from ovlpt.inspect.bench import Bench, Side
 from ovlpt.openvino_api import opset1
 from tests.networks import convolution, model, parameter, quantized
@@ -46,7 +46,7 @@ CASES = {  # arguments, status, names that are printed
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command(hostile, command, tmp_path, monkeypatch, capsys):
     arguments, status, names = CASES[command]
-    for module in (run, compare):  # not what is asked here, and seconds
+    for module in (run, shard_errors):  # not what is asked here, and seconds
         monkeypatch.setattr(module, "interleaved_latencies", lambda runs, *_: {name: [1.0] for name in runs})
     side = Side(STYLED, 1.0, 1.0, 1.0, (1.0,), 1.0, "1", 1, 1, None)
     measured = Bench(CLOSING, "CPU", "latency", (side, side), 1.0, (1.0, 1.0), (1.0,))

@@ -14,6 +14,7 @@ from ovlpt.commands.settings import (
     settings,
 )
 from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.commands.workers import add_workers, workers
 from ovlpt.inspect.compare import Comparison, compare
 from ovlpt.inspect.runs import ERRORS, FLOAT_PRECISION, QUANTIZATION
 
@@ -31,10 +32,21 @@ def add(commands, summary: str) -> None:
     add_model(parser, otherwise="a bundled one, with its data")
     add_settings(parser)
     add_virtual(parser)
-    add_input(parser, 'an array of samples per input, and "labels" for the accuracy; default: one random sample')
+    add_input(
+        parser,
+        'an array of samples per input, and "labels" for the accuracy; or many such files: a folder, or "shards/*.npz"; '
+        "default: one random sample",
+    )
     add_float(parser, "for the quantization error")
     parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")
     parser.add_argument("--layers", type=int, default=10, metavar="N", help="print the N worst layers; default: 10")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="of an inference on a CPU; default: the plugin's choice, with workers 1",
+    )
+    add_workers(parser)
     add_json(parser, "everything, with all layers,")
 
 
@@ -42,21 +54,26 @@ def _call(options: argparse.Namespace) -> int:
     check_count(options.samples, "--samples", "compare the layers on")
     check_count(options.layers, "--layers", "print")
     out = console(options.json)
-    found = compare(
-        options.model,
-        options.input,
-        options.float_model,
-        options.device,
-        config=settings(options),
-        layer_samples=options.samples,
-    )
+    check_count(options.threads, "--threads", "compute with")
+    with workers(options, out, "comparing", "shards") as (executor, progress):
+        found = compare(
+            options.model,
+            options.input,
+            options.float_model,
+            options.device,
+            config=options.config or settings(options),  # a file's name is for other processes, too
+            layer_samples=options.samples,
+            executor=executor,
+            resume=options.resume,
+            threads=options.threads,
+            progress=progress,
+        )
     out.print(f"{found.model} on {found.device}, {_samples(found.samples)}", style="bold")
     if options.input is None and options.model is not None:
         out.print("The data is random, which says little of a trained network: give samples with -i.")
-    runs = table("run", *([">accuracy"] if found.accuracy else []), ">latency (ms)")
-    for run, latency in found.latency.items():
-        runs.add_row(run, *([f"{found.accuracy[run]:.1%}"] if found.accuracy else []), f"{latency:.3f}")
-    out.print(runs)
+    for sentence in found.skipped:
+        out.print(sentence, style="yellow")
+    _print_runs(out, found)
     errors = table("error", "between", "output", ">SQNR (dB)")
     for error, outputs in found.sqnr.items():
         for output, value in outputs.items():
@@ -82,6 +99,18 @@ def _call(options: argparse.Namespace) -> int:
         out.print(scope, soft_wrap=True)
     write_result(options, found.to_json())
     return 0
+
+
+def _print_runs(out, found: Comparison) -> None:
+    """Accuracy and latency, as far as they were measured."""
+    columns = {">accuracy": {run: f"{part:.1%}" for run, part in found.accuracy.items()}}
+    columns[">latency (ms)"] = {run: f"{latency:.3f}" for run, latency in found.latency.items()}
+    columns = {title: values for title, values in columns.items() if values}
+    if columns:
+        rows = table("run", *columns)
+        for run in next(iter(columns.values())):
+            rows.add_row(run, *(values[run] for values in columns.values()))
+        out.print(rows)
 
 
 def _print_layers(out, found: Comparison, count: int) -> None:

@@ -86,6 +86,31 @@ def progress_bar(out, label: str) -> Iterator[Callable[[float], None]]:
         yield lambda part: progress.update(task, completed=part)
 
 
+@contextmanager
+def shard_bar(out, label: str, unit: str) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar over the work of all workers, with its rate and the time left; it is told how many of how many ``unit`` are
+    done, None where nobody knows, and vanishes at the end.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:.1f} {unit}/s")
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+        task = progress.add_task(printable(label, lines=False), total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
 def write_result(options: argparse.Namespace, result: dict[str, object], **envelope: object) -> None:
     """Write the result of a command where ``--json`` says, in the envelope that all commands share; "-" is the standard
     output. ``envelope``: what the options do not say of it (the model), or elsewhere (``path``). Raises `InputError` when

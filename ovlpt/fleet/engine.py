@@ -92,7 +92,8 @@ class _Run:
     """
 
     def __init__(self, executor: Executors, tasks: _Counted, journal: Journal | None):
-        self._make = None if hasattr(executor, "submit") else executor
+        is_one = hasattr(executor, "submit") and not isinstance(executor, type)
+        self._make = None if is_one else executor
         self._executor = executor if self._make is None else self._make()
         self._tasks, self._journal = tasks, journal
         self._machine = None if journal is None else journal.machine

@@ -45,6 +45,12 @@ class Cluster:
         """The address of a page that shows what the cluster does, "" where it has none."""
         return (self._client and self._client.dashboard_link) or ""
 
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Leave the cluster, which goes on."""
         client, self._client = self._client, None

@@ -1,0 +1,42 @@
+"""``--workers`` and ``--scheduler``: who carries out the work of a command, and one bar for all of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from ovlpt.commands.printing import shard_bar
+from ovlpt.fleet.engine import Executors, Progress
+from ovlpt.fleet.workers import Cluster, processes
+
+
+def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None:
+    """The arguments. ``resumable``: with a journal."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--workers", type=int, metavar="N", help="compute in N processes of this machine")
+    group.add_argument(
+        "--scheduler", metavar="tcp://HOST:PORT", help="compute on a Dask cluster; needs the extra cluster"
+    )
+    if resumable:
+        parser.add_argument(
+            "--resume",
+            metavar="FILE",
+            help="a journal of what is finished, made where it is not there; a run goes on from it",
+        )
+
+
+@contextmanager
+def workers(options: argparse.Namespace, out, label: str, unit: str) -> Iterator[tuple[Executors | None, Progress]]:
+    """The executor that was asked for, None for this process, and what is told of the progress.
+
+    ``unit``: what is counted. A cluster's page is named before the work begins.
+    """
+    cluster = None
+    if options.scheduler is not None:
+        cluster = Cluster(options.scheduler)
+        if cluster.dashboard:
+            out.print(f"The cluster's page: {cluster.dashboard}")
+    executor = cluster if options.workers is None else processes(options.workers)
+    with nullcontext() if cluster is None else cluster, shard_bar(out, label, unit) as progress:
+        yield executor, progress
