@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ovlpt import cli
-from ovlpt.inspect import compare
+from ovlpt.inspect import shard_errors
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.openvino_api import opset1
 from ovlpt.version import VERSION
@@ -61,7 +61,9 @@ def lost_layer(net: str) -> str:
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
 def test_the_schema_describes_what_is_written(command, arguments, status, net, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(compare, "interleaved_latencies", lambda runs, *_: {name: [1.0] for name in runs})  # seconds
+    monkeypatch.setattr(
+        shard_errors, "interleaved_latencies", lambda runs, *_: {name: [1.0] for name in runs}
+    )  # seconds
     places = {
         "float": net.replace("net.xml", "float.xml"),
         "folder": tmp_path,

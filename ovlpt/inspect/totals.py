@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ovlpt.inspect.layer_errors import LayerTotals
 from ovlpt.inspect.noise import Noise
@@ -28,7 +29,7 @@ class Totals:
     layers: list[LayerTotals] = field(default_factory=list)
     disturbance: float = 0.0
     skipped: list[str] = field(default_factory=list)
-    about: dict[str, object] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
 
     def merge(self, other: Totals) -> None:
         """Add what was measured on other samples."""

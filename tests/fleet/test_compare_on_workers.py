@@ -142,7 +142,7 @@ def test_a_dask_cluster_by_its_address(alone, folder, tmp_path):
         call = ["compare", str(folder / "quantized.xml"), "-f", str(folder / "float.xml"), "-i", str(folder / "shards")]
         call += ["--scheduler", cluster.scheduler_address, "--json", str(tmp_path / "found.json")]
         assert cli.main(call) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = json.loads((tmp_path / "found.json").read_text())["result"]
     expected = json.loads(json.dumps(alone.to_json()))
     assert all(found[key] == expected[key] for key in expected if key != "latency_ms")
     assert found["latency_ms"] == {}
