@@ -12,6 +12,8 @@ class Cause(StrEnum):
     GRAPH = "graph"  # operations without a rule
     PLACEMENT = "placement"  # what the quantizer quantized, and how
     SETTINGS = "settings"  # restrictions and callbacks
+    MOVEMENT = "data movement"  # copies, other layouts, conversions between int8 and float
+    MEMORY = "memory"  # int8 layers with few products for each value that they read
     TOO_SMALL = "too small"  # calling the layers takes longer than they do
     HARDWARE = "hardware"  # no int8, no VNNI, no int8 kernel
     NOTHING = "nothing"
@@ -230,6 +232,16 @@ ROWS = {
         Row("consumer_forbids", _SETTINGS, "let all that reads this tensor take one integer type", vague=True),
         Row("disabled", _SETTINGS, "enable the pass"),
         Row("restriction", _SETTINGS, "lift the restriction"),
+        Row(
+            "conversion",
+            Cause.MOVEMENT,
+            "inputs and outputs of the model in the type and layout of the layers beside them",
+        ),
+        Row("data_movement", Cause.MOVEMENT, "a network that copies less here: no precision takes the copy away"),
+        Row(
+            "few_products", Cause.MEMORY, "larger batches, or fewer and wider layers: more products for each value read"
+        ),
+        Row("unknown", help="nothing that a model can change"),
         Row("float_kernel", _DEVICE),
         Row("linear_before_reset", _DEVICE, "a GRU without linear_before_reset"),
         Row("no_kernel", _DEVICE, vague=True),

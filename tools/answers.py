@@ -194,8 +194,8 @@ def model(*results) -> Model:
     return Model(outputs, sorted(parameters, key=lambda each: each.get_friendly_name()), "model")
 
 
-def attention(fused: bool = False, probabilities: bool = False) -> Model:
-    inputs = [quantized(parameter((1, 2, 32, 32), name), -1.28, 1.27, name=f"quantized_{name}") for name in "qkv"]
+def attention(fused: bool = False, probabilities: bool = False, shape=(1, 2, 32, 32)) -> Model:
+    inputs = [quantized(parameter(shape, name), -1.28, 1.27, name=f"quantized_{name}") for name in "qkv"]
     if fused:
         return model(named(opset13.scaled_dot_product_attention(*inputs, causal=False)))
     products = named(opset1.matmul(inputs[0], inputs[1], False, True), "scores")
@@ -222,20 +222,20 @@ def _before(name: str) -> Output:
     return opset1.relu(convolution(image(), name=LAYER if name == "outside" else "before")).output(0)
 
 
-def recurrent(kind: str, **attributes) -> Model:
-    """``kind``: "LSTMSequence" and so on, of quantized data and weights."""
+def recurrent(kind: str, size: int = 8, **attributes) -> Model:
+    """``kind``: "LSTMSequence" and so on, of quantized data and weights. ``size``: of data and state."""
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
     of_sequences = kind.endswith("Sequence")
-    data = quantized(parameter((2, 3, 8) if of_sequences else (2, 8)), -1.28, 1.27)
-    states = [f32(np.zeros((2, 1, 8) if of_sequences else (2, 8))) for _ in range(2 if gates == 4 else 1)]
+    data = quantized(parameter((2, 3, size) if of_sequences else (2, size)), -1.28, 1.27)
+    states = [f32(np.zeros((2, 1, size) if of_sequences else (2, size))) for _ in range(2 if gates == 4 else 1)]
     one = (1,) if of_sequences else ()
-    kernels = [weights((*one, gates * 8, 8), axis=None) for _ in range(2)]
-    bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * 8)))
+    kernels = [weights((*one, gates * size, size), axis=None) for _ in range(2)]
+    bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * size)))
     lengths = [opset1.constant(np.full(2, 3, np.int32))] if of_sequences else []
     activations = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}
     attributes = (
-        {"hidden_size": 8, "activations": activations[name]}
+        {"hidden_size": size, "activations": activations[name]}
         | ({"direction": "forward"} if of_sequences else {})
         | attributes
     )

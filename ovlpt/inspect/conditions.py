@@ -93,7 +93,9 @@ def _sources(node: Node, port: int, seen: set[int]) -> Iterator[tuple[Node, int,
         for each in range(source.get_input_size()):
             if is_constant_path(source.input_value(each).get_node()):
                 continue
-            yield from _sources(source, each, seen)
+            for reader, at, quantize in _sources(source, each, seen):
+                is_branch = quantize is None and reader.get_type_name() not in _JOINS
+                yield (source, each, None) if is_branch else (reader, at, quantize)  # the whole branch is float
     elif _hands_on(source):
         yield from _sources(source, 0, seen)
     else:
@@ -158,7 +160,9 @@ def _of_weights(node: Node) -> Iterator[Lack]:
     if kind not in RECURRENT and (kind not in OPERATIONS or OPERATIONS[kind].kind != "weighted"):
         return
     real = [port for port in ports if port not in data_ports(node) and not _is_quantized(node.input_value(port))]
-    if real:
+    if any(not is_constant_path(node.input_value(port).get_node()) for port in real):
+        yield Lack(WEIGHTS, Reason("dynamic_weights", "its weights are computed from data"), title(node), None)
+    elif real:
         reason = Reason("weights_not_quantized", "its weights are not quantized")
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
     elif kind in _SIGNED and node.input_value(1).get_node().get_type_name() == "FakeQuantize":

@@ -310,7 +310,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
-        causes = [replace(own, reason=answer.reason, root=answer.root), *more]
+        causes = [replace(own, reason=answer.reason, root=answer.root) if own.advice else own, *more]
     elif code == "weights_not_quantized":
         text = "its weights are quantized, but not to one scale per output channel or for all of them"
         causes = [] if others else [replace(own, reason=Reason("weights_granularity", text))]
@@ -319,7 +319,8 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     causes += others
     advices = "; ".join(dict.fromkeys(str(each.advice) for each in causes if each.advice))
     if causes[0].reason is not answer.reason:
-        answer = replace(answer, reason=causes[0].reason, root=causes[0].root, root_reason=causes[0].reason)
+        reason = causes[0].reason
+        answer = replace(answer, reason=reason, root=causes[0].root, root_reason=reason, help=ROWS[reason.code].help)
     return replace(answer, help=advices or answer.help, causes=tuple(causes))
 
 

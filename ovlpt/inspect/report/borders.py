@@ -48,7 +48,7 @@ def float_islands(layers: Sequence[Layer]) -> list[list[Layer]]:
     for layer in layers:
         for source in layer.inputs:
             readers[source].append(layer.index)
-    inside = [layer.kind in (Kind.FLOAT, Kind.BORDER) for layer in layers]
+    inside = [layer.kind in (Kind.FLOAT, Kind.BORDER, Kind.MOVEMENT) and not layer.is_low for layer in layers]
     seen: set[int] = set()
     islands = []
     for start in layers:
@@ -59,8 +59,8 @@ def float_islands(layers: Sequence[Layer]) -> list[list[Layer]]:
         while pending:
             at = pending.pop()
             members.append(layers[at])
-            enters |= any(layers[source].kind is Kind.INT8 for source in layers[at].inputs)
-            leaves |= any(layers[reader].kind is Kind.INT8 for reader in readers[at])
+            enters |= any(layers[source].is_low for source in layers[at].inputs)
+            leaves |= any(layers[reader].is_low for reader in readers[at])
             for near in (*layers[at].inputs, *readers[at]):
                 if inside[near] and near not in seen:
                     seen.add(near)

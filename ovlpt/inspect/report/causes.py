@@ -5,25 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import NamedTuple
 
+from ovlpt.inspect.executed import CONVERTS
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.reasons import ROWS, Cause
+from ovlpt.trace import Reason
 
 LOST_WORK, LOST_TIME, OVERHEAD = 0.1, 0.25, 0.5  # shares from which on they decide the verdict
+LITTLE_OVERHEAD = 0.25  # of a network that is not faster in int8
+GAIN = 1.1  # times the speed of float, from which on int8 is worth a word of praise
+# Products for each value read or written, below which a layer waits for memory: a core multiplies some 30 to 300 pairs of
+# int8 in the time in which it reads ten bytes from outside of its caches.
+FEW_PRODUCTS = 10
 
 
-def cause_of(answer: Answer, own_settings: bool) -> Cause:
-    """What kind of reason keeps an operation in float. Restrictions and callbacks say what a device can execute, unless
-    the settings are the caller's own.
+def reason_of(answer: Answer, own_settings: bool) -> tuple[Cause, Reason]:
+    """What kind of reason keeps an operation in float, and that reason: the condition of the operation that decides. But
+    where an advice is known, or a quantization after that operation is enough, it is the quantization, and the answer's
+    own reason. Restrictions and callbacks say what a device can execute, unless the settings are the caller's own.
     """
+    if answer.advices or answer.reason.code == "lost_upstream":
+        return Cause.PLACEMENT, answer.reason
     cause = ROWS[answer.root_reason.code].cause
-    return Cause.HARDWARE if cause is Cause.SETTINGS and not own_settings else cause
+    return Cause.HARDWARE if cause is Cause.SETTINGS and not own_settings else cause, answer.root_reason
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """Float layers that one kind of operation is the reason for, for one reason.
+    """Layers outside int8 that one kind of operation is the reason for, for one reason; or int8 layers that wait for memory.
 
     ``roots``: the operations; ``layers``: indices of the layers, the slowest first.
     """
@@ -43,44 +54,116 @@ class Bottleneck:
         return {field: getattr(self, field) for field in self.__slots__} | {"cause": str(self.cause)}
 
 
+class _Obstacle(NamedTuple):
+    """What one layer is outside int8 for. ``operation`` and ``root``: type and name of what decides."""
+
+    operation: str
+    cause: Cause
+    code: str
+    root: str
+    text: str
+    help: str | None = None
+
+
 def bottlenecks(layers: Sequence[Layer], own_settings: bool = False) -> list[Bottleneck]:
-    """What the float layers are float for, the reason that costs most time first. ``own_settings``: see `cause_of`."""
-    groups: dict[tuple[str, str], list[Layer]] = {}
+    """What the layers outside int8 are there for, the reason that costs most time first. Every layer that is executed, and
+    does not compute in int8, is in one of them; what converts for a float layer is there for the reason of that layer.
+    ``own_settings``: see `reason_of`.
+    """
+    beside = [[layers[source] for source in layer.inputs] for layer in layers]
     for layer in layers:
-        if layer.kind is Kind.FLOAT and layer.executed and layer.answer is not None:
-            key = layer.answer.root.split(" ", 1)[0], layer.answer.root_reason.code
-            groups.setdefault(key, []).append(layer)
+        for source in layer.inputs:
+            beside[source].append(layer)
+    outside = [layer for layer in layers if layer.executed and layer.kind is not Kind.INT8]
+    return _grouped([(layer, _obstacle(_decides(layer, layers, beside), own_settings)) for layer in outside], layers)
+
+
+def _decides(layer: Layer, layers: Sequence[Layer], beside: Sequence[Sequence[Layer]]) -> Layer:
+    """The layer for whose reason another is outside int8: of a conversion the slowest float layer beside it, and of what
+    only goes on in float after a layer with weights that layer. Most decide themselves.
+    """
+    if layer.kind is Kind.BORDER or layer.type in CONVERTS:
+        near = beside[layer.index]
+    elif not layer.weighted and layer.answer and layer.answer.reason.code in ("float_result", "lost_upstream"):
+        near = [each for each in map(layers.__getitem__, layer.inputs) if each.weighted]
+    else:
+        return layer
+    near = [each for each in near if each.kind is Kind.FLOAT and each.answer]
+    return _decides(max(near, key=lambda each: each.milliseconds), layers, beside) if near else layer
+
+
+def memory_bound(layers: Sequence[Layer]) -> list[Bottleneck]:
+    """The int8 layers with few products for each value that they read or write, by type, the slowest type first."""
+    text = "it has fewer than {} products for each value that it reads or writes, and waits for memory in any type"
+    code = "few_products"
+    return _grouped(
+        [
+            (layer, _Obstacle(layer.type, ROWS[code].cause, code, layer.name, text.format(FEW_PRODUCTS)))
+            for layer in layers
+            if layer.executed and layer.kind is Kind.INT8 and layer.multiply_accumulates <= FEW_PRODUCTS * layer.values
+        ],
+        layers,
+    )
+
+
+def _obstacle(layer: Layer, own_settings: bool) -> _Obstacle:
+    if layer.kind is Kind.MOVEMENT:
+        return _of_row("data_movement", layer, "it puts values elsewhere and computes nothing")
+    if layer.kind is Kind.BORDER:
+        return _of_row("conversion", layer, "it changes the type or the layout of values, and computes nothing")
+    if layer.kind is Kind.OTHER:
+        return _of_row("not_real", layer, "it computes indices, shapes or masks, which are no quantized numbers")
+    answer = layer.answer
+    if answer is None:
+        return _of_row("unknown", layer, "the plugin made this layer of its own, in float")
+    operation, root = answer.root.split(" ", 1)
+    cause, reason = reason_of(answer, own_settings)
+    return _Obstacle(operation, cause, reason.code, root, reason.text, answer.help)
+
+
+def _of_row(code: str, layer: Layer, text: str) -> _Obstacle:
+    fused = code == "conversion" and layer.type not in CONVERTS  # a quantization that the plugin calls otherwise
+    return _Obstacle("FakeQuantize" if fused else layer.type, ROWS[code].cause, code, layer.name, text)
+
+
+def _grouped(found: Iterable[tuple[Layer, _Obstacle]], layers: Sequence[Layer]) -> list[Bottleneck]:
+    groups: dict[tuple[str, Cause, str], list[tuple[Layer, _Obstacle]]] = {}
+    for layer, obstacle in found:
+        groups.setdefault(obstacle[:3], []).append((layer, obstacle))
     time = sum(layer.milliseconds for layer in layers) or 1.0
     work = sum(layer.multiply_accumulates for layer in layers) or 1
-    found = []
-    for (operation, code), members in groups.items():
-        members.sort(key=lambda layer: -layer.milliseconds)
-        first, spent = members[0], sum(layer.milliseconds for layer in members)
-        cause = cause_of(first.answer, own_settings)
-        found.append(
+    made = []
+    for (operation, cause, code), members in groups.items():
+        members.sort(key=lambda member: -member[0].milliseconds)
+        spent = sum(layer.milliseconds for layer, _ in members)
+        lost = sum(layer.multiply_accumulates - layer.int8_multiply_accumulates for layer, _ in members)
+        made.append(
             Bottleneck(
                 operation=operation,
                 cause=cause,
                 code=code,
-                text=first.answer.root_reason.text,
-                help=_first_help(members) or _help(operation, cause),
-                roots=tuple(dict.fromkeys(layer.answer.root.split(" ", 1)[1] for layer in members)),
-                layers=tuple(layer.index for layer in members),
+                text=members[0][1].text,
+                help=_first_help([obstacle for _, obstacle in members]) or _help(operation, cause, code),
+                roots=tuple(dict.fromkeys(obstacle.root for _, obstacle in members)),
+                layers=tuple(layer.index for layer, _ in members),
                 milliseconds=spent,
                 time_share=spent / time,
-                work_share=sum(layer.multiply_accumulates for layer in members) / work,
+                work_share=lost / work,
             )
         )
-    return sorted(found, key=lambda each: (-each.milliseconds, -each.work_share))
+    return sorted(made, key=lambda each: (-each.milliseconds, -each.work_share))
 
 
-def _first_help(members: Sequence[Layer]) -> str | None:
+def _first_help(obstacles: Sequence[_Obstacle]) -> str | None:
     """Of the slowest layer, or of one with the same root."""
-    helps = {layer.answer.root: layer.answer.help for layer in reversed(members) if layer.answer.help}
-    return helps.get(members[0].answer.root) or next(iter(helps.values()), None)
+    helps = {each.root: each.help for each in reversed(obstacles) if each.help}
+    return helps.get(obstacles[0].root) or next(iter(helps.values()), None)
 
 
-def _help(operation: str, cause: Cause) -> str:
+def _help(operation: str, cause: Cause, code: str) -> str:
+    """What would help where the answer does not say it."""
+    if ROWS[code].help:
+        return ROWS[code].help
     match cause:
         case Cause.PLACEMENT:
             return "quantize what it reads, if int8 is wanted here"
@@ -88,7 +171,9 @@ def _help(operation: str, cause: Cause) -> str:
             return "change the settings"
         case Cause.HARDWARE:
             return "another shape or attribute, or another device"
-    return f"no quantization changes it; a network without {operation} here would be faster"
+    if code == "no_rule":
+        return f"{operation} itself stays in float; what reads it can be int8 again after a FakeQuantize"
+    return f"a network in which {operation} has another form, or does not stand here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +185,25 @@ class Facts:
     device: str
     has_int8: bool  # the device's capabilities name int8
     saturates: bool  # its int8 kernels keep sums of two products in 16 bits: an x86 CPU without VNNI
-    int8_time_share: float
+    int8_time_share: float  # of layers that compute; moving values does not count
     int8_work_share: float  # 1 where there is no work
     milliseconds: float  # of the fastest inference
     overhead: float  # milliseconds of it that calling that many layers takes at least
     layers: int
     timed: bool = True
+    latency: float = 0.0  # milliseconds, median
+    float_latency: float = 0.0
+    float_precision: str = "f32"  # in which the device computes the float network by default
+    speed: float = 1.0  # of int8, as a multiple of that of the float network
+    speed_interval: tuple[float, float] = (1.0, 1.0)  # 95 %
+
+    @property
+    def float_name(self) -> str:
+        return "float" if self.float_precision == "f32" else f"float in {self.float_precision}"
+
+    @property
+    def overhead_share(self) -> float:
+        return self.overhead / self.milliseconds if self.milliseconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,52 +215,97 @@ class Verdict:
         return {"cause": str(self.cause), "text": self.text}
 
 
-def verdict(facts: Facts, found: Sequence[Bottleneck]) -> Verdict:
-    """The first that holds: no int8 on the device; a network that is too small; work, then time, lost in float; no VNNI;
-    nothing.
+def verdict(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottleneck] = ()) -> Verdict:
+    """The measured ratio to the float network, and what decides it, the first that holds: no int8 on the device; a network
+    that is too small; the cause that takes most time outside int8 (where int8 is not faster, waiting for memory is one),
+    then most work; no VNNI; for a network that is not faster, what remains; and otherwise that all is well.
+
+    ``found``: `bottlenecks`; ``memory``: `memory_bound`.
     """
-    overhead = facts.overhead / facts.milliseconds if facts.milliseconds else 0.0
+    cause, text = _decision(facts, found, memory)
+    return Verdict(cause, " ".join(filter(None, (_opening(facts), text))))
+
+
+def _opening(facts: Facts) -> str:
+    """The measured ratio in a sentence; empty where nothing was measured."""
+    if not facts.timed:
+        return ""
+    low, high = facts.speed_interval
+    if low <= 1 <= high:
+        return f"int8 is as fast as {facts.float_name}, {facts.latency:.3g} ms an inference."
+    if facts.speed < 1:
+        return f"int8 runs at {facts.speed:.2f} of the speed of {facts.float_name}, {facts.latency:.3g} ms an inference: it is slower."
+    return f"int8 runs at {facts.speed:.2f} times the speed of {facts.float_name}, {facts.latency:.3g} ms an inference."
+
+
+def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottleneck]) -> tuple[Cause, str]:
     if not facts.has_int8:
-        return Verdict(
+        return (
             Cause.HARDWARE,
             f"The hardware: {facts.device} has no int8, so the network runs in float and quantization only adds to it.",
         )
-    if overhead >= OVERHEAD:
-        return Verdict(
-            Cause.TOO_SMALL,
-            f"The network is too small: calling {_count(facts.layers, 'layer')} takes about {overhead:.0%} of the "
-            f"{facts.milliseconds:.3f} ms of an inference, and int8 shortens only the rest.",
-        )
+    is_faster = not facts.timed or facts.speed >= GAIN
+    if facts.overhead_share >= (OVERHEAD if is_faster else LITTLE_OVERHEAD):
+        return Cause.TOO_SMALL, _too_small(facts)
+    waits = () if is_faster else memory
+    lost_time = 1 - facts.int8_time_share + sum(each.time_share for each in waits)
+    if facts.timed and lost_time >= LOST_TIME and (found or waits):
+        return _of_time(lost_time, (*found, *waits))
     lost_work = 1 - facts.int8_work_share
     if lost_work >= LOST_WORK and any(each.work_share for each in found):
-        cause, worst = _heaviest(found, attrgetter("work_share"))
-        return Verdict(
-            cause,
-            f"{_OPENING[cause]} {lost_work:.0%} of the multiply-accumulates run in float, {_blame(worst, worst.work_share / lost_work)}.",
-        )
-    lost_time = 1 - facts.int8_time_share
-    if facts.timed and lost_time >= LOST_TIME and found:
-        cause, worst = _heaviest(found, attrgetter("milliseconds"))
-        return Verdict(
-            cause,
-            f"{_OPENING[cause]} {lost_time:.0%} of the time is spent outside int8, {_blame(worst, worst.time_share / lost_time)}.",
-        )
+        return _of_work(lost_work, found)
     done = f"{facts.int8_work_share:.0%} of the multiply-accumulates run in int8"
     if facts.saturates:
-        return Verdict(
+        return (
             Cause.HARDWARE,
             f"The hardware: {done}, but this CPU has no VNNI, the instructions that make int8 "
             "several times as fast as float.",
         )
-    time = f"{facts.int8_time_share:.0%} of the time is spent there" if facts.timed else "times are not known"
-    return Verdict(Cause.NOTHING, f"Nothing stands in the way: {done}, and {time}.")
+    if is_faster:
+        time = (
+            f"{facts.int8_time_share:.0%} of the layers' time is spent there" if facts.timed else "times are not known"
+        )
+        return Cause.NOTHING, f"Good news: nothing stands in the way. {done}, and {time}."
+    if found and facts.speed < 1 <= facts.speed / (1 - lost_time):  # without it int8 would not be slower
+        return _of_time(lost_time, found)
+    return (
+        Cause.HARDWARE,
+        f"The hardware: {done} and {facts.int8_time_share:.0%} of the layers' time is spent there, but the kernels of this "
+        f"device are no faster in int8 than in {facts.float_precision} at these sizes.",
+    )
 
 
-_OPENING = {
-    Cause.GRAPH: "The graph:",
-    Cause.PLACEMENT: "The quantization:",
-    Cause.SETTINGS: "The settings:",
-    Cause.HARDWARE: "The device:",
+def _too_small(facts: Facts) -> str:
+    return (
+        f"The network is too small: calling {_count(facts.layers, 'layer')} takes about {facts.overhead_share:.0%} of the "
+        f"{facts.milliseconds:.3f} ms of an inference, and int8 shortens only the rest."
+    )
+
+
+def _of_time(lost: float, found: Sequence[Bottleneck]) -> tuple[Cause, str]:
+    cause, worst = _heaviest(found, attrgetter("milliseconds"))
+    where = "outside int8 or waiting for memory" if cause is Cause.MEMORY else "outside int8"
+    return (
+        cause,
+        f"{_LABEL[cause]}: {lost:.0%} of the layers' time is spent {where}, {_blame(worst, worst.time_share)}.",
+    )
+
+
+def _of_work(lost: float, found: Sequence[Bottleneck]) -> tuple[Cause, str]:
+    cause, worst = _heaviest(found, attrgetter("work_share"))
+    return (
+        cause,
+        f"{_LABEL[cause]}: {lost:.0%} of the multiply-accumulates run in float, {_blame(worst, worst.work_share)}.",
+    )
+
+
+_LABEL = {
+    Cause.GRAPH: "The graph",
+    Cause.PLACEMENT: "The quantization",
+    Cause.SETTINGS: "The settings",
+    Cause.HARDWARE: "The device",
+    Cause.MOVEMENT: "Data movement",
+    Cause.MEMORY: "The memory",
 }
 
 
@@ -175,12 +318,11 @@ def _heaviest(found: Iterable[Bottleneck], weight: Callable[[Bottleneck], float]
     return cause, max(causes[cause], key=weight)
 
 
-def _blame(bottleneck: Bottleneck, part: float) -> str:
-    """``part``: of what is lost, that the bottleneck takes."""
-    much = "" if part > 0.95 else "mostly " if part > 0.5 else "first of all "
+def _blame(bottleneck: Bottleneck, share: float) -> str:
+    """``share``: of the whole, that the bottleneck takes."""
     others = len(bottleneck.roots) - 1
     more = f" and {_count(others, 'other')}" if others else ""
-    return f"{much}because of {bottleneck.operation} {bottleneck.roots[0]}{more}: {bottleneck.text}"
+    return f"{share:.0%} because of {bottleneck.operation} {bottleneck.roots[0]}{more}: {bottleneck.text}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -13,7 +13,7 @@ import openvino
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform, virtual_gpu
-from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
+from ovlpt.device.compile import default_precision, inference_precision, lpt_properties, read_model, read_quantized
 from ovlpt.device.hazards import Hazard
 from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, UNCACHED
@@ -23,15 +23,16 @@ from ovlpt.inspect.explain import diagnosed, explanation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.report.borders import Border, borders
-from ovlpt.inspect.report.causes import Bottleneck, Facts, Verdict, bottlenecks, verdict
-from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
-from ovlpt.inspect.report.overhead import latencies
+from ovlpt.inspect.report.causes import Bottleneck, Facts, Verdict, bottlenecks, memory_bound, verdict
+from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes, with_times
+from ovlpt.inspect.report.overhead import Latencies, latencies
 from ovlpt.openvino_api import Core, Model
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import Trace
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
-HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED, "PERF_COUNT": True}
+# No type is asked for: what is not int8 runs in the device's own, as with the float network.
+HINTS = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED, "PERF_COUNT": True}
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,9 @@ class Report:
             "saturates_16_bits": self.facts.saturates,
             "latency_ms": self.latency,
             "float_latency_ms": self.float_latency,
+            "float_precision": self.facts.float_precision if self.facts.timed else None,
+            "speed": self.facts.speed if self.facts.timed else None,
+            "speed_interval_95": list(self.facts.speed_interval) if self.facts.timed else None,
             "overhead_ms": self.facts.overhead if self.facts.timed else None,
             "time_shares": {str(kind): share for kind, share in self.time_shares().items()}
             if self.facts.timed
@@ -140,10 +144,10 @@ def report(
     own = config or plugin_config.for_device(core, device, force=True)  # what has no int8 is reported to have none
     physical = plugin_config.physical_devices(core, device)[0]
     arrays = load_inputs(inputs, source) if inputs is not None else random_inputs(source)
-    trace, hints = Trace(), HINTS | ({"PERF_COUNT": False, **virtual_gpu.properties(virtual)} if virtual else {})
+    trace, hints = Trace(), HINTS if virtual is None else _virtual_hints(virtual)
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
     found = diagnosed(explanation(transformed, trace, native_only, source), source)
-    precision = inference_precision(core, physical, HINTS)
+    precision = inference_precision(core, physical, hints)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
     compiled = core.compile_model(ready, device, {**hints, **lpt_properties(ready, device)})
     execution = execution_types(compiled, None if virtual else arrays)
@@ -153,27 +157,15 @@ def report(
         plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
         candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
         measured = latencies(candidates, arrays, core, device, HINTS, seconds)
-    executed = [layer for layer in layers if layer.executed]
-    capabilities = list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES"))
-    work, time = sum(layer.multiply_accumulates for layer in layers), sum(layer.milliseconds for layer in layers)
-    facts = Facts(
-        device=device,
-        has_int8="INT8" in capabilities,
-        saturates=saturates(core, physical),
-        int8_time_share=sum(layer.milliseconds for layer in layers if layer.kind is Kind.INT8) / time if time else 0.0,
-        int8_work_share=sum(layer.int8_multiply_accumulates for layer in layers) / work if work else 1.0,
-        milliseconds=measured.fastest["int8"] if measured else 0.0,
-        overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]) if measured else 0.0,
-        layers=len(executed),
-        timed=virtual is None,
-    )
+        layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
+    facts = _facts(core, device, physical, layers, measured)
     worst = bottlenecks(layers, own_settings=config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
         device=f"{device} ({core.get_property(physical, 'FULL_DEVICE_NAME').strip()})",
         openvino=openvino.__version__.split("-")[0],
         facts=facts,
-        verdict=verdict(facts, worst),
+        verdict=verdict(facts, worst, memory_bound(layers)),
         latency=measured.medians["int8"] if measured else None,
         float_latency=measured.medians["float"] if measured else None,
         layers=layers,
@@ -185,5 +177,30 @@ def report(
     )
 
 
-def _name(model: Model | str | Path) -> str:
-    return f'the model "{model.get_friendly_name()}"' if isinstance(model, Model) else f'"{model}"'
+def _virtual_hints(device: str) -> dict[str, object]:
+    return HINTS | F32 | {"PERF_COUNT": False, **virtual_gpu.properties(device)}
+
+
+def _facts(core: Core, device: str, physical: str, layers: Sequence[Layer], measured: Latencies | None) -> Facts:
+    executed = [layer for layer in layers if layer.executed]
+    work, time = sum(layer.multiply_accumulates for layer in layers), sum(layer.milliseconds for layer in layers)
+    shares = {
+        "has_int8": "INT8" in list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES")),
+        "saturates": saturates(core, physical),
+        "int8_time_share": sum(each.milliseconds for each in layers if each.kind is Kind.INT8) / time if time else 0.0,
+        "int8_work_share": sum(each.int8_multiply_accumulates for each in layers) / work if work else 1.0,
+        "layers": len(executed),
+    }
+    if measured is None:
+        return Facts(device, milliseconds=0.0, overhead=0.0, timed=False, **shares)
+    return Facts(
+        device,
+        milliseconds=measured.fastest["int8"],
+        overhead=min(measured.overhead(len(executed)), measured.fastest["int8"]),
+        latency=measured.medians["int8"],
+        float_latency=measured.medians["float"],
+        float_precision=default_precision(core, physical),
+        speed=measured.speed,
+        speed_interval=measured.speed_interval,
+        **shares,
+    )

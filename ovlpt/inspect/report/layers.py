@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -11,12 +11,19 @@ import numpy as np
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
 from ovlpt.inspect.executed import CONVERTS, WEIGHTED_LAYERS, names_of, owners, plain, without_kernel
 from ovlpt.inspect.explain import Answer, Explanation
-from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
+from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates, values_touched, work_of_bodies
 from ovlpt.openvino_api import CompiledModel, Model, Node
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT8, REAL
 from ovlpt.trace import Reason
 
 _BOUNDARY = frozenset(("Input", "Output"))
+_MOVES = frozenset(  # types of layers, of the CPU's and of the GPU's
+    ("Split", "Concatenation", "Concat", "Transpose", "Permute", "Reshape", "Gather", "GatherElements", "GatherND",
+     "StridedSlice", "Crop", "Pad", "Border", "Tile", "Broadcast", "ShuffleChannels", "DepthToSpace", "SpaceToDepth",
+     "BatchToSpace", "SpaceToBatch", "Roll", "Reverse", "ReverseSequence", "ScatterUpdate", "ScatterElementsUpdate",
+     "ScatterNDUpdate", "MemoryInput", "MemoryOutput", "ExtractImagePatches")
+)  # fmt: skip
+_MOVES_IN_ANY_CASE = frozenset(map(str.casefold, _MOVES))
 
 
 class Kind(StrEnum):
@@ -25,6 +32,7 @@ class Kind(StrEnum):
     INT8 = "int8"
     FLOAT = "float"
     BORDER = "border"  # between the two: it reorders, quantizes or dequantizes
+    MOVEMENT = "movement"  # values of any type to another place; nothing is computed
     OTHER = "other"  # indices, shapes, masks; the model's inputs and outputs
 
 
@@ -36,6 +44,7 @@ class Layer:
     in float; None for another kind of layer, and for one that the plugin made. ``inputs``: indices of the layers it
     reads. ``weighted``: names of the operations with multiply-accumulates. ``int8_multiply_accumulates``: those of
     operations in int8; an attention that is fused into one kernel has products in int8 and in float, and counts as float.
+    ``values``: how many elements the operations with multiply-accumulates read and write, weights included.
     """
 
     index: int
@@ -52,7 +61,13 @@ class Layer:
     inputs: tuple[int, ...]
     weighted: tuple[str, ...] = ()
     int8_multiply_accumulates: int = 0
+    values: int = 0
     answer: Answer | None = None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether it computes on integers of 8 bits, or moves such."""
+        return self.kind is Kind.INT8 or (self.kind is Kind.MOVEMENT and self.precision in INT8)
 
     @property
     def reason(self) -> Reason | None:
@@ -81,6 +96,9 @@ def read_layers(
     operations are in float.
     """
     work = {node.get_friendly_name(): multiply_accumulates(node) for node in shaped.get_ops()}
+    touched = {
+        node.get_friendly_name(): values_touched(node) for node in shaped.get_ops() if work[node.get_friendly_name()]
+    }
     owner = dict(owners(lowered, (name for name, count in work.items() if count)))
     answers = {answer.node: answer for answer in found}
     nodes = list(on_data(compiled.get_runtime_model()))
@@ -95,6 +113,12 @@ def read_layers(
         own = held.keys() - counted
         counted |= own
         low = [name for name in held if layer.is_int8 and not (fused and plain(name) in answers)]
+        in_bodies = sum(
+            count
+            for name in own
+            for inner, count in work_of_bodies(held[name])
+            if plain(inner.get_friendly_name()) not in answers
+        )
         mixed = layer.is_int8 and len(low) < len(held)
         answer = _answer(layer, held.values(), answers, found, mixed)
         layers.append(
@@ -107,7 +131,8 @@ def read_layers(
                 output_precision=layer.output_precision,
                 milliseconds=layer.real_time,
                 multiply_accumulates=sum(work[name] for name in own),
-                int8_multiply_accumulates=sum(work[name] for name in own.intersection(low)),
+                int8_multiply_accumulates=sum(work[name] for name in own.intersection(low)) + in_bodies,
+                values=sum(touched[name] for name in own),
                 kind=Kind.FLOAT if mixed else _kind(layer, answer),
                 executed=layer.is_executed,
                 operations=layer.original_names,
@@ -121,6 +146,12 @@ def read_layers(
             )
         )
     return layers
+
+
+def with_times(layers: Iterable[Layer], execution: ExecutionTypes) -> list[Layer]:
+    """The same layers with the times of a later reading."""
+    times = {layer.name: layer.real_time for layer in execution}
+    return [replace(layer, milliseconds=times[layer.name]) for layer in layers]
 
 
 def on_data(runtime: Model) -> Iterator[Node]:
@@ -176,12 +207,14 @@ def _is_float(layer: LayerExecution) -> bool:
 
 
 def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
+    if layer.layer_type.casefold() in _MOVES_IN_ANY_CASE and (layer.is_int8 or _is_float(layer)):
+        return Kind.MOVEMENT
+    if layer.layer_type in CONVERTS and (layer.is_int8 or _is_float(layer)):
+        return Kind.BORDER if _is_float(layer) else Kind.MOVEMENT
     if layer.is_int8:
         return Kind.INT8
     if layer.layer_type in _BOUNDARY:
         return Kind.OTHER
-    if layer.layer_type in CONVERTS and _is_float(layer):
-        return Kind.BORDER
     if answer is not None:
         return Kind.FLOAT
     if not _is_float(layer):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
+from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Node
 
 _CELLS = {"LSTMSequence": 4, "GRUSequence": 3, "RNNSequence": 3, "LSTMCell": 3, "GRUCell": 2, "RNNCell": 2}  # port of W
+_LOOPS = frozenset(("Loop", "TensorIterator"))
 
 
 def multiply_accumulates(node: Node) -> int:
-    """Of a convolution, a matrix product, attention or a recurrent layer; 0 for any other operation, and for shapes
-    that are not known.
+    """Of a convolution, a matrix product, attention or a recurrent layer, and of a body as often as it runs; 0 for any
+    other operation, and for shapes that are not known.
     """
+    if node.get_type_name() in _LOOPS:
+        return sum(count for _, count in work_of_bodies(node))
     inputs, output = [shape_of(value) for value in node.input_values()], shape_of(node.output(0))
     if any(shape is None or None in shape for shape in (*inputs, output)):
         return 0
@@ -39,3 +44,18 @@ def multiply_accumulates(node: Node) -> int:
             weights = inputs[_CELLS[kind] : _CELLS[kind] + 2]
             return batch_and_steps * sum(prod(shape) for shape in weights)
     return 0
+
+
+def work_of_bodies(node: Node) -> Iterator[tuple[Node, int]]:
+    """Each operation in the body of a Loop or TensorIterator, and its multiply-accumulates in all iterations, which
+    count as one where their number is not known.
+    """
+    for inner in (each for body in bodies_of(node) for each in body.get_ops()):
+        if count := multiply_accumulates(inner):
+            yield inner, count * max(node.get_num_iterations(), 1)
+
+
+def values_touched(node: Node) -> int:
+    """How many elements an operation reads and writes, each once; 0 for shapes that are not known."""
+    shapes = [shape_of(value) for value in (*node.input_values(), *node.outputs())]
+    return 0 if any(shape is None or None in shape for shape in shapes) else sum(map(prod, shapes))

@@ -9,15 +9,17 @@ from statistics import median
 import numpy as np
 
 from ovlpt.graph.constants import constant
-from ovlpt.inspect.latency import interleaved_latencies
+from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model, opset1
 
+_PARTS = 5  # of the runs, for the interval
 _CHAIN = 65  # layers of the chain that is compared with a single one
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Milliseconds. ``call``: of an inference with one layer that computes next to nothing; ``layer``: of each such
+    """Milliseconds. ``speed``: that of "int8" as a multiple of "float"'s, the median of pairs, and its interval of 95 %.
+    ``call``: of an inference with one layer that computes next to nothing; ``layer``: of each such
     layer more. These two, and ``fastest``, are minima: what a busy machine adds is no overhead of the network.
     """
 
@@ -25,6 +27,8 @@ class Latencies:
     fastest: dict[str, float]
     call: float
     layer: float
+    speed: float
+    speed_interval: tuple[float, float]
 
     def overhead(self, layers: int) -> float:
         """What calling that many layers takes at least."""
@@ -39,7 +43,7 @@ def latencies(
     properties: Mapping[str, object],
     seconds: float,
 ) -> Latencies:
-    """Measured in runs in turn."""
+    """Of "int8" and "float", measured in runs in turn."""
     pixel = [np.ones((1, 8, 1, 1), np.float32)]
     requests = {name: (each.create_infer_request(), arrays) for name, each in compiled.items()}
     for length in (1, _CHAIN):
@@ -48,12 +52,15 @@ def latencies(
         {name: (lambda request=request, data=data: request.infer(data)) for name, (request, data) in requests.items()},
         seconds,
     )
+    pairs = np.divide(found["float"], found["int8"])
     call, chain = min(found.pop("1")), min(found.pop(str(_CHAIN)))
     return Latencies(
         medians={name: median(times) for name, times in found.items()},
         fastest={name: min(times) for name, times in found.items()},
         call=call,
         layer=max(chain - call, 0.0) / (_CHAIN - 1),
+        speed=float(np.median(pairs)),
+        speed_interval=bootstrap_interval(np.array_split(pairs, _PARTS)),
     )
 
 
