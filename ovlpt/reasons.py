@@ -168,6 +168,7 @@ ROWS = {
         Row("bias", incidental=True),
         Row("body", incidental=True),
         Row("decomposed", incidental=True),
+        Row("lowered", incidental=True),
         Row("no_elementwise", incidental=True),
         Row("transformed_before", incidental=True),
         Row("weights", incidental=True),

@@ -74,6 +74,7 @@ class Outcome(StrEnum):
     DISABLED = "disabled"
     RESTRICTED = "restricted"
     UNSUPPORTED = "unsupported"
+    LOWERED = "lowered"  # changed for a plugin, which would do what the reason says
 
 
 @dataclass(frozen=True, slots=True)

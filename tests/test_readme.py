@@ -13,6 +13,7 @@ from ovlpt.cli import COMMANDS
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
 from tests.networks import encoder, one_convolution, residual, shared_zero_point
+from tools import lowering_table
 from tools.operations_table import table
 from tools.quantized_operators.__main__ import markdown_table
 
@@ -66,6 +67,10 @@ def test_each_public_name_is_in_the_reference():
 
 def test_the_table_of_operations_is_the_tables():
     assert table() in (DOCS / "operations.md").read_text()
+
+
+def test_the_table_of_lowering_rules_is_the_tables():
+    assert lowering_table.table() in (DOCS / "lowering.md").read_text()
 
 
 @pytest.mark.parametrize("network", [one_convolution, residual, shared_zero_point, encoder])

@@ -176,7 +176,7 @@ def transform(
         raise InputError(f'device "{device}" joins plugins that need different models; name devices of one of them')
     source = read_model(model, core)
     label = label_of(model, source)
-    work = source.clone()
+    work, trace = source.clone(), Trace() if trace is None else trace
     if not work.has_rt_info([MARKER, "transformed"]):
         quantization = _quantization(source)
         if quantization == "none":
@@ -187,7 +187,6 @@ def transform(
             warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=3)
             work.set_rt_info(quantization, [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
             return work
-        trace = Trace() if trace is None else trace
         before, manager = len(trace), Manager()
         if plugin_config.kind(physical) == "CPU" and RELEASE >= (2025, 0):
             # the plugin takes these out before anything else, when a Relu before it still stands
@@ -224,6 +223,7 @@ def transform(
             lpt_on=_has_quantized_recurrence(work) and plugin_config.kind(physical) == "CPU",
             serializable=serializable or virtual,
             precision=precision,
+            trace=trace,
         ).run_on_model(work)
     return work
 
@@ -371,7 +371,9 @@ def _compile_kept(
         native_only=native_only, core=core, trace=trace, serializable=cache is not None, precision=precision,
     )  # fmt: skip
     how = lpt_properties(transformed, device)
-    if cache and trace.events:  # else it was transformed before, or has nothing to transform
+    if cache and any(
+        event.outcome is not Outcome.LOWERED for event in trace
+    ):  # else it was transformed before, or needs not be
         cache.keep(transformed, how)
         return cache.load(compile_transformed) or compile_transformed(transformed, how)
     return compile_transformed(transformed, how)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ovlpt.device import PluginLowering
+from ovlpt.device.lowering.rules import Phase, Rule
 from ovlpt.openvino_api import Constant, Model, Node, opset1
 from tests import networks
 
@@ -31,7 +32,7 @@ def break_lowering(
 
     ``only_at_one_pixel``: its data instead, when it runs, where they have one pixel.
     """
-    rules_of = PluginLowering._rules_of_all
+    rules_of = PluginLowering.rules
 
     def wrong(lowering: PluginLowering) -> Callable[[Node], Node]:
         def rule(node: Node) -> Node:
@@ -52,8 +53,8 @@ def break_lowering(
 
         return rule
 
-    def rules(lowering: PluginLowering):
-        found = dict(rules_of(lowering))
-        return {**found, "FakeQuantize": (wrong(lowering), *found.get("FakeQuantize", ()))}
+    def rules(lowering: PluginLowering, phase: Phase) -> list[Rule]:
+        own = [Rule(wrong(lowering), frozenset(("FakeQuantize",)), ("CPU",), "nothing")] if phase is Phase.ALL else []
+        return [*own, *rules_of(lowering, phase)]
 
-    monkeypatch.setattr(PluginLowering, "_rules_of_all", rules)
+    monkeypatch.setattr(PluginLowering, "rules", rules)

@@ -22,12 +22,12 @@ from ovlpt.predicates import is_decompression_multiply
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
-def report_f32(node: Node) -> Node:
+def report_f32(node: Node) -> Node | None:
     """A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and
     a Convert follows.
     """
     if node.get_output_size() != 1 or precision_of(node.output(0)) != "f16" or not is_relaxed(node):
-        return node
+        return None
     wide = relaxed_like(node, node.input_values(), "f32")
     narrow = opset1.convert(wide.output(0), "f16")
     narrow.set_friendly_name(node.get_friendly_name())
@@ -36,16 +36,16 @@ def report_f32(node: Node) -> Node:
     return wide
 
 
-def clamp_in_f32(node: Node) -> Node:
+def clamp_in_f32(node: Node) -> Node | None:
     """A relaxed Clamp of integers that a FakeQuantize after it makes needless would be left out, and the FakeQuantize
     then report its new input's type. One that cuts between two integers would be rounded to one of them.
     """
-    return _read_f32(node) if _is_needless(node) or _cuts_between_integers(node) else node
+    return _read_f32(node) if _is_needless(node) or _cuts_between_integers(node) else None
 
 
-def needless_clamp_in_f32(node: Node) -> Node:
+def needless_clamp_in_f32(node: Node) -> Node | None:
     """`clamp_in_f32` where a Convert is a layer of its own: only if the Clamp is needless indeed."""
-    return _read_f32(node) if _is_needless(node) else node
+    return _read_f32(node) if _is_needless(node) else None
 
 
 def _is_needless(clamp: Node) -> bool:
@@ -64,28 +64,28 @@ def _cuts_between_integers(clamp: Node) -> bool:
     return any(limits.min < end < limits.max and abs(end - round(end)) > _OFF_GRID for end in ends)
 
 
-def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node:
+def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node | None:
     """A relaxed MVN that is not a kernel of its own is decomposed in the integer type of its data.
 
     ``is_kernel``: of the device (`ovlpt.plugin_config.cpu.KERNELS`, `ovlpt.plugin_config.gpu.KERNELS`).
     """
     decomposed = node.get_type_info().version_id == "opset6" and not is_kernel(node)
-    return _read_f32(node) if decomposed else node
+    return _read_f32(node) if decomposed else None
 
 
-def normalize_in_f32(node: Node) -> Node:
+def normalize_in_f32(node: Node) -> Node | None:
     """A relaxed NormalizeL2 of rank 5 is not a kernel and decomposed in the integer type of its data."""
-    return node if len(shape_of(node.output(0)) or ()) in (2, 3, 4) else _read_f32(node)
+    return None if len(shape_of(node.output(0)) or ()) in (2, 3, 4) else _read_f32(node)
 
 
-def reduce_in_f32(node: Node) -> Node:
+def reduce_in_f32(node: Node) -> Node | None:
     """A relaxed ReduceMean or ReduceSum before another of its kind would be merged with it into one that is not relaxed
     and throw.
     """
-    return _read_f32(node) if node.get_type_name() in _readers(node) else node
+    return _read_f32(node) if node.get_type_name() in _readers(node) else None
 
 
-def scale_in_f32(multiply: Node) -> Node:
+def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone reads
@@ -93,10 +93,10 @@ def scale_in_f32(multiply: Node) -> Node:
     """
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not _is_factor_of_open_sizes(multiply)
-    return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else multiply
+    return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
 
-def convert_by_f64(convert: Node) -> Node:
+def convert_by_f64(convert: Node) -> Node | None:
     """Integers that a scale, with or without a zero point, leads to float MatMuls alone look like weights that are to stay
     compressed; the plugin then keeps their Convert, which is a layer of its own where sizes are open. By way of f64, which
     it changes to f32 later, they do not look so.
@@ -104,16 +104,16 @@ def convert_by_f64(convert: Node) -> Node:
     source, targets = convert.input_value(0), convert.output(0).get_target_inputs()
     readers = [target.get_node() for target in targets if target.get_index() == 0]
     if precision_of(source) not in INT8 or constant_above(source) is not None or len(readers) != len(targets):
-        return convert
+        return None
     if not all(map(is_decompression_multiply, readers)):
-        return convert
+        return None
     wide = opset1.convert(source, "f64")
     wide.set_friendly_name(f"{convert.get_friendly_name()}/F64")
     convert.input(0).replace_source_output(wide.output(0))
     return convert
 
 
-def add_in_f32(add: Node) -> Node:
+def add_in_f32(add: Node) -> Node | None:
     """A relaxed Add of a constant to f16 or integers, before another Add, would be merged with it into one that is not
     relaxed and throw; one of what is multiplied by -1 would become such a Subtract.
     """
@@ -122,7 +122,7 @@ def add_in_f32(add: Node) -> Node:
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
     if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):
-        return add
+        return None
     real = precision_of(add.output(0))
     plain = opset1.add(*(opset1.convert(value, real) for value in add.input_values()))
     plain.set_friendly_name(add.get_friendly_name())
@@ -168,7 +168,8 @@ def _readers(node: Node) -> set[str]:
     return {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
 
 
-def _read_f32(node: Node) -> Node:
-    if precision_of(node.input_value(0)) not in REAL:
-        node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
+def _read_f32(node: Node) -> Node | None:
+    if precision_of(node.input_value(0)) in REAL:
+        return None
+    node.input(0).replace_source_output(opset1.convert(node.input_value(0), "f32").output(0))
     return node

@@ -26,23 +26,25 @@ _MOVES_TRANSPOSE = frozenset(
 ) | {"Squeeze"}
 
 
-def bypass_relu(node: Node) -> Node:
+def bypass_relu(node: Node) -> Node | None:
     """A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
     wrong numbers, no error. It does nothing there and is passed by. One with another reader is not fused so, and stays:
     a layer absorbs no Relu that it shares its result with.
     """
     details = QuantizationDetails.of(node)
     if details is None or (details.input_low < 0).any():
-        return node
+        return None
+    bypassed = False
     while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
         kinds = {target.get_node().get_type_name() for target in relu.output(0).get_target_inputs()}
         if kinds - {"FakeQuantize", "Relu", "ShapeOf"}:  # equal ones are merged, a ShapeOf is folded
             break
         node.input(0).replace_source_output(relu.input_value(0))
-    return node
+        bypassed = True
+    return node if bypassed else None
 
 
-def join_dequantization(node: Node) -> Node:
+def join_dequantization(node: Node) -> Node | None:
     """``(FQ(x) - z) * s`` is a FakeQuantize with the output interval ``(low - z) * s``.
 
     On a GPU a Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values
@@ -51,46 +53,47 @@ def join_dequantization(node: Node) -> Node:
     """
     found, details = dequantization_below(node), QuantizationDetails.of(node)
     if found.multiply is None or details is None:
-        return node
+        return None
     shape = shape_of(node.output(0)) or (None,)
     constants = [values for values in (found.scale, found.zero_point) if values is not None]
     if None in shape and not all(varies_along(values, len(shape), (1,)) for values in constants):
-        return node  # the plugin has no such FakeQuantize for open sizes
+        return None  # the plugin has no such FakeQuantize for open sizes
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
-        return node  # the constants settle a size that is open in the data
+        return None  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
     low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
     if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
-        return node
+        return None
     joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
     joined.set_friendly_name(found.multiply.get_friendly_name())
     replace_output(found.multiply.output(0), joined.output(0))
     return joined
 
 
-def keep_transpose(node: Node) -> Node:
+def keep_transpose(node: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x - low; 0, high - low)``
 
     A Transpose before a FakeQuantize by channel and a reduction would be moved after them, and the channels to another
     axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
     """
     if not _has_open_sizes(node):
-        return node
+        return None
     details, data = QuantizationDetails.of(node), node.input_value(0)
     if details is None or precision_of(data) != "f32":
-        return node
+        return None
     readers = {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
     by_channel = max(end.size for end in details.intervals) > 1
-    if by_channel and data.get_node().get_type_name() == "Transpose" and readers & _MOVES_TRANSPOSE:
-        low, high = details.input_low, details.input_high
-        shifted = opset1.add(data, constant(-low))
-        for port, value in enumerate((shifted, constant(np.zeros_like(low)), constant(high - low))):
-            node.input(port).replace_source_output(value.output(0))
+    if not by_channel or data.get_node().get_type_name() != "Transpose" or not readers & _MOVES_TRANSPOSE:
+        return None
+    low, high = details.input_low, details.input_high
+    shifted = opset1.add(data, constant(-low))
+    for port, value in enumerate((shifted, constant(np.zeros_like(low)), constant(high - low))):
+        node.input(port).replace_source_output(value.output(0))
     return node
 
 
-def differ_by_channel(node: Node) -> Node:
+def differ_by_channel(node: Node) -> Node | None:
     """Let both interval ends of open sizes differ by channel where scales or shifts by channel will be folded into them.
 
     With open sizes, scales and shifts by channel that the plugin takes into the interval of a FakeQuantize without such
@@ -98,17 +101,17 @@ def differ_by_channel(node: Node) -> Node:
     interval differs by channel from the start, by one step of f32.
     """
     if not _has_open_sizes(node):
-        return node
+        return None
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     if details is None or rank.is_dynamic:
-        return node
+        return None
     low, high = details.input_low, details.input_high
     links, _ = links_above(node.input_value(0).get_node())
     constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
     channels = max(values.size for values in constants)
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
     if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
-        return node
+        return None
     if precision_of(node.input_value(1)) == "f16":
         node = _in_f32(node)
     step = np.spacing(np.maximum(np.abs(low), np.abs(high)).max())
@@ -120,39 +123,40 @@ def differ_by_channel(node: Node) -> Node:
     return node
 
 
-def keep_scale_before(node: Node) -> Node:
+def keep_scale_before(node: Node) -> Node | None:
     """With open sizes a FakeQuantize by tensor is moved up through a Transpose and the like, where it takes scales and
     shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
     """
     details, is_moved = QuantizationDetails.of(node), False
     if not _has_open_sizes(node) or details is None or not all(map(is_scalar_like, details.intervals)):
-        return node
+        return None
     links, _ = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
     for link in links:
         if link.get_type_name() in _MOVES_UP:
             is_moved = True
         elif is_moved and (values := other_constant(link)) is not None and not is_scalar_like(values):
             block_fusion(link)
-            break
-    return node
+            return node
+    return None
 
 
-def keep_after_transpose(node: Node) -> Node:
+def keep_after_transpose(node: Node) -> Node | None:
     """An interval by channel would be moved up through a Transpose, to another axis, for which the plugin has no
     FakeQuantize (`compute_in_steps`). The maximum of what is transposed and the least number keeps it where it is.
     """
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     source = node.input_value(0).get_node()
     if details is None or rank.is_dynamic or source.get_type_name() != "Transpose":
-        return node
+        return None
     by_channel = all(varies_along(end, rank.get_length(), (1,)) for end in details.intervals)
     by_tensor = all(end.size == 1 for end in details.intervals)
-    if by_channel and not by_tensor and folded_constant(node.input_value(0)) is None:
-        block_fusion(source)
+    if not by_channel or by_tensor or folded_constant(node.input_value(0)) is not None:
+        return None
+    block_fusion(source)
     return node
 
 
-def compute_in_steps(node: Node) -> Node:
+def compute_in_steps(node: Node) -> Node | None:
     """An interval along another axis than the channels, as elementwise operations with the same numbers.
 
     The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies after the
@@ -160,14 +164,14 @@ def compute_in_steps(node: Node) -> Node:
     """
     details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
     if details is None or shape.rank.is_dynamic or folded_constant(node.input_value(0)) is not None:
-        return node
+        return None
     rank = shape.rank.get_length()
     if all(varies_along(end, rank, (1,)) for end in details.intervals):
-        return node
+        return None
     _, source = links_above(node.input_value(0).get_node())
     by_columns = all(varies_along(end, rank, (rank - 1,)) for end in details.intervals)
     if (by_columns and source.get_type_name() == "MatMul") or (details.input_low >= details.input_high).any():
-        return node
+        return None
     low, high, output_low, output_high = details.intervals
     steps = np.float32(details.levels - 1)
     data, precision = node.input_value(0), precision_of(node.output(0))

@@ -8,7 +8,7 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Node
 
 
-def fold_float_weights(layer: Node) -> Node:
+def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
     first, has a vector for data, or reads a matrix of more than three axes, for which the plugin throws. It keeps the
     second input of other products compressed.
@@ -18,14 +18,16 @@ def fold_float_weights(layer: Node) -> Node:
     """
     inputs = layer.input_values()[:2]
     if not all(is_real(precision_of(value)) for value in inputs):
-        return layer
+        return None
+    is_folded = False
     for port in _folded_ports(layer):
         values = None if isinstance(inputs[port].get_node(), Constant) else folded_constant(inputs[port])
         if values is not None:
             folded = constant(values, precision_of(inputs[port]))
             folded.set_friendly_name(inputs[port].get_node().get_friendly_name())
             layer.input(port).replace_source_output(folded.output(0))
-    return layer
+            is_folded = True
+    return layer if is_folded else None
 
 
 def _folded_ports(layer: Node) -> tuple[int, ...]:

@@ -13,12 +13,12 @@ from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.precisions import INT8, REAL
 
 
-def add_negative(subtract: Node) -> Node:
+def add_negative(subtract: Node) -> Node | None:
     """Instead of ``x - z``, which throws where the types differ, a relaxed ``x + (-z)``, which nothing matches: a Convert
     would become a layer of its own.
     """
     if not is_widened(subtract):
-        return subtract
+        return None
     negative = constant(-constant_above(subtract.input_value(1)), precision_of(subtract.input_value(1)))
     new = relaxed(
         "Add",
@@ -31,16 +31,16 @@ def add_negative(subtract: Node) -> Node:
     return new
 
 
-def scale_in_f32_before_weights(multiply: Node) -> Node:
+def scale_in_f32_before_weights(multiply: Node) -> Node | None:
     """A Convert (`element_types.scale_in_f32`) only where a constant Multiply stands directly before a layer with
     weights; elsewhere the Convert is a layer.
     """
     is_real = precision_of(multiply.input_value(0)) in REAL
     needed = is_widened(multiply) if is_real else meets_weights(multiply)
-    return convert_data(multiply, opset1.multiply) if needed else multiply
+    return convert_data(multiply, opset1.multiply) if needed else None
 
 
-def keep_weights_zero_point(node: Node) -> Node:
+def keep_weights_zero_point(node: Node) -> Node | None:
     """Integer weights less their zero point would be folded to floats, and the layer read integers in a float kernel.
 
     A relaxed Subtract whose own type is i16 is not folded, since it has no value of that type. Signed numbers would be
@@ -49,13 +49,13 @@ def keep_weights_zero_point(node: Node) -> Node:
     subtract = node.input_value(1).get_node()
     values = [value.get_node() for value in subtract.input_values()]
     if not is_relaxed(subtract) or not all(isinstance(each, Constant) for each in values):
-        return node
+        return None
     if any(precision_of(each.output(0)) not in INT8 for each in values):
-        return node
+        return None
     shift = 128 if any(precision_of(each.output(0)) == "i8" for each in values) else 0
     integers = [values_of(each).astype(np.int32) + shift for each in values]
     if min(each.min() for each in integers) < 0 or max(each.max() for each in integers) > 255:
-        return node
+        return None
     inputs = [constant(each, "u8").output(0) for each in integers]
     kept = relaxed("Subtract", inputs, precision_of(subtract.output(0)), subtract.get_attributes(), origin="i16")
     kept.set_friendly_name(subtract.get_friendly_name())
@@ -84,13 +84,14 @@ def read_input_in_f32(node: Node, precision: str) -> None:
     replace_output(node.output(0), new.output(0) if reported == stored else opset1.convert(new, stored).output(0))
 
 
-def hide_end(node: Node) -> Node:
+def hide_end(node: Node) -> Node | None:
     """The highest output value of a FakeQuantize after a Reshape, which the plugin folds after it has looked for
     quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; who folds constants before it
     compiles the model sets its LPT off.
     """
     value = node.input_value(4)
-    if isinstance(value.get_node(), Constant):
-        shape = constant(np.array(shape_of(value), np.int64), "i64")
-        node.input(4).replace_source_output(opset1.reshape(value, shape, False).output(0))
+    if not isinstance(value.get_node(), Constant):
+        return None
+    shape = constant(np.array(shape_of(value), np.int64), "i64")
+    node.input(4).replace_source_output(opset1.reshape(value, shape, False).output(0))
     return node

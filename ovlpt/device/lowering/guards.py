@@ -26,7 +26,7 @@ _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
-def compute_scale_in_f64(node: Node) -> Node:
+def compute_scale_in_f64(node: Node) -> Node | None:
     """Compute the scale of a layer, and the bias after it, in f64, which keeps both from fusions; a Clamp where no
     scale follows, a Floor where a Clamp goes wrong.
 
@@ -42,7 +42,7 @@ def compute_scale_in_f64(node: Node) -> Node:
     targets = list(node.output(0).get_target_inputs())
     reader = targets[0].get_node() if len(targets) == 1 else None
     if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
-        return node  # done before the model was saved; no fusion reaches through
+        return None  # done before the model was saved; no fusion reaches through
     if not links or links[0].get_type_name() != "Multiply" or _is_quantized_by_rows(node, links):
         return guard_output(node)
     links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
@@ -64,7 +64,7 @@ def is_in_f64(link: Node) -> bool:
     return "f64" in (precision_of(link.input_value(0)), precision_of(link.output(0)))
 
 
-def scale_to_interval(node: Node) -> Node:
+def scale_to_interval(node: Node) -> Node | None:
     """``FQ(x * s + b; low, high) == FQ(x * s * k + (b - low) * k; 0, n)`` with ``k = n / (high - low)``, ``n`` steps
 
     An interval by channel after a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
@@ -82,9 +82,9 @@ def scale_to_interval(node: Node) -> Node:
     if quantize is not None and quantize.get_type_name() == "FakeQuantize":
         details = QuantizationDetails.of(quantize)
     if details is None or details.input_low.size == details.input_high.size == 1:
-        return node
+        return None
     if not details.output_low.size == details.output_high.size == 1:
-        return node
+        return None
     rank, steps = node.get_output_partial_shape(0).rank.get_length(), details.levels - 1
     scale, shift = np.ones(1), np.zeros(1)
     for link in links:
@@ -94,12 +94,12 @@ def scale_to_interval(node: Node) -> Node:
     axis = rank - 1 if is_product else 1
     by_channel = all(varies_along(values, rank, (axis,)) for values in (scale, shift, low, high))
     if not by_channel or (low >= high).any():
-        return node
+        return None
     factor = steps / (high - low)
     first = low * factor
     if np.ptp(first) > _SAME_LEVEL:
         if after_relu:
-            return node
+            return None
         first, shift = np.zeros(1), shift - low
     old = (links[-1] if links else node).output(0)
     targets, new = old.get_target_inputs(), opset1.multiply(node.output(0), constant(scale * factor))
@@ -116,33 +116,33 @@ def scale_to_interval(node: Node) -> Node:
     return node
 
 
-def part_by_channel(node: Node) -> Node:
+def part_by_channel(node: Node) -> Node | None:
     """What a layer computes by channel after its scale and bias, after an activation for instance, would be a
     post-operation by channel, too (`compute_scale_in_f64`). It stands alone, if only the batch is open.
     """
     if not _may_be_one_element(node) or set(shape_of(node.output(0))[2:]) != {1}:
-        return node
-    _block_fusion_after([node, *_affine_links(node)][-1])
-    return node
+        return None
+    return node if _block_fusion_after([node, *_affine_links(node)][-1]) else None
 
 
-def part_by_column(product: Node) -> Node:
+def part_by_column(product: Node) -> Node | None:
     """A product of two tensors takes what differs by column, a scale or an interval, from beyond its array: wrong numbers,
     or none, with the plugin's own LPT, too. It stands alone. A shift is right.
     """
-    if not isinstance(product.input_value(1).get_node(), Constant):
-        _block_fusion_after(product, but=("Add", "Subtract"))
-    return product
+    if isinstance(product.input_value(1).get_node(), Constant):
+        return None
+    return product if _block_fusion_after(product, but=("Add", "Subtract")) else None
 
 
-def _block_fusion_after(last: Node, but: Collection[str] = ()) -> None:
+def _block_fusion_after(last: Node, but: Collection[str] = ()) -> bool:
     """Keep the first post-operation out of the fusion that has a constant of several values, ``but`` for these kinds."""
     while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
         constants = map(constant_above, reader.input_values())
         if kind not in but and any(values is not None and values.size > 1 for values in constants):
             block_fusion(last)
-            return
+            return True
         last = reader
+    return False
 
 
 def _only_reader(node: Node) -> Node | None:
@@ -157,22 +157,22 @@ def _may_be_one_element(node: Node) -> bool:
     return not is_grouped and None in (batch, *space) and {batch, *space} <= {None, 1}
 
 
-def add_negative_shift(node: Node) -> Node:
+def add_negative_shift(node: Node) -> Node | None:
     """What is taken away after a layer is added with the other sign, for the rules that follow.
 
     In a model of common optimizations it is already.
     """
-    for link in _affine_links(node):
-        if link.get_type_name() == "Subtract":
-            total = opset1.add(link.input_value(0), constant(-constant_above(link.input_value(1))))
-            total.set_friendly_name(link.get_friendly_name())
-            replace_output(link.output(0), total.output(0))
-            # who holds it would let it count among the readers of its data
-            link.input(0).replace_source_output(link.input_value(1))
-    return node
+    subtracted = [link for link in _affine_links(node) if link.get_type_name() == "Subtract"]
+    for link in subtracted:
+        total = opset1.add(link.input_value(0), constant(-constant_above(link.input_value(1))))
+        total.set_friendly_name(link.get_friendly_name())
+        replace_output(link.output(0), total.output(0))
+        # who holds it would let it count among the readers of its data
+        link.input(0).replace_source_output(link.input_value(1))
+    return node if subtracted else None
 
 
-def shift_after_scale(node: Node) -> Node:
+def shift_after_scale(node: Node) -> Node | None:
     """``(x + b) * s + c`` after a layer as ``x * s + (b * s + c)``: its scale, and its bias.
 
     The plugin would do so at each load, but for what is computed in f64.
@@ -180,7 +180,7 @@ def shift_after_scale(node: Node) -> Node:
     links = _affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
     if not at or _varies_by_rows(node) or _is_quantized_by_rows(node, links):
-        return node
+        return None
     multiply, bias = links[at], links[at + 1 : at + 2]
     scale = constant_above(multiply.input_value(1))
     before, after = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
@@ -197,11 +197,11 @@ def shift_after_scale(node: Node) -> Node:
     return node
 
 
-def guard_output(node: Node, floor: bool = False) -> Node:
+def guard_output(node: Node, floor: bool = False) -> Node | None:
     """A Floor changes no integer, and no post-operation passes it."""
     targets = node.output(0).get_target_inputs()
     if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
-        return node
+        return None
     guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
     guard.set_friendly_name(f"{node.get_friendly_name()}/Guard")
     for target in targets:
@@ -210,13 +210,12 @@ def guard_output(node: Node, floor: bool = False) -> Node:
     return node
 
 
-def keep_negative_scale_after_relu(node: Node) -> Node:
+def keep_negative_scale_after_relu(node: Node) -> Node | None:
     """A negative scale after a Relu or PRelu would be moved before it, into the layer's scale: wrong numbers, no
     error, with the plugin's own LPT too. A Clamp between the two keeps them apart.
     """
-    if (relu := negative_scale_after_relu(node)) is not None:
-        guard_output(relu)
-    return node
+    relu = negative_scale_after_relu(node)
+    return None if relu is None or guard_output(relu) is None else node
 
 
 def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:
@@ -257,14 +256,15 @@ def block_fusion(node: Node) -> Node:
     return node
 
 
-def quantize_rows_alone(quantize: Node) -> Node:
+def quantize_rows_alone(quantize: Node) -> Node | None:
     """A product of open sizes, or of two tensors, takes an interval by rows for one by columns, too (`_varies_by_rows`)."""
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
     if details is None or not any(_has_rows(end) for end in details.intervals):
-        return quantize
+        return None
     _, product = links_above(source)
-    if _takes_rows_for_columns(product):
-        block_fusion(source)
+    if not _takes_rows_for_columns(product):
+        return None
+    block_fusion(source)
     return quantize
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ovlpt.device.lowering.element_types import meets_weights
 from ovlpt.device.lowering.gpu import quantizes_input, read_input_in_f32
 from ovlpt.device.lowering.guards import guard_output
+from ovlpt.device.lowering.zero_points import sibling_numbers
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of, is_output
@@ -36,21 +37,20 @@ _WITH_NUMBERS = _OF_TWO | {"FakeQuantize", "PRelu"}
 _Key = tuple[int, int]  # of a value: the instance of its node, and its port
 
 
-def keep_sums_in_f32(model: Model, siblings: dict[int, int]) -> None:
-    """Prepare a lowered model for a GPU that runs it in f16.
-
-    ``siblings``: of a relaxed Subtract, by instance (`ovlpt.device.lowering.zero_points.sibling_numbers`).
-    """
-    sums = _Sums(model)
+def keep_sums_in_f32(model: Model) -> list[Node]:
+    """Prepare a lowered model for a GPU that runs it in f16: the nodes that report another type, or read one."""
+    sums, siblings = _Sums(model), sibling_numbers(model)
     for node in sums.nodes:
         if sums.computes(node) or any(_key(value) in sums.in_f32 for value in node.outputs()):
             _scale_before_shift(node)
-    sums = _Sums(model)
+    sums, changed = _Sums(model), []
     for node in sums.nodes:
         if quantizes_input(node):
             read_input_in_f32(node, "f16")
-        else:
-            _set_type(node, sums, siblings.get(node.get_instance_id(), 0))
+            changed.append(node)
+        elif _set_type(node, sums, siblings.get(node.get_instance_id(), 0)):
+            changed.append(node)
+    return changed
 
 
 class _Sums:
@@ -120,8 +120,11 @@ class _Sums:
         return stays or node.get_type_name() in ("FakeQuantize", "Result") or _is_affine(node)
 
 
-def _set_type(node: Node, sums: _Sums, siblings: int) -> None:
-    """Let a node report f32 or f16, as its value is wanted, and read its constants as it reads its data."""
+def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
+    """Let a node report f32 or f16, as its value is wanted, and read its constants as it reads its data.
+
+    Whether that changes it.
+    """
     outputs, kind = node.outputs(), node.get_type_name()
     reads_f32 = any(_key(value) in sums.in_f32 for value in node.input_values())
     # the ends of an interval, rounded to f16, would move a value by up to an eighth of a level
@@ -134,15 +137,19 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> None:
             replace_output(node.output(0), new.output(0))
             if _is_real(outputs[0]):
                 sums.in_f32.add(_key(new.output(0)))
+            return True
     elif all(isinstance(value.get_node(), Constant) for value in node.input_values()):
-        return  # weights less their zero point
+        return False  # weights less their zero point
     elif is_relaxed(node) or (reads_f32 and _numbers(node)):
         if precision_of(outputs[0]) == "f32":
             _leave_layer(node, siblings, reads_f32 or sums.starts(node))
+            return True
     elif reads_f32 and kind not in ("Result", "ShapeOf"):
         for port, value in enumerate(node.input_values()):
             if _key(value) in sums.in_f32:
                 node.input(port).replace_source_output(opset1.convert(opset1.convert(value, "f16"), "f32").output(0))
+        return True
+    return False
 
 
 def _leave_layer(node: Node, siblings: int, in_f32: bool) -> None:

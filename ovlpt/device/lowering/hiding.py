@@ -14,20 +14,20 @@ from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.openvino_api import Constant, Model, NodeFactory, PartialShape, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, PartialShape, opset1
 
 
-def hide_from_lpt(model: Model) -> None:
+def hide_from_lpt(model: Model) -> list[Node]:
     """Hide the highest output value of each FakeQuantize from the plugin's own LPT.
 
     Compiled with that on, a model would be transformed a second time, which loses zero points and changes numbers. The
     plugin turns its LPT on where a FakeQuantize has four Constants.
     """
     quantizes = [node for node in model.get_ordered_ops() if node.get_type_name() == "FakeQuantize"]
-    _hide([node.input(4) for node in quantizes])
+    return _hide([node.input(4) for node in quantizes])
 
 
-def hide_recurrent_weights(model: Model) -> None:
+def hide_recurrent_weights(model: Model) -> list[Node]:
     """Hide integer weights of recurrent layers from constant folding, which makes floats of them with their scale.
 
     The plugin's LPT marks the scale before the weights are a Constant again; then it forms a quantized layer.
@@ -36,15 +36,16 @@ def hide_recurrent_weights(model: Model) -> None:
     scales = [node.input_value(port).get_node() for node in layers for port in RECURRENT[node.get_type_name()]]
     converts = [node.input_value(0).get_node() for node in scales if node.get_type_name() == "Multiply"]
     apart = {node.get_instance_id(): node for node in converts if node.get_type_name() == "Convert"}
-    _hide([node.input(0) for node in apart.values()])
+    return _hide([node.input(0) for node in apart.values()])
 
 
-def hide_zero_points(model: Model) -> None:
+def hide_zero_points(model: Model) -> list[Node]:
     """Hide the zero point of a layer from the plugin's own LPT, which has to be on for recurrent layers.
 
     It would fuse it into a FakeQuantize that nothing else reads, and the layer would run in float. A FakeQuantize of the
     constant, which changes nothing, is folded after that only.
     """
+    changed = []
     for node in model.get_ordered_ops():
         if node.get_type_name() != "Subtract" or not is_relaxed(node):
             continue
@@ -56,15 +57,17 @@ def hide_zero_points(model: Model) -> None:
             node.input(1).replace_source_output(
                 fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
             )
+            changed.append(node)
+    return changed
 
 
-def _hide(inputs: list) -> None:
-    """Add a zero to each Constant that is read. Equal zeros would be merged, and what they are added to into one
+def _hide(inputs: list) -> list[Node]:
+    """Add a zero to each Constant that is read; the nodes that read it. Equal zeros would be merged, and what they are added to into one
     Constant: the plugin takes no FakeQuantize into a layer that shares one. So each is an output of its own.
     """
     inputs = [each for each in inputs if isinstance(each.get_source_output().get_node(), Constant)]
     if not inputs:
-        return
+        return []
     logarithms = NodeFactory("opset5").create("LogSoftmax", [constant(np.zeros((len(inputs), 1)))], {"axis": 1})
     row = opset1.squeeze(logarithms, constant(np.array([1]), "i64"))
     zeros = opset1.split(row, constant(np.array(0), "i64"), len(inputs))
@@ -75,3 +78,4 @@ def _hide(inputs: list) -> None:
         if data.get_partial_shape() == PartialShape([]):
             zero = opset1.squeeze(zero, constant(np.array([0]), "i64")).output(0)
         each.replace_source_output(opset1.add(value, zero).output(0))
+    return [each.get_node() for each in inputs]

@@ -27,13 +27,13 @@ _ELEMENTWISE = frozenset(
 )
 
 
-def absorb_transposes(node: Node) -> Node:
+def absorb_transposes(node: Node) -> Node | None:
     """A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
     takes it into its flags first.
     """
     absorbed = absorbed_transposes(node)
     if absorbed is None:
-        return node
+        return None
     inputs, attributes = absorbed
     new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
     new.set_friendly_name(node.get_friendly_name())
@@ -41,7 +41,7 @@ def absorb_transposes(node: Node) -> Node:
     return new
 
 
-def lay_weights_in_rows(node: Node) -> Node:
+def lay_weights_in_rows(node: Node) -> Node | None:
     """``MatMul(x, W)`` as ``MatMul(x, W.T, transpose_b)``.
 
     Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed: by a GPU,
@@ -49,7 +49,7 @@ def lay_weights_in_rows(node: Node) -> Node:
     """
     weights, attributes = node.input_value(1), node.get_attributes()
     if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) != 2 or attributes["transpose_b"]:
-        return node
+        return None
     rows = constant(values_of(weights.get_node()).T, precision_of(weights))
     inputs, attributes = [node.input_value(0), rows.output(0)], {**attributes, "transpose_b": True}
     new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
@@ -58,7 +58,7 @@ def lay_weights_in_rows(node: Node) -> Node:
     return new
 
 
-def run_at_rank_3(node: Node) -> Node:
+def run_at_rank_3(node: Node) -> Node | None:
     """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations after it, as [N, H·W, C]; the MatMul now
     there.
 
@@ -73,13 +73,13 @@ def run_at_rank_3(node: Node) -> Node:
         and not node.get_attributes()["transpose_a"]
     )
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
-        return node
+        return None
     chain = _elementwise_chain(node)
     takes_scale = RELEASE >= (2026, 0) and len(chain) > 1 and chain[1].get_type_name() == "Multiply"
     after = chain[2 if takes_scale else 1 :]
     others = (value.get_node() for link in after for value in link.input_values())
     if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
-        return node
+        return None
     last = chain[-1]
     flat = reshaped(node.input_value(0), (shape[0], shape[1] * shape[2], shape[3]))
     targets, original = last.output(0).get_target_inputs(), last.output(0)

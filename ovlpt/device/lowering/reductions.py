@@ -21,27 +21,27 @@ _VECTOR = 16  # results that a pool needs for other kernels than the reference
 REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 
 
-def pool_alone(node: Node) -> Node:
+def pool_alone(node: Node) -> Node | None:
     """The reference kernel of an AvgPool, which computes few integers, takes the interval by channel of a FakeQuantize
     wrongly: wrong numbers, no error.
     """
     shape = shape_of(node.output(0))
     if shape is None or prod(size or 1 for size in shape) >= _VECTOR:
-        return node
+        return None
     for target in node.output(0).get_target_inputs():
         reader = target.get_node()
         details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
         if details is not None and any(end.size > 1 for end in details.intervals):
             return block_fusion(node)
-    return node
+    return None
 
 
-def reduce_alone(node: Node) -> Node:
+def reduce_alone(node: Node) -> Node | None:
     """A reduction takes constants by channel wrongly as post-operations where an axis before the channels, or theirs, is
     dropped, and at rank 3, and a FakeQuantize to integers where it looks for the greatest or least: wrong numbers, no
     error, in float too.
     """
-    return block_fusion(node) if _takes_wrongly(node) else node
+    return block_fusion(node) if _takes_wrongly(node) else None
 
 
 def _takes_wrongly(reduction: Node) -> bool:

@@ -14,13 +14,16 @@ _INDICES = frozenset(("i32", "i64"))
 _SMALL = 16  # elements
 
 
-def share_constants(model: Model) -> None:
-    """Orders, shapes and axes, and the integers at which most intervals end."""
+def share_constants(model: Model) -> list[Node]:
+    """Orders, shapes and axes, and the integers at which most intervals end; the constants that others stand for."""
     found: dict[Hashable, Node] = {}
+    left_out = []
     for node in model.get_ordered_ops():
         kind = _kind(node) if isinstance(node, Constant) else None
         if kind is not None and (first := found.setdefault(kind, node)) is not node:
             replace_output(node.output(0), first.output(0))
+            left_out.append(node)
+    return left_out
 
 
 def _kind(node: Constant) -> Hashable:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 import numpy as np
 
 from ovlpt.device.hazards import WEIGHTED
 from ovlpt.device.lowering.element_types import convert_data, is_widened
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -22,7 +22,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, opset1
 from ovlpt.precisions import INT8
 
 # Elementwise arithmetic of one or two inputs, through which a stride is moved up
@@ -34,7 +34,7 @@ _MOVED_THROUGH = frozenset((
 ))  # fmt: skip
 
 
-def subtract_in_f32(subtract: Node) -> Node:
+def subtract_in_f32(subtract: Node) -> Node | None:
     """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. So does the zero
     point of a layer whose weights are no integers: as a post-operation of open sizes it ends the process. Only there: a
     Convert before every zero point or residual Add loses the int8 fusion.
@@ -47,34 +47,34 @@ def subtract_in_f32(subtract: Node) -> Node:
     ]
     zero_point = constant_above(subtract.input_value(1))
     if zero_point is None or not is_of_float or not all(is_of_float):
-        return subtract
+        return None
     plain = opset1.subtract(opset1.convert(subtract.input_value(0), "f32"), constant(zero_point))
     plain.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), plain.output(0))
     return plain
 
 
-def subtract_signed_in_f32(subtract: Node) -> Node:
+def subtract_signed_in_f32(subtract: Node) -> Node | None:
     """A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only
     those of u8 data; it is subtracted in f32.
     """
     data, zero_point = subtract.input_values()
     if not precision_of(data) == precision_of(zero_point) == "i8" or constant_above(data) is not None:
-        return subtract  # weights are folded
+        return None  # weights are folded
     plain = opset1.subtract(*(opset1.convert(value, "f32") for value in (data, zero_point)))
     plain.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), plain.output(0))
     return plain
 
 
-def broadcast_before_zero_point(subtract: Node) -> Node:
+def broadcast_before_zero_point(subtract: Node) -> Node | None:
     """A Broadcast before a zero point would be left out, since the zero point makes up for it. The layer then has a
     zero point of more channels than its data, and throws, or runs in float. A Tile of one axis does the same as the
     Broadcast; other Broadcasts go before the FakeQuantize.
     """
     broadcast = subtract.input_value(0).get_node()
     if broadcast.get_type_name() != "Broadcast" or precision_of(subtract.input_value(0)) not in INT8:
-        return subtract
+        return None
     quantize, repeats = broadcast.input_value(0).get_node(), _repeats(broadcast)
     details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
     moves = details is not None and all(end.size == 1 for end in details.intervals)
@@ -89,6 +89,8 @@ def broadcast_before_zero_point(subtract: Node) -> Node:
         broadcast.validate_and_infer_types()
         quantize.input(0).replace_source_output(broadcast.output(0))
         quantize.validate_and_infer_types()
+    else:
+        return None
     return subtract
 
 
@@ -108,7 +110,7 @@ def _repeats(broadcast: Node) -> list[int] | None:
     return None if None in repeats else repeats
 
 
-def clamp_after_zero_point(clamp: Node) -> Node:
+def clamp_after_zero_point(clamp: Node) -> Node | None:
     """A dequantization that follows a Clamp does not look like one to the plugin, which multiplies it out: the real zero
     becomes a rounding error beside 0, on which a comparison, a logarithm or a root depends. It goes before the Clamp, with
     the integers; the bounds become real again.
@@ -116,13 +118,13 @@ def clamp_after_zero_point(clamp: Node) -> Node:
     subtract = _only_reader(_only_reader(clamp, "Convert") or clamp, "Subtract")
     multiply = subtract and _only_reader(subtract, "Multiply")
     if multiply is None:
-        return clamp
+        return None
     zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
     if any(values is None or not is_scalar_like(values) for values in (zero_point, scale)):
-        return clamp
+        return None
     data, attributes = clamp.input_value(0), clamp.get_attributes()
     if is_real(precision_of(data)):
-        return clamp
+        return None
     ends = sorted((attributes[end] - float(zero_point.flat[0])) * float(scale.flat[0]) for end in ("min", "max"))
     wanted = precision_of(subtract.input_value(1))
     wide = data if precision_of(data) == wanted else opset1.convert(data, wanted).output(0)
@@ -144,28 +146,33 @@ def _only_reader(node: Node, kind: str) -> Node | None:
     return reader if reader is not None and reader.get_type_name() == kind else None
 
 
-def sibling_numbers(subtracts: Iterable[Node]) -> dict[int, int]:
-    """By instance, how many Subtracts of the same tensor come before one.
+def sibling_numbers(model: Model) -> dict[int, int]:
+    """By instance of a relaxed Subtract, how many others of the same tensor come before it.
 
     Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
     convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
     """
     siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
-    for node in subtracts:
-        source = node.input_value(0)
-        siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
+    for node in all_nodes(model):
+        if node.get_type_name() == "Subtract" and is_relaxed(node):
+            source = node.input_value(0)
+            siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
     return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
 
 
-def keep_apart(subtract: Node, number: int) -> None:
-    """The node with a length of its input type list that is its own among its siblings."""
-    output = precision_of(subtract.output(0))
-    apart = relaxed("Subtract", subtract.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
-    apart.set_friendly_name(subtract.get_friendly_name())
-    replace_output(subtract.output(0), apart.output(0))
+def keep_apart(model: Model) -> list[Node]:
+    """Each zero point after the first of its tensor gets a length of the input type list of its own."""
+    numbers = sibling_numbers(model)
+    changed = [node for node in all_nodes(model) if numbers.get(node.get_instance_id())]
+    for subtract in changed:
+        output, number = precision_of(subtract.output(0)), numbers[subtract.get_instance_id()]
+        apart = relaxed("Subtract", subtract.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
+        apart.set_friendly_name(subtract.get_friendly_name())
+        replace_output(subtract.output(0), apart.output(0))
+    return changed
 
 
-def pad_before_zero_point(convolution: Node) -> Node:
+def pad_before_zero_point(convolution: Node) -> Node | None:
     """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
     the plugin's own LPT too. A Pad before it puts the zero point there; where it differs by channel, the layer runs in
     float. A depthwise convolution is right.
@@ -173,10 +180,10 @@ def pad_before_zero_point(convolution: Node) -> Node:
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
     begin, end = attributes["pads_begin"], attributes["pads_end"]
     if subtract.get_type_name() != "Subtract" or len(begin) != 3 or attributes["auto_pad"].startswith("same"):
-        return convolution
+        return None
     zero_point, depthwise = constant_above(subtract.input_value(1)), list(convolution.get_input_shape(1)[1:3]) == [1, 1]
     if depthwise or not any((*begin, *end)) or zero_point is None:
-        return convolution
+        return None
     if not is_scalar_like(zero_point):
         return _in_float(convolution)
     data, pads = subtract.input_value(0), (constant(np.array([0, 0, *pad]), "i64") for pad in (begin, end))
@@ -195,7 +202,7 @@ def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) ->
     return new
 
 
-def keep_stride(convolution: Node) -> Node:
+def keep_stride(convolution: Node) -> Node | None:
     """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point (StridesOptimization), as
     MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, which
     stays, comes to other cells: another shape, wrong numbers. Where it ends after a Split, the MaxPool reads the first
@@ -204,12 +211,12 @@ def keep_stride(convolution: Node) -> Node:
     """
     attributes, weights = convolution.get_attributes(), convolution.input_value(1)
     if not _is_pointwise(convolution) or set(attributes["strides"]) == {1}:
-        return convolution
+        return None
     shape = shape_of(weights)
     shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
     padded = any((*attributes["pads_begin"], *attributes["pads_end"]))
     if not padded and not (shifted and is_relaxed(convolution)) and not _reads_later_output(convolution):
-        return convolution
+        return None
     inputs, output = [convolution.input_value(0), reshaped(weights, (1, *shape)).output(0)], convolution.output(0)
     if isinstance(weights.get_node(), Constant):
         inputs[1] = constant(values_of(weights.get_node()).reshape(1, *shape), precision_of(weights)).output(0)

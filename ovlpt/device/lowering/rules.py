@@ -1,0 +1,287 @@
+"""The rules of the lowering: one row each, in the order in which they are tried, and with the reason that the trace gives.
+
+A plugin runs its common optimizations before it would run LPT, and they do not expect type-relaxed operations. All
+rules were found by running; each function says more of what happens without it.
+
+On a GPU the rules were tried on virtual ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from ovlpt import plugin_config
+from ovlpt.device.hazards import WEIGHTED
+from ovlpt.device.lowering import (
+    element_types,
+    fake_quantize,
+    folding,
+    gpu,
+    guards,
+    half,
+    hiding,
+    mat_mul,
+    reductions,
+    sharing,
+    zero_points,
+)
+from ovlpt.openvino_api import Model, Node
+
+
+class Phase(StrEnum):
+    """When a rule is tried, and on what. Each phase runs over the whole model before the next begins."""
+
+    TYPES = "types"  # nodes, before anything else
+    RELAXED = "relaxed"  # relaxed operations
+    ALL = "all"  # operations that are relaxed or not, once what follows the layers is guarded
+    MODEL = "model"  # the model
+    BODIES = "bodies"  # each body, and the model
+
+
+ANY = frozenset[str]()  # operations: all of them
+_CPU, _GPU, _BOTH = ("CPU",), ("GPU",), ("CPU", "GPU")
+_CONVOLUTIONS = frozenset(("Convolution", "GroupConvolution"))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row.
+
+    ``apply``: changes the graph around a node, of one of ``operations``, and gives the node that then stands there; None
+    where there is nothing to change. In the phases of whole models it takes the model, and gives the nodes that it has
+    changed. ``defect``: what the plugin would do without it. ``saved_only``: only in a model that may be saved.
+    ``lpt_on``: only where the plugin's own LPT is on, or off. ``precision``: only where a GPU runs what is not in low
+    precision in this type.
+    """
+
+    apply: Callable[[Node], Node | None] | Callable[[Model], list[Node]]
+    operations: frozenset[str]
+    devices: tuple[str, ...]
+    defect: str
+    phase: Phase = Phase.RELAXED
+    saved_only: bool = False
+    lpt_on: bool | None = None
+    precision: str | None = None
+
+    @property
+    def name(self) -> str:
+        return getattr(self.apply, "func", self.apply).__name__
+
+
+def _rule(apply: Callable, operations: str | Iterable[str], devices: tuple[str, ...], defect: str, **more) -> Rule:
+    names = operations.split() if isinstance(operations, str) else operations
+    return Rule(apply, frozenset(names), devices, defect, **more)
+
+
+RULES = (
+    _rule(
+        element_types.report_f32, ANY, _BOTH,
+        "a relaxed operation would go on to report f16 where the plugin makes f32 of it", phase=Phase.TYPES,
+    ),
+    # layers with weights: their data and form
+    _rule(
+        zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
+        "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
+    ),
+    _rule(
+        mat_mul.absorb_transposes, "MatMul", _BOTH,
+        "the plugin would fuse a Transpose into a MatMul that is not relaxed",
+    ),
+    _rule(
+        mat_mul.run_at_rank_3, "MatMul", _CPU,
+        "after a MatMul of rank 4 no constant by channel would be fused",
+    ),
+    _rule(
+        mat_mul.lay_weights_in_rows, "MatMul", _CPU,
+        "who optimizes the saved model once more would make a MatMul that is not relaxed", saved_only=True,
+    ),
+    _rule(
+        mat_mul.lay_weights_in_rows, "MatMul", _GPU,
+        "the plugin would make a Transpose of the weights, and a MatMul that is not relaxed",
+    ),
+    _rule(
+        gpu.keep_weights_zero_point, WEIGHTED, _GPU,
+        "weights with a zero point would be folded to floats, and a float kernel read integers",
+    ),
+    # layers with weights: what follows them
+    _rule(
+        guards.add_negative_shift, WEIGHTED, _CPU,
+        "the rules after this one look for an Add",
+    ),
+    _rule(
+        guards.shift_after_scale, WEIGHTED, _CPU,
+        "a bias before the scale would be no bias of the layer",
+    ),
+    _rule(
+        guards.scale_to_interval, _CONVOLUTIONS | {"MatMul"}, _CPU,
+        "an interval by channel would be read wrongly for one element of open sizes, and after a MatMul: wrong numbers",
+    ),
+    _rule(
+        guards.part_by_channel, _CONVOLUTIONS, _CPU,
+        "what is computed by channel would be read wrongly for one element of open batch: wrong numbers",
+    ),
+    _rule(
+        guards.part_by_column, "MatMul", _CPU,
+        "a MatMul of two tensors would read what differs by column from beyond its array: wrong numbers",
+    ),
+    _rule(
+        guards.keep_negative_scale_after_relu, WEIGHTED, _BOTH,
+        "a negative scale would be moved before the Relu: wrong numbers",
+    ),
+    _rule(
+        guards.compute_scale_in_f64, WEIGHTED, _CPU,
+        "the scale would be fused into the integer weights, which throws, and the bias into the next FakeQuantize",
+    ),
+    _rule(
+        guards.guard_output, WEIGHTED, _GPU,
+        "the scale would be fused into the integer weights, which throws",
+    ),
+    # other relaxed operations
+    _rule(
+        fake_quantize.bypass_relu, "FakeQuantize", _BOTH,
+        "the Relu would be fused into a FakeQuantize that reports floats: wrong numbers",
+    ),
+    _rule(
+        fake_quantize.join_dequantization, "FakeQuantize", _BOTH,
+        "a CPU would store the integers for nothing, and a GPU fuse the scale into the FakeQuantize, which throws",
+    ),
+    _rule(
+        zero_points.clamp_after_zero_point, "Clamp", _BOTH,
+        "the dequantization after the Clamp would be multiplied out, and the real zero not be 0",
+    ),
+    _rule(
+        element_types.clamp_in_f32, "Clamp", _CPU,
+        "the Clamp would be dropped before a FakeQuantize, which then reports another type, or be rounded to integers",
+    ),
+    _rule(
+        element_types.needless_clamp_in_f32, "Clamp", _GPU,
+        "the Clamp would be dropped before a FakeQuantize, which then reports another type",
+    ),
+    *(
+        _rule(
+            partial(element_types.mvn_in_f32, is_kernel=plugin_config.kernels(device)["MVN"]), "MVN", (device,),
+            "an MVN that the plugin decomposes would be computed in the integer type of its data",
+        )
+        for device in _BOTH
+    ),
+    _rule(
+        element_types.reduce_in_f32, "ReduceMean ReduceSum", _BOTH,
+        "two reductions would be merged into one that is not relaxed, which throws",
+    ),
+    _rule(
+        reductions.pool_alone, "AvgPool", _CPU,
+        "a pool of a few integers would read the interval by channel of a FakeQuantize wrongly: wrong numbers",
+    ),
+    _rule(
+        element_types.normalize_in_f32, "NormalizeL2", _CPU,
+        "a NormalizeL2 that the plugin decomposes would be computed in the integer type of its data",
+    ),
+    _rule(
+        element_types.scale_in_f32, "Multiply", _CPU,
+        "the scale would be fused into float weights, which throws, or an Add after it be computed in the integer type",
+    ),
+    _rule(
+        gpu.scale_in_f32_before_weights, "Multiply", _GPU,
+        "the scale would be fused into float weights, which throws",
+    ),
+    _rule(
+        element_types.add_in_f32, "Add", _CPU,
+        "two Adds would be merged into one that is not relaxed, which throws",
+    ),
+    _rule(
+        zero_points.broadcast_before_zero_point, "Subtract", _BOTH,
+        "a Broadcast before the zero point would be dropped, and the layer throw or run in float",
+    ),
+    _rule(
+        zero_points.subtract_signed_in_f32, "Subtract", _CPU,
+        "a zero point of i8 data would be subtracted in i8, which saturates: wrong numbers",
+    ),
+    _rule(
+        zero_points.subtract_in_f32, "Subtract", _CPU,
+        "integers or f16 less f32 throw, and the zero point of a float layer of open sizes ends the process",
+    ),
+    _rule(
+        gpu.add_negative, "Subtract", _GPU,
+        "integers or f16 less f32 throw",
+    ),
+    # operations that are relaxed or not
+    _rule(
+        element_types.convert_by_f64, "Convert", _CPU,
+        "integers before float MatMuls would be taken for weights, and their Convert stay a layer", phase=Phase.ALL,
+    ),
+    _rule(
+        zero_points.keep_stride, "Convolution", _BOTH,
+        "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: float, or wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
+        folding.fold_float_weights, WEIGHTED, _CPU,
+        "weights that stay in float would be restored in layers of their own", phase=Phase.ALL,
+    ),
+    _rule(
+        reductions.reduce_alone, reductions.REDUCTIONS, _CPU,
+        "a reduction would read constants by channel after it wrongly: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
+        fake_quantize.compute_in_steps, "FakeQuantize", _CPU,
+        "there is no FakeQuantize along another axis than the channels: it throws, or wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
+        fake_quantize.keep_after_transpose, "FakeQuantize", _CPU,
+        "a FakeQuantize by channel would be moved before the Transpose, to another axis", phase=Phase.ALL,
+    ),
+    _rule(
+        guards.quantize_rows_alone, "FakeQuantize", _CPU,
+        "an interval by rows would be read as one by columns: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
+        fake_quantize.keep_scale_before, "FakeQuantize", _CPU,
+        "a FakeQuantize of open sizes would be moved up to a scale by channel and read it wrongly: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
+        fake_quantize.keep_transpose, "FakeQuantize", _CPU,
+        "a Transpose of open sizes would be moved after the FakeQuantize and a reduction, which throws", phase=Phase.ALL,
+    ),
+    _rule(
+        fake_quantize.differ_by_channel, "FakeQuantize", _CPU,
+        "with open sizes the scale of the first channel would stand for all the others: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
+        gpu.hide_end, "FakeQuantize", _GPU,
+        "the plugin's own LPT would transform the model a second time", phase=Phase.ALL,
+    ),
+    # models
+    _rule(
+        zero_points.keep_apart, "Subtract", _BOTH,
+        "equal zero points of one tensor would be merged, and one be lost: wrong numbers",
+        phase=Phase.MODEL, precision="f32",
+    ),
+    _rule(
+        half.keep_sums_in_f32, ANY, _GPU,
+        "sums of integers, and their scales, would be rounded to f16, or pass what it holds",
+        phase=Phase.MODEL, precision="f16",
+    ),
+    _rule(
+        hiding.hide_zero_points, "Subtract", _CPU,
+        "the plugin's own LPT would fuse the zero point into the FakeQuantize, and the layer run in float",
+        phase=Phase.MODEL, lpt_on=True,
+    ),
+    _rule(
+        sharing.share_constants, "Constant", _CPU,
+        "each node takes time whenever the saved model is loaded", phase=Phase.BODIES, saved_only=True,
+    ),
+    _rule(
+        hiding.hide_recurrent_weights, "LSTMSequence GRUSequence", _CPU,
+        "the integer weights of a recurrent layer would be folded to floats",
+        phase=Phase.BODIES, saved_only=True, lpt_on=True,
+    ),
+    _rule(
+        hiding.hide_from_lpt, "FakeQuantize", _CPU,
+        "the plugin's own LPT would transform the saved model a second time",
+        phase=Phase.BODIES, saved_only=True, lpt_on=False,
+    ),
+)  # fmt: skip
