@@ -13,16 +13,20 @@ import warnings
 from rich.console import Console
 from rich.table import Table
 
-from ovlpt.device.virtual_gpu import GPUS
+from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.inspect.check import OVLPT, STOCK, execute
 
 
-def compare(path: str, device: str = "CPU", virtual: str | None = None) -> dict[str, object]:
+def compare(
+    path: str, device: str = "CPU", virtual: str | None = None, precision: str | None = None
+) -> dict[str, object]:
     """Counts for one network, and the names of stock's int8 layers that are float in ovlpt's.
 
-    ``virtual``: a GPU that this machine need not have; one a process.
+    ``virtual``: a GPU that this machine need not have; one a process. ``precision``: what is not int8 runs in, "f16".
     """
-    executed = execute(path, device, (OVLPT, STOCK), virtual=virtual, count=virtual is None)
+    if virtual:
+        virtual_gpu.load(virtual)
+    executed = execute(path, device, (OVLPT, STOCK), virtual=virtual, count=virtual is None, precision=precision)
     low = {variant: sum(layer.is_low for layer in executed.weighted(variant)) for variant in (OVLPT, STOCK)}
     return {
         "weighted": len(executed.weighted(STOCK)),
@@ -38,13 +42,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.execution", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", metavar="MODEL.xml")
     parser.add_argument("-d", "--device", default="CPU")
-    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
+    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(virtual_gpu.GPUS)}")
+    parser.add_argument(
+        "--precision", choices=("f32", "f16", "bf16"), help="of what is not int8; the device's own without"
+    )
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     table = Table("network", "weighted", "int8 stock", "int8 ovlpt", "layers stock", "layers ovlpt", "lost")
     failed = False
     for path in options.models:
-        found = compare(path, options.device, options.virtual)
+        arguments = path, options.device, options.virtual, options.precision
+        found = subprocess_call.call(compare, *arguments)[0] if options.virtual else compare(*arguments)
         failed |= bool(found["lost"]) or found["layers_ovlpt"] > found["layers_stock"]
         *counts, lost = found.values()
         table.add_row(path.rsplit("/", 1)[-1].removesuffix(".xml"), *map(str, counts), ", ".join(lost[:3]))
@@ -53,4 +61,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from tools import execution  # by its name another process finds `compare`
+
+    sys.exit(execution.main())

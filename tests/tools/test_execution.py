@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import shutil
+
+import pytest
+
 from tests.networks import residual
 from tests.test_cli import save
 from tools import execution
@@ -12,3 +16,11 @@ def test_a_network_that_runs_as_stock_does(tmp_path, capsys):
     assert found["int8_stock"] == found["int8_ovlpt"] == found["weighted"] == 3
     assert found["lost"] == []
     assert "net" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="a virtual GPU needs a C compiler")
+def test_a_virtual_gpu(tmp_path, capsys):
+    path = save(residual(), tmp_path / "net.xml")
+    assert execution.main([path, "-d", "GPU", "--virtual", "dg2", "--precision", "f32"]) == 0
+    (row,) = (line.split() for line in capsys.readouterr().out.splitlines() if " net " in line)
+    assert [row[at] for at in (3, 5, 7)] == ["3", "3", "3"]  # with weights, in int8 with stock, and here
