@@ -1,0 +1,148 @@
+"""The gate of a fleet: models × devices × configurations × expectations, from a TOML file.
+
+    [models]                      # a path, or a pattern whose files are called by their stems
+    digits = "digits.xml"
+    resnet = { path = "resnet50.xml", inputs = "images.npz" }
+
+    [devices]
+    here = {}
+    avx2 = { isa = "avx2" }
+    xelp = { device = "GPU", virtual = "xelp" }
+
+    [configurations]              # without it: the device's own
+    narrow = { config = "narrow.toml" }
+
+    [expectations]
+    stock = { against = "stock" }
+    convolutions = { expect = ["int8:Convolution"], numbers = false }
+
+    [[without]]                   # combinations that are left out; what is not named may be anything
+    models = ["resnet"]
+    devices = ["avx2"]
+
+A row's keys are arguments of `ovlpt.check`; paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ovlpt.config import nearest
+from ovlpt.files import read_text
+from ovlpt.inspect.check import STOCK
+from ovlpt.trace import InputError
+
+_KEYS = {  # section: the keys of its rows, and their types
+    "models": {"path": str, "inputs": str},
+    "devices": {"device": str, "virtual": str, "isa": str, "execute": bool},
+    "configurations": {"config": str, "precision": str},
+    "expectations": {"expect": list, "against": str, "baseline": str, "numbers": bool},
+}
+_WORDS = {str: "a text", bool: "true or false", list: "a list of texts"}
+FILES = ("inputs", "config", "baseline")  # keys whose values are paths
+_OWN = {"own": {}}
+_DEFAULTS = {"devices": {"CPU": {}}, "configurations": _OWN, "expectations": {STOCK: {"against": STOCK}}}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One combination, by its names; ``options``: arguments of `check` besides the model."""
+
+    model: str
+    device: str
+    configuration: str
+    expectation: str
+    path: Path
+    options: Mapping[str, object]
+
+    @property
+    def label(self) -> str:
+        return f"{self.model} on {self.device}, {self.configuration}, {self.expectation}"
+
+
+def load_fleet(path: str | Path) -> list[Case]:
+    """The cases of a fleet file. Raises `InputError` that names the file, the row and what is wrong there."""
+    text = read_text(path, "a TOML file with the models and devices to check", "the fleet ")
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f'"{path}" is no TOML file: {error}') from error
+    cases = list(_Reader(Path(path), content).cases())
+    if not cases:
+        raise InputError(f'"{path}" leaves no case to check; see its [[without]]')
+    return cases
+
+
+class _Reader:
+    def __init__(self, path: Path, content: Mapping[str, object]):
+        self._path, self._content = path, content
+        for section in content:
+            if section not in (*_KEYS, "without"):
+                self._fail(f'has no section "{section}"{nearest(section, (*_KEYS, "without"))}')
+        self._rows = {section: self._section(section) for section in _KEYS}
+
+    def cases(self) -> Iterator[Case]:
+        without = self._without()
+        for names in itertools.product(*self._rows.values()):
+            named = dict(zip(_KEYS, names, strict=True))
+            if any(all(named[key] in values for key, values in row.items()) for row in without):
+                continue
+            options: dict[str, object] = {}
+            for section, name in named.items():
+                options |= self._rows[section][name]
+            yield Case(*names, Path(options.pop("path")), options)
+
+    def _section(self, section: str) -> dict[str, dict[str, object]]:
+        rows = self._content.get(section, _DEFAULTS.get(section))
+        if not isinstance(rows, dict) or not rows:
+            self._fail(f'names no {section}; write a section [{section}] with a row for each')
+        read: dict[str, dict[str, object]] = {}
+        for name, row in rows.items():
+            if section == "models":
+                read |= self._models(name, {"path": row} if isinstance(row, str) else row)
+            else:
+                read[name] = self._row(section, name, row)
+        return read
+
+    def _models(self, name: str, row: object) -> dict[str, dict[str, object]]:
+        """The row of a model, or those of all that its pattern names."""
+        read = self._row("models", name, row)
+        if "path" not in read:
+            self._fail(f'has no path for the model "{name}"; give one')
+        path = str(self._path.parent / str(read["path"]))
+        if not glob.has_magic(path) or Path(path).exists():
+            return {name: {**read, "path": path}}
+        found = sorted(glob.glob(path))
+        if not found:
+            self._fail(f'names models as "{read["path"]}", and no file is called so')
+        return {Path(each).stem: {**read, "path": each} for each in found}
+
+    def _row(self, section: str, name: str, row: object) -> dict[str, object]:
+        known = _KEYS[section]
+        if not isinstance(row, dict):
+            self._fail(f'has for "{name}" in [{section}] {row!r}; it must be a table as {{ {next(iter(known))} = … }}')
+        for key, value in row.items():
+            if key not in known:
+                self._fail(f'has "{key}" for "{name}" in [{section}]{nearest(key, known)}')
+            if type(value) is not known[key] or (known[key] is list and not all(isinstance(each, str) for each in value)):
+                self._fail(f'has {key} = {value!r} for "{name}" in [{section}]; it must be {_WORDS[known[key]]}')
+        return {key: str(self._path.parent / value) if key in FILES else value for key, value in row.items()}
+
+    def _without(self) -> list[dict[str, list[str]]]:
+        rows = self._content.get("without", [])
+        for row in rows if isinstance(rows, list) else [rows]:
+            for key, names in row.items() if isinstance(row, dict) and row and isinstance(rows, list) else [("", None)]:
+                if key not in _KEYS or not isinstance(names, list):
+                    self._fail(f'leaves out {row!r}; write [[without]] and lists of names of {", ".join(_KEYS)}')
+                for name in names:
+                    if name not in self._rows[key]:
+                        self._fail(f'leaves out "{name}" of {key}{nearest(str(name), self._rows[key])}')
+        return rows
+
+    def _fail(self, what: str) -> None:
+        raise InputError(f'the fleet "{self._path}" {what}')
