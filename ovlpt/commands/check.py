@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.commands import check_fleet
 from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import console, progress_bar, table, write_result
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json
 from ovlpt.commands.virtual import add_virtual
+from ovlpt.commands.workers import add_workers
 from ovlpt.device.counters import write_counters
 from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
 from ovlpt.inspect.numbers import Numbers, Verdict
@@ -22,7 +24,9 @@ def add(commands, summary: str) -> None:
         "which is the default, with a list, or with an earlier run; and compare its outputs with the simulation's.",
         "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
     )
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …)")
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …), or a fleet (.toml)"
+    )
     add_device(parser)
     parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
     question = parser.add_mutually_exclusive_group()
@@ -44,10 +48,14 @@ def add(commands, summary: str) -> None:
     parser.add_argument("--no-numbers", action="store_true", help="compare precisions only")
     add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")
     add_isa(parser)
+    parser.add_argument("--junit", metavar="FILE.xml", help="of a fleet: write its cases as JUnit XML")
+    add_workers(parser)
     add_json(parser, "the result")
 
 
 def _call(options: argparse.Namespace) -> int:
+    if check_fleet.is_fleet(options):
+        return check_fleet.call(options)
     asked = options.expect or options.baseline or options.against
     if options.counters and not (asked or options.save_baseline):
         raise InputError("counters are checked with --expect, --baseline, or a model and --against stock")

@@ -71,7 +71,7 @@ def add_json(parser: argparse.ArgumentParser, what: str) -> None:
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Raise `InputError` where a file that a command is to write cannot be: before the work, not after it."""
-    for name in ("json", "csv", "save_baseline", "save_counters"):
+    for name in ("json", "junit", "csv", "save_baseline", "save_counters"):
         path = getattr(options, name, None)
         if (name, path) != ("json", STDOUT):
             check_writable(path)

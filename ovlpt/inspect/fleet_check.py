@@ -16,7 +16,7 @@ from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
-from ovlpt.inspect.check import check
+from ovlpt.inspect.check import Kind, check
 from ovlpt.inspect.fleet_file import FILES, Case, load_fleet
 from ovlpt.trace import OvlptError
 
@@ -137,8 +137,8 @@ def check_case(options: Sequence[tuple[str, object]], parcels: Sequence[tuple[st
 
 def _wrong(found: Mapping) -> Iterator[str]:
     for each in found["differences"]:
-        if each["kind"] != "gained":
-            yield f'{each["layer"]} ({each["layer_type"]}) is to run in {each["wanted"]}, and runs in {each["found"] or "no layer"}'
+        if each["kind"] != Kind.GAINED:
+            yield f"{each['layer']} ({each['layer_type']}) is to run in {each['wanted']}, and runs in {each['found'] or 'no layer'}"
     numbers = found["numbers"]
     if numbers is not None and not numbers["ok"]:
         first = numbers["first_wrong_layer"]

@@ -31,6 +31,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ovlpt.config import nearest
 from ovlpt.files import read_text
@@ -100,7 +101,7 @@ class _Reader:
     def _section(self, section: str) -> dict[str, dict[str, object]]:
         rows = self._content.get(section, _DEFAULTS.get(section))
         if not isinstance(rows, dict) or not rows:
-            self._fail(f'names no {section}; write a section [{section}] with a row for each')
+            self._fail(f"names no {section}; write a section [{section}] with a row for each")
         read: dict[str, dict[str, object]] = {}
         for name, row in rows.items():
             if section == "models":
@@ -129,7 +130,9 @@ class _Reader:
         for key, value in row.items():
             if key not in known:
                 self._fail(f'has "{key}" for "{name}" in [{section}]{nearest(key, known)}')
-            if type(value) is not known[key] or (known[key] is list and not all(isinstance(each, str) for each in value)):
+            if type(value) is not known[key] or (
+                known[key] is list and not all(isinstance(each, str) for each in value)
+            ):
                 self._fail(f'has {key} = {value!r} for "{name}" in [{section}]; it must be {_WORDS[known[key]]}')
         return {key: str(self._path.parent / value) if key in FILES else value for key, value in row.items()}
 
@@ -138,11 +141,11 @@ class _Reader:
         for row in rows if isinstance(rows, list) else [rows]:
             for key, names in row.items() if isinstance(row, dict) and row and isinstance(rows, list) else [("", None)]:
                 if key not in _KEYS or not isinstance(names, list):
-                    self._fail(f'leaves out {row!r}; write [[without]] and lists of names of {", ".join(_KEYS)}')
+                    self._fail(f"leaves out {row!r}; write [[without]] and lists of names of {', '.join(_KEYS)}")
                 for name in names:
                     if name not in self._rows[key]:
                         self._fail(f'leaves out "{name}" of {key}{nearest(str(name), self._rows[key])}')
         return rows
 
-    def _fail(self, what: str) -> None:
+    def _fail(self, what: str) -> NoReturn:
         raise InputError(f'the fleet "{self._path}" {what}')
