@@ -163,7 +163,7 @@ class QuantizationGranularityRestriction:
         return cls(row.name, tuple(by_port), opset)
 
 
-def _pass_name(transformation: type | str) -> str:
+def pass_name(transformation: type | str) -> str:
     return transformation if isinstance(transformation, str) else transformation.__name__
 
 
@@ -175,24 +175,24 @@ class PassConfig:
     callbacks: dict[str, Callable[[Node], bool]] = field(default_factory=dict)
 
     def disable(self, transformation: type | str) -> None:
-        self.disabled.add(_pass_name(transformation))
+        self.disabled.add(pass_name(transformation))
 
     def enable(self, transformation: type | str) -> None:
-        self.disabled.discard(_pass_name(transformation))
+        self.disabled.discard(pass_name(transformation))
 
     def set_callback(self, transformation: type | str, callback: Callable[[Node], bool]) -> None:
-        self.callbacks[_pass_name(transformation)] = callback
+        self.callbacks[pass_name(transformation)] = callback
 
     def is_disabled(self, transformation: type | str) -> bool:
-        return _pass_name(transformation) in self.disabled
+        return pass_name(transformation) in self.disabled
 
     def leaves_alone(self, transformation: type | str, node: Node) -> bool:
         """What the pass's callback says of the node; False without one."""
-        callback = self.callbacks.get(_pass_name(transformation))
+        callback = self.callbacks.get(pass_name(transformation))
         return bool(callback and callback(node))
 
     def has_callback(self, transformation: type | str) -> bool:
-        return _pass_name(transformation) in self.callbacks
+        return pass_name(transformation) in self.callbacks
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
-from ovlpt.config import Params, PassConfig
+from ovlpt.config import Params, PassConfig, pass_name
 from ovlpt.graph.constants import precision_of, rounded_to
 from ovlpt.graph.consumers import consumers_of, is_output
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
@@ -52,10 +52,10 @@ class _Configured:
             "attributes": self.attributes,
         }
 
-    def _leave_alone(self, node: Node, kind: type | None = None) -> bool:
+    def _leave_alone(self, node: Node, kind: type | str | None = None) -> bool:
         """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
-        kind = kind or type(self)
-        if kind.__name__ not in self.pass_config.callbacks:
+        kind = pass_name(kind or type(self))
+        if kind not in self.pass_config.callbacks:
             return False
         token = current_attributes.set(self.attributes)
         try:
@@ -64,7 +64,7 @@ class _Configured:
             current_attributes.reset(token)
         if not leave:
             return False
-        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {kind.__name__} leaves it alone"))
+        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {kind} leaves it alone"))
         return True
 
     def _record(self, outcome: Outcome, node: Node, reason: Reason | None = None) -> None:
@@ -128,6 +128,7 @@ class LayerTransformation(MatcherPass, _Configured):
     """
 
     operation: ClassVar[Operation]
+    part_of: ClassVar[str | None] = None  # a pass of several, whose name in settings stands for it, too
     quiet: ClassVar[bool] = False  # refusals say nothing worth recording
     why: ClassVar[Reason | None] = None  # what is recorded of a node that was transformed
     _read: dict[tuple[object, ...], object] | None = None  # during a visit: what was read
@@ -158,11 +159,12 @@ class LayerTransformation(MatcherPass, _Configured):
         """Handle one matched node; True when the graph was changed."""
         if not self.concerns(node):
             return False
-        if type(self).__name__ in self.pass_config.disabled:
+        names = [type(self).__name__, *([self.part_of] if self.part_of else [])]
+        if off := [name for name in names if name in self.pass_config.disabled]:
             if not self.quiet:
-                self._record(Outcome.DISABLED, node, Reason("disabled", f"{type(self).__name__} is switched off"))
+                self._record(Outcome.DISABLED, node, Reason("disabled", f"{off[0]} is switched off"))
             return False
-        if self._leave_alone(node):
+        if any(self._leave_alone(node, name) for name in names):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"

@@ -92,7 +92,8 @@ from ovlpt.markup.propagation import Markup, ModelIndex
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
 from ovlpt.operations import Operation
 from ovlpt.own_transformations import known, main_of, resolved
-from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION
+from ovlpt.prerequisites.common_optimizations import BEFORE_LPT
+from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION, LinOpSequenceFusion
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
@@ -189,6 +190,8 @@ MARKUP: tuple[type[Markup], ...] = (
 PASSES = tuple(
     kind.__name__
     for kind in (
+        *BEFORE_LPT,  # of `CommonOptimizations`
+        LinOpSequenceFusion,
         *REPAIRS,
         *PREREQUISITES,
         *MARKUP,

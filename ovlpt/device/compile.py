@@ -191,7 +191,7 @@ def transform(
         if plugin_config.kind(physical) == "CPU" and RELEASE >= (2025, 0):
             # the plugin takes these out before anything else, when a Relu before it still stands
             manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
-        manager.register_pass(CommonOptimizations(plugin_config.kernels(physical)))
+        manager.register_pass(CommonOptimizations(plugin_config.kernels(physical), pass_config=own.pass_config()))
         manager.register_pass(LowPrecision.from_config(own, native_only, trace))
         manager.run_passes(work)
         _log(label, device, own.name, trace.events[before:])

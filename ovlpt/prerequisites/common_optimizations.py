@@ -16,18 +16,33 @@ from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
-from ovlpt.openvino_api import RELEASE, Constant, Model, Node, NodeFactory, Output, as_model, opset1, opset8
+from ovlpt.layer_transformation import LayerTransformation, ModelTransformation, consumers_of, replace_output, shape_of
+from ovlpt.openvino_api import (
+    RELEASE,
+    Constant,
+    GraphRewrite,
+    Manager,
+    Model,
+    Node,
+    NodeFactory,
+    Output,
+    as_model,
+    opset1,
+    opset8,
+)
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
+from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from ovlpt.prerequisites.einsum import decomposed_einsum
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
+
+BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)
 
 
 class CommonOptimizations(ModelTransformation):
     """MOC transformations with the quantized weights kept, then the operation versions that LPT has rules for.
 
-    ``kernels``: per operation, whether the plugin executes a node as it is; what it does not is decomposed, as by the
+    Among the latter are the passes of plugins' first step that take callbacks, `BEFORE_LPT`. ``kernels``: per operation, whether the plugin executes a node as it is; what it does not is decomposed, as by the
     plugin itself.
     """
 
@@ -50,6 +65,7 @@ class CommonOptimizations(ModelTransformation):
                 for target in parameter.output(0).get_target_inputs():
                     target.replace_source_output(stored.output(0))
                 each.remove_parameter(parameter)
+        self._rewrite(model)
         for node in list(all_nodes(model)):
             kind = node.get_type_name()
             shape = settled.get(node.get_friendly_name()) if kind == "Broadcast" else None
@@ -60,6 +76,15 @@ class CommonOptimizations(ModelTransformation):
                 _replace(node, convert(node))
         model.validate_nodes_and_infer_types()
         return True
+
+    def _rewrite(self, model: Model) -> None:
+        """The passes of plugins before their LPT that settings know by name, callbacks among them."""
+        rewrite = GraphRewrite()
+        for kind in BEFORE_LPT:
+            rewrite.add_matcher(kind(**self.settings()))
+        manager = Manager()
+        manager.register_pass(rewrite)
+        manager.run_passes(model)
 
     def _is_kernel(self, node: Node) -> bool:
         kind = node.get_type_name()
@@ -393,18 +418,6 @@ def _group_normalization(node: Node) -> Node | None:
     return opset1.add(opset1.multiply(normalized, scale), bias)
 
 
-def difference_as_sum(node: Node) -> Node | None:
-    """``a - b == a + b * -1`` of real numbers; None where b is constant, as a zero point is.
-
-    A constant less a tensor would otherwise look like a dequantization of the other sign.
-    """
-    precision = precision_of(node.output(0))
-    if precision not in REAL or is_constant_path(node.input_value(1).get_node()):
-        return None
-    turned = opset1.multiply(node.input_value(1), constant(np.float32(-1), precision))
-    return opset1.add(node.input_value(0), turned)
-
-
 def _with_leading_axes(mask: Output, rank: int) -> Output:
     """The mask before its leading axes of size 1 were dropped: a plugin then joins the Add with what makes the mask."""
     source = mask.get_node().input_value(0) if mask.get_node().get_type_name() in ("Reshape", "Squeeze") else mask
@@ -465,7 +478,6 @@ _CONVERSIONS = {
     ("Reshape", "opset1"): _reshape,
     ("Squeeze", "opset15"): _squeeze,
     ("Transpose", "opset1"): _transpose,
-    ("Subtract", "opset1"): difference_as_sum,
     ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,
 }

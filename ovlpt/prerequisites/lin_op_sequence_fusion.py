@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.layer_transformation import LayerTransformation, replace_output
-from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.openvino_api import Constant, GraphRewrite, Node, Output, opset1
 from ovlpt.trace import reject_unless
 
 
@@ -16,6 +16,7 @@ class _SequenceFusion(LayerTransformation):
     """``outer(inner(x, a), b)`` with constants a and b, where inner has no other consumer."""
 
     quiet = True  # most elementwise operations are no such pair
+    part_of = "LinOpSequenceFusion"
     outer: ClassVar[str]
     inner: ClassVar[str]
 
@@ -89,6 +90,15 @@ class MultiplyMultiplyFusion(_SequenceFusion):
 
 
 LIN_OP_SEQUENCE_FUSION = (AddMultiplyFusion, AddAddFusion, MultiplyMultiplyFusion)
+
+
+class LinOpSequenceFusion(GraphRewrite):
+    """The three fusions as one pass for a Manager. In settings its name stands for all of them."""
+
+    def __init__(self, **settings):
+        super().__init__()
+        for kind in LIN_OP_SEQUENCE_FUSION:
+            self.add_matcher(kind(**settings))
 
 
 def _constant_port(node: Node) -> int | None:

@@ -22,7 +22,7 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Manager, Model, Node
 from ovlpt.precisions import INT8
-from ovlpt.prerequisites.common_optimizations import difference_as_sum
+from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from tools.fuzz import operations
 from tools.fuzz.graphs import Graph, NoFloatRun, build, pruned
 from tools.fuzz.numbers import STOCK, Failure
@@ -73,15 +73,13 @@ def prepared(model: Model) -> Model:
     """As every plugin has it before its own pass: f16 constants that only a Convert reads in f32, differences as sums,
     known shapes as constants.
     """
+    manager = Manager()
+    manager.register_pass(ConvertSubtract())
+    manager.run_passes(model)
     for node in list(all_nodes(model)):
         if node.get_type_name() == "ShapeOf" and node.get_input_partial_shape(0).is_static:
             sizes = np.array(node.get_input_shape(0))
             replace_output(node.output(0), constant(sizes, precision_of(node.output(0))).output(0))
-        total = difference_as_sum(node) if node.get_type_name() == "Subtract" else None
-        if total is not None:
-            total.set_friendly_name(node.get_friendly_name())
-            replace_output(node.output(0), total.output(0))
-            continue
         source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
         if isinstance(source, Constant) and precision_of(source.output(0)) == "f16":
             replace_output(node.output(0), constant(values_of(source), precision_of(node.output(0))).output(0))
