@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Collection, Sequence
 
+from ovlpt.commands import activity
 from ovlpt.commands.settings import check_outputs
 from ovlpt.display import printable
 from ovlpt.files import why_not
@@ -44,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser([named]).parse_args(arguments)
         log(options.verbose)
         check_outputs(options)
-        status = options.call(options)
+        with activity.shown(not options.verbose):
+            status = options.call(options)
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -69,7 +71,8 @@ def _without_output(status: int) -> int:
 
 def complain(what: object) -> None:
     """One line on the standard error."""
-    print(f"ovlpt: {printable(str(what), lines=False)}", file=sys.stderr)
+    with activity.paused():
+        print(f"ovlpt: {printable(str(what), lines=False)}", file=sys.stderr)
 
 
 def log(verbosity: int) -> None:
@@ -95,6 +98,12 @@ def parser(complete: Collection[str | None] = tuple(COMMANDS)) -> argparse.Argum
         epilog="example: ovlpt run resnet50.xml    (ovlpt COMMAND --help: arguments, and an example of each)",
     )
     made.add_argument("--version", action=_Version, nargs=0, help="print the versions of ovlpt and OpenVINO")
+    made.add_argument(
+        "--completion",
+        action=_Completion,
+        choices=("bash", "zsh", "fish"),
+        help="print what completes this command line in a shell",
+    )
     commands = made.add_subparsers(required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
         if name in complete:
@@ -112,3 +121,11 @@ class _Version(argparse.Action):
 
         print(f"ovlpt {VERSION}, OpenVINO {version('openvino')}")
         parser.exit()
+
+
+class _Completion(argparse.Action):
+    def __call__(self, asked: argparse.ArgumentParser, namespace: argparse.Namespace, shell: str, *_) -> None:
+        from ovlpt.commands.completion import script
+
+        print(script(parser(), shell))
+        asked.exit()

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 
-from ovlpt.commands.printing import console, progress_bar, table, write_result
+from ovlpt.commands.activity import progress
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
 from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
@@ -56,22 +57,21 @@ def _call(options: argparse.Namespace) -> int:
     folders = _folders(models, options.report_folder)
     out, found = console(options.json), []
     for model, folder in zip(models, folders, strict=True):
-        with progress_bar(out, Path(model).name) as progress:
-            result = bench(
-                model,
-                options.against,
-                options.device,
-                options.input,
-                "throughput" if options.hint == "tput" else options.hint,
-                options.t,
-                options.niter,
-                options.nstreams,
-                options.infer_precision,
-                config=settings(options)
-                if options.config is None
-                else options.config,  # a file's name is for the processes too
-                progress=progress,
-            )
+        result = bench(
+            model,
+            options.against,
+            options.device,
+            options.input,
+            "throughput" if options.hint == "tput" else options.hint,
+            options.t,
+            options.niter,
+            options.nstreams,
+            options.infer_precision,
+            config=settings(options)
+            if options.config is None
+            else options.config,  # a file's name is for the processes too
+            progress=progress(f"measures {Path(model).name}"),
+        )
         _print(out, result)
         found.append(result)
         for side in result.sides if folder else ():

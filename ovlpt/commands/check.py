@@ -3,8 +3,9 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands import check_fleet
+from ovlpt.commands.activity import progress
 from ovlpt.commands.isa import add_isa
-from ovlpt.commands.printing import console, progress_bar, table, write_result
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json
 from ovlpt.commands.virtual import add_virtual
 from ovlpt.commands.workers import add_workers
@@ -60,24 +61,23 @@ def _call(options: argparse.Namespace) -> int:
     if options.counters and not (asked or options.save_baseline):
         raise InputError("counters are checked with --expect, --baseline, or a model and --against stock")
     out = console(options.json)
-    with progress_bar(out, "checking") as progress:
-        found = check(
-            options.model,
-            options.device,
-            options.expect,
-            options.against if asked or options.save_baseline else STOCK,
-            options.baseline,
-            options.counters,
-            options.config,
-            options.virtual,
-            options.isa,
-            count=options.save_counters is not None,
-            numbers=not options.no_numbers,
-            inputs=options.input,
-            progress=progress,
-            execute=options.execute,
-            precision=options.precision,
-        )
+    found = check(
+        options.model,
+        options.device,
+        options.expect,
+        options.against if asked or options.save_baseline else STOCK,
+        options.baseline,
+        options.counters,
+        options.config,
+        options.virtual,
+        options.isa,
+        count=options.save_counters is not None,
+        numbers=not options.no_numbers,
+        inputs=options.input,
+        progress=progress("checks numbers"),
+        execute=options.execute,
+        precision=options.precision,
+    )
     _print(out, found)
     if options.save_baseline:
         write_result(options, dict(found.baseline), path=options.save_baseline)
@@ -91,9 +91,9 @@ def _print(out, found: Check) -> None:
     for note in found.notes:
         out.print(note, style="yellow")
     if found.differences:
-        rows = table("layer", "type", "wanted", "found", "", "exec type")
+        rows = table("type", "wanted", "found", "", "exec type", "layer")
         for each in found.differences:
-            columns = (each.layer, each.layer_type, each.wanted, each.found or "no layer", each.kind, each.exec_type)
+            columns = (each.layer_type, each.wanted, each.found or "no layer", each.kind, each.exec_type, each.layer)
             rows.add_row(*columns, style="red" if each.fails else "green")
         out.print(rows)
     low, total = sum(layer.is_low for layer in found.compared), len(found.compared)

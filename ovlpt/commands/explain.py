@@ -87,10 +87,10 @@ def _call(options: argparse.Namespace) -> int:
 def _print_each(out, answers: Sequence[Answer]) -> None:
     if not answers:
         return
-    rows = table("name", "operation", "executed as", "why", "what would help")
+    rows = table("operation", "executed as", "why", "what would help", "name")
     for answer in answers:
         where = f"part of {answer.part_of}" if answer.part_of else answer.layer or ""
-        rows.add_row(answer.name, answer.operation, where, answer.why, answer.help or "")
+        rows.add_row(answer.operation, where, answer.why, answer.help or "", answer.name)
     out.print(rows)
 
 
@@ -112,11 +112,10 @@ def _print_groups(out, found: Explanation) -> None:
 def _post_ops(options: argparse.Namespace) -> int:
     out, layers = console(options.json), post_ops(options.model, options.device, options.stock)
     layers = [layer for layer in layers if options.layer in (None, layer.name)]
-    rows = table("layer", "predicted", "actual", "equal", ">would save")
+    rows = table("predicted", "actual", "equal", ">would save", "layer")
     for layer in layers:
-        rows.add_row(
-            layer.name, layer.predicted, layer.actual, "yes" if layer.equal else layer.reason, str(layer.saved or "")
-        )
+        equal = "yes" if layer.equal else layer.reason
+        rows.add_row(layer.predicted, layer.actual, equal, str(layer.saved or ""), layer.name)
     out.print(rows)
     out.print(
         f"{sum(layer.equal for layer in layers)} of {len(layers)} int8 layers have the predicted scales and post-operations"

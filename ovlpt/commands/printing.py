@@ -8,9 +8,8 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
+from ovlpt.commands import activity
 from ovlpt.display import printable
 from ovlpt.files import write_text
 from ovlpt.trace import InputError
@@ -36,7 +35,8 @@ def columns() -> dict[str, str]:
 
 def say(text: str, json: str | None = None) -> None:
     """One line for people. ``json``: the file for programs, which may be the standard output."""
-    print(text, file=sys.stderr if json == STDOUT else sys.stdout)
+    with activity.paused():
+        print(text, file=sys.stderr if json == STDOUT else sys.stdout)
 
 
 def console(json: str | None = None):
@@ -50,6 +50,10 @@ def console(json: str | None = None):
         raise InputError("the command line needs the package rich: pip install 'ovlpt[cli]'") from error
 
     class Printer(Console):
+        def print(self, *objects, **options) -> None:
+            with activity.paused():
+                super().print(*objects, **options)
+
         def render_str(self, text: str, **options):
             return super().render_str(printable(text), **options)
 
@@ -75,42 +79,6 @@ def table(*columns: str):
     return made
 
 
-@contextmanager
-def progress_bar(out, label: str) -> Iterator[Callable[[float], None]]:
-    """A bar while something runs; it is told which part is done, 0 to 1, and vanishes at the end."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
-        task = progress.add_task(printable(label, lines=False), total=1.0)
-        yield lambda part: progress.update(task, completed=part)
-
-
-@contextmanager
-def shard_bar(out, label: str, unit: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar over the work of all workers, with its rate and the time left; it is told how many of how many ``unit`` are
-    done, None where nobody knows, and vanishes at the end.
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{speed:.1f} {unit}/s")
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
-        task = progress.add_task(printable(label, lines=False), total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
 def write_result(options: argparse.Namespace, result: dict[str, object], **envelope: object) -> None:
     """Write the result of a command where ``--json`` says, in the envelope that all commands share; "-" is the standard
     output. ``envelope``: what the options do not say of it (the model), or elsewhere (``path``). Raises `InputError` when
@@ -123,7 +91,8 @@ def write_result(options: argparse.Namespace, result: dict[str, object], **envel
     content = {**head, "device": options.device, "openvino": openvino.__version__, **envelope, "result": result}
     text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"
     if path == STDOUT:
-        sys.stdout.write(text)
+        with activity.paused():
+            sys.stdout.write(text)
     elif path is not None:
         write_text(path, text)
 

@@ -61,11 +61,11 @@ def _call(options: argparse.Namespace) -> int:
 
 
 def _layers_table(layers: ExecutionTypes, timed: bool):
-    rows = table("layer", "type", "exec type", "in", "out", *([">real ms"] if timed else []))
+    rows = table("type", "exec type", "in", "out", *([">real ms"] if timed else []), "layer")
     for layer in layers.executed:
         facts = layer.exec_type, layer.precision, layer.output_precision
         time = [f"{layer.real_time:.3f}"] if timed else []
-        rows.add_row(layer.name, layer.layer_type, *facts, *time, style="green" if layer.is_int8 else None)
+        rows.add_row(layer.layer_type, *facts, *time, layer.name, style="green" if layer.is_int8 else None)
     return rows
 
 

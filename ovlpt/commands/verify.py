@@ -46,10 +46,10 @@ def _call(options: argparse.Namespace) -> int:
     records = verify(
         options.model, arrays, options.method, options.device, core, options.layers, options.against, config
     )
-    rows = table("layer", "type", "status", ">mismatches", ">total")
+    rows = table("type", "status", ">mismatches", ">total", "layer")
     for record in records:
         style = {EQUAL: None, WRONG: "red"}.get(record.status, "yellow")
-        rows.add_row(record.name, record.type, record.status, str(record.mismatches), str(record.total), style=style)
+        rows.add_row(record.type, record.status, str(record.mismatches), str(record.total), record.name, style=style)
     out.print(rows)
     out.print(", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items()))
     write_result(options, {"method": options.method, "records": [record.to_json() for record in records]})

@@ -1,4 +1,4 @@
-"""``--workers`` and ``--scheduler``: who carries out the work of a command, and one bar for all of them."""
+"""``--workers`` and ``--scheduler``: who carries out the work of a command, and one line of progress for all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-from ovlpt.commands.printing import shard_bar
+from ovlpt.commands.activity import counted
 from ovlpt.fleet.engine import Executors, Progress
 from ovlpt.fleet.workers import Cluster, processes
 
@@ -38,5 +38,5 @@ def workers(options: argparse.Namespace, out, label: str, unit: str) -> Iterator
         if cluster.dashboard:
             out.print(f"The cluster's page: {cluster.dashboard}")
     executor = cluster if options.workers is None else processes(options.workers)
-    with nullcontext() if cluster is None else cluster, shard_bar(out, label, unit) as progress:
-        yield executor, progress
+    with nullcontext() if cluster is None else cluster:
+        yield executor, counted(label, unit)

@@ -5,6 +5,7 @@ The caller's process stays as it is. Warnings and exceptions of the package come
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from ovlpt.device.execution_types import last_line
 from ovlpt.trace import OvlptError
+
+_logger = logging.getLogger("ovlpt")
 
 
 def call(function: Callable, *arguments, environment: Mapping[str, str] | None = None) -> tuple[object, str]:
@@ -31,6 +34,7 @@ def call(function: Callable, *arguments, environment: Mapping[str, str] | None =
         code = (
             f"import sys; sys.path[:] = {sys.path!r}; from ovlpt.device import subprocess_call; subprocess_call.work()"
         )
+        _logger.info("runs in a process of its own")
         done = subprocess.run(
             [sys.executable, "-c", code, str(question), str(answer)],
             env={**os.environ, **(environment or {})},

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 import numpy as np
+
+_logger = logging.getLogger("ovlpt")
 
 
 def interleaved_latencies(
@@ -21,6 +24,7 @@ def interleaved_latencies(
     Runs for about ``seconds``, at least ``least`` and at most ``most`` rounds (None: any number), after three rounds that do not count.
     ``progress`` is told after each round which part is done, 0 to 1.
     """
+    _logger.info("measures %s", ", ".join(candidates))
     for _ in range(3):
         for run in candidates.values():
             run()

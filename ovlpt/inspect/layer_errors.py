@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from ovlpt.inspect.runs import ERRORS, FAKE_QUANTIZED, FLOAT, INT8, QUANTIZATION
 from ovlpt.inspect.segments import Segment, Segments, apart, observed, up_to
 from ovlpt.interpreter.layer import WEIGHTED
 from ovlpt.openvino_api import Model, Output, opset1
+
+_logger = logging.getLogger("ovlpt")
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ class Layers:
         """From a sample to the network's results, and the values at its points."""
         if run == FLOAT:
             return self._float_reader()
+        _logger.info("compiles the %s run with its layers as outputs", run)
         source, count = self._runs.source, len(self._runs.source.outputs)
         points = self._cut.points
         apart = [
@@ -153,7 +157,10 @@ class Layers:
         ]
         together = [place for place in range(len(points)) if place not in apart]
         network = Network(self._runs.compile[run](observed(source, self._inside, together)))
-        shorter = {place: Network(self._runs.compile[run](up_to(source, self._inside, place))) for place in apart}
+        shorter = {}
+        for number, place in enumerate(apart, 1):
+            _logger.info("compiles the %s run up to a layer, %d of %d", run, number, len(apart))
+            shorter[place] = Network(self._runs.compile[run](up_to(source, self._inside, place)))
 
         def read(sample: Sequence[np.ndarray]) -> tuple[list[np.ndarray], Values]:
             found = network(sample)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -12,6 +13,8 @@ from ovlpt.device.properties import EXACT, F32, UNCACHED
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
+
+_logger = logging.getLogger("ovlpt")
 
 FLOAT, FAKE_QUANTIZED, INT8, DEFAULT = "float", "fake-quantized", "int8", "default"
 QUANTIZATION, TRANSFORMATION, FLOAT_PRECISION = "quantization", "transformation", "float precision"
@@ -59,7 +62,11 @@ class Runs:
             DEFAULT: lambda model: compile_model(model, device, hints, config, core=core, strict=True),
         }
         models = {FLOAT: original, FAKE_QUANTIZED: source, INT8: source, DEFAULT: source}
-        self.plain = {run: self.compile[run](model) for run, model in models.items() if model is not None}
+        self.plain = {}
+        for run, model in models.items():
+            if model is not None:
+                _logger.info("compiles the %s run", run)
+                self.plain[run] = self.compile[run](model)
         self.float_precision = precision_of_floats(self.plain[DEFAULT])
         self.errors = [error for error, pair in ERRORS.items() if all(run in self.plain for run in pair)]
 

@@ -15,6 +15,7 @@ Both forms are compiled: as `compile_model` makes it, and as `transform` saves i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -37,6 +38,8 @@ from ovlpt.interpreter.post_operations import clamp_ends, slope_of
 from ovlpt.openvino_api import Core, Manager, Model, Node, opset1
 from ovlpt.precisions import INT8
 from ovlpt.trace import InputError
+
+_logger = logging.getLogger("ovlpt")
 
 EQUAL, TIES, NEAR, WRONG = "equal", "off by one at ties", "as near as stock", "wrong"
 
@@ -118,7 +121,8 @@ def verify(
             raise InputError(
                 f'"{source.get_friendly_name()}" has no int8 layer: "ovlpt explain" says why and what would help'
             )
-        for layer, integers in islice(interpreter.run(), layers):
+        for count, (layer, integers) in enumerate(islice(interpreter.run(), layers), 1):
+            _logger.info("verifies layer %d of %d, %s", count, len(interpreter.layers), layer.name)
             read = {port: interpreter.value(integer_source(layer.node.input_value(port))) for port in (0, 1)}
             mine = interpreter.value(layer.end.output(0))
             for compiled in _compiled(other, layer.name, read, device, core):
