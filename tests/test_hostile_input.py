@@ -63,6 +63,8 @@ def folder(tmp_path_factory):
         with socket.socket(socket.AF_UNIX) as named:
             named.bind("socket.xml")
 
+        np.save("shape.npy", np.zeros((3, 3)))
+        np.save("strings.npy", np.array(["a", "b"]))
         np.savez("empty.npz")
         np.savez("strings.npz", x=np.array(["a", "b"]))
         np.savez("objects.npz", x=np.array([{}, []], object))
@@ -171,6 +173,11 @@ COUNTERS = (
     *(f"{LONG}.csv", "none\0.csv"),
 )
 EXPECTED = ("", "int8", "int8:", "int9:Convolution", "int8:Conv", ":", "int8:[/red]", "int8:,", "f32")
+VALUES = (
+    *("", "x", "x=", "=1", "x=none.npy", "x=folder.npz", "x=text.xml", "x=pickle.npy", "x=empty.npz", "x=strings.npz"),
+    *("y=1", "[/red]=1", "x=\0", f"x={LONG}.npy", "x=shape.npy", "x=strings.npy", "x=\x1b[2J"),
+)
+JOURNALS = ("", "folder.json", "text.json", "binary.json", "none/x.json", f"{LONG}.json", "none\0.json", "net.xml")
 
 
 def _with(option: str, values, *others: str) -> list[list[str]]:
@@ -199,6 +206,8 @@ CASES = {
     "compare": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])),
         *(*_with("--samples", ("0", "-1")), *_with("--layers", ("0", "-5"))),
+        *(*_with("--workers", ("0", "-1")), *_with("--threads", ("0", "-1")), *_with("--resume", JOURNALS)),
+        *_with("--scheduler", ("", "tcp://", "nowhere", "tcp://127.0.0.1:x", "[/red]")),
     ],
     "bench": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_in_turn("-t", ("0", "-1", "nan", "inf"))),
@@ -208,7 +217,14 @@ CASES = {
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_with("--layers", ("0", "-1"))),
         *_with("--method", ("", "tensorrt", "[/red]")),
     ],
-    "transform": [*([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON)), *(["net.xml", "-o", name] for name in IR)],
+    "transform": [
+        *([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON, *_JSON)), *(["net.xml", "-o", name] for name in IR)
+    ],
+    "fuse": [
+        *([name, "-o", "out.xml"] for name in MODELS if name != "float.xml"), *(["float.xml", "-o", name.replace("net.", "float.")] for name in IR),
+        *(["float.xml", "-o", "out.xml", f"--json={name}"] for name in OUTPUTS),
+        *(["float.xml", "-o", "out.xml", f"--value={value}"] for value in VALUES),
+    ],
 }  # fmt: skip
 
 

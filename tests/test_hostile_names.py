@@ -36,6 +36,7 @@ CASES = {  # arguments, status, names that are printed
     "verify": ([], 0, [CLOSING, STYLED, COLOURED]),
     "check": (["--no-numbers", "--expect", "f32:Convolution"], 1, [CLOSING, STYLED, COLOURED]),
     "transform": (["-o", "out[b].xml"], 0, []),
+    "fuse": (["-o", "out[b].xml"], 0, []),
     "report": (["-o", "out.html", "--csv", "out[a].csv"], 0, []),
     "run": ([], 0, [CLOSING, STYLED, COLOURED]),
     "compare": ([], 0, [CLOSING, STYLED, COLOURED]),
