@@ -202,6 +202,7 @@ CASES = {
     "check": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA[:4], *_with("--save-baseline", OUTPUTS), *_with("--save-counters", OUTPUTS)),
         *(*_with("--baseline", BASELINES), *_with("--expect", EXPECTED), *_with("--counters", COUNTERS, "--expect=u8:MatMul")),
+        *([name] for name in CONFIGS if name.endswith(".toml")),
     ],
     "compare": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])),
