@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.config_file import load_config as load_config
     from ovlpt.device import PluginLowering as PluginLowering
     from ovlpt.device import compile_model as compile_model
-    from ovlpt.device import execution_types as execution_types
     from ovlpt.device import save_model as save_model
     from ovlpt.device import transform as transform
+    from ovlpt.device.execution_types import execution_types as execution_types
     from ovlpt.fusions import fuse as fuse
     from ovlpt.inspect.bench import bench as bench
     from ovlpt.inspect.check import check as check

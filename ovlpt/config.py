@@ -6,7 +6,7 @@ import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS, Operation
@@ -33,7 +33,7 @@ def other_names(**names: str) -> Callable[[Callable], Callable]:
 
 
 Ports = int | tuple[int, ...]
-PrecisionsByPorts = Mapping[Ports, Iterable[str]]
+PrecisionsByPorts = Mapping[Any, Iterable[str]]  # of `Ports`
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,9 @@ class QuantizationGranularityRestriction:
     ) -> QuantizationGranularityRestriction:
         """Restrict the listed ports of ``operation``, its name or a row of one's own, to per-tensor quantization; none listed: all. A mapping names the granularity."""
         row = _row(operation)
-        named = ports.items() if isinstance(ports, Mapping) else ((port, "per_tensor") for port in ports)
+        named: Iterable[tuple[int, Any]] = (
+            ports.items() if isinstance(ports, Mapping) else ((port, "per_tensor") for port in ports)
+        )
         by_port = []
         for port, granularity in named:
             if granularity not in ("per_tensor", "per_channel"):

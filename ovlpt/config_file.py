@@ -7,9 +7,10 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from ovlpt import predicates
-from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction, nearest
+from ovlpt.config import Params, PluginConfig, Ports, PrecisionsRestriction, QuantizationGranularityRestriction, nearest
 from ovlpt.files import read_text
 from ovlpt.low_precision import PASSES
 from ovlpt.openvino_api import Node
@@ -67,7 +68,7 @@ class _Reader:
         self.lines = dict(_keys(self.rows))
         self.passes = PASSES
 
-    def config(self, content: Mapping[str, object], given: Sequence[Given]) -> PluginConfig:
+    def config(self, content: Mapping[str, Any], given: Sequence[Given]) -> PluginConfig:
         self._known((), content, _SECTIONS, "section")
         offered = self._offered(content.get("transformations", []))
         own = self._at(("transformations",), lambda: resolved((*given, *offered)))
@@ -75,7 +76,7 @@ class _Reader:
         with known(own):
             return self._config(content, (*given, *offered))
 
-    def _config(self, content: Mapping[str, object], transformations: tuple[Given, ...]) -> PluginConfig:
+    def _config(self, content: Mapping[str, Any], transformations: tuple[Given, ...]) -> PluginConfig:
         name = self._typed(("name",), content.get("name", self.path.stem), str, "a text")
         return PluginConfig(
             name,
@@ -87,7 +88,7 @@ class _Reader:
             transformations=transformations,
         )
 
-    def _offered(self, names: object) -> list[str]:
+    def _offered(self, names: Any) -> list[str]:
         key = ("transformations",)
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             self._fail(key, f"transformations are a list of the names under which packages offer them, not {names!r}")
@@ -95,10 +96,10 @@ class _Reader:
             self._at(key, lambda: resolved(name))  # noqa: B023
         return names
 
-    def _section(self, content: Mapping[str, object], name: str) -> Mapping[str, object]:
+    def _section(self, content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         return self._typed((name,), content.get(name, {}), dict, "a table")
 
-    def _params(self, params: Mapping[str, object]) -> Params:
+    def _params(self, params: Mapping[str, Any]) -> Params:
         self._known(("params",), params, _PARAMS, "parameter")
         for name, value in params.items():
             key = ("params", name)
@@ -109,14 +110,15 @@ class _Reader:
             self._at(key, lambda: Params(**{name: value}))  # noqa: B023
         return Params(**params)
 
-    def _precisions(self, operations: Mapping[str, object]) -> Iterator[PrecisionsRestriction]:
+    def _precisions(self, operations: Mapping[str, Any]) -> Iterator[PrecisionsRestriction]:
         for operation, entries in operations.items():
             key = ("precisions", operation)
             entries = dict(self._typed(key, entries, dict, "a table of ports"))
-            opset, ports = entries.pop("opset", None), {}
+            opset = entries.pop("opset", None)
+            ports: dict[Ports, list[str]] = {}
             self._at(key, lambda: PrecisionsRestriction.create(operation))  # noqa: B023
             for port, types in entries.items():  # one at a time: an error then has its line
-                entry = {self._ports((*key, port), port): self._types((*key, port), types)}
+                entry: dict[Ports, list[str]] = {self._ports((*key, port), port): self._types((*key, port), types)}
                 self._at((*key, port), lambda: PrecisionsRestriction.create(operation, entry))  # noqa: B023
                 ports |= entry
             if opset is not None and opset not in OPERATIONS[operation].versions:
@@ -131,7 +133,7 @@ class _Reader:
             self._fail(key, f'"{ports}" is not a port; write a number, or several as "0,1"')
         return tuple(int(port) for port in ports.split(","))
 
-    def _types(self, key: Key, types: object) -> list[str]:
+    def _types(self, key: Key, types: Any) -> list[str]:
         if not isinstance(types, list) or not all(isinstance(each, str) for each in types):
             self._fail(key, f'element types are a list as ["u8", "i8"], not {types!r}')
         if not types:
@@ -141,18 +143,18 @@ class _Reader:
                 self._fail(key, f'no kernel reads "{each}" as low precision; give "u8" or "i8"', culprit=each)
         return types
 
-    def _per_tensor(self, operations: Mapping[str, object]) -> Iterator[QuantizationGranularityRestriction]:
+    def _per_tensor(self, operations: Mapping[str, Any]) -> Iterator[QuantizationGranularityRestriction]:
         for operation, ports in operations.items():
             key = ("per_tensor", operation)
             if not isinstance(ports, list) or not all(type(port) is int for port in ports):
                 self._fail(key, f"ports are a list as [0], not {ports!r}")
             yield self._at(key, lambda: QuantizationGranularityRestriction.create(operation, ports))  # noqa: B023
 
-    def _disabled(self, names: object) -> Iterator[str]:
+    def _disabled(self, names: Any) -> Iterator[str]:
         for name in self._typed(("disabled",), names, list, "a list of passes"):
             yield self._pass(("disabled",), name)
 
-    def _callbacks(self, callbacks: Mapping[str, object]) -> Iterator[tuple[str, Callable[[Node], bool]]]:
+    def _callbacks(self, callbacks: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[Node], bool]]]:
         for name, asked in callbacks.items():
             key = ("callbacks", name)
             self._pass(key, name)
@@ -168,7 +170,7 @@ class _Reader:
         predicate = CALLBACKS[plain]
         return (lambda node: not predicate(node)) if name != plain else predicate
 
-    def _pass(self, key: Key, name: object) -> str:
+    def _pass(self, key: Key, name: Any) -> str:
         if name not in self.passes:
             self._fail(key, f'no pass "{name}"{nearest(str(name), self.passes)}', culprit=str(name))
         return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class _Configured:
         self.attributes = attributes if attributes is not None else current_attributes.get()
         self.error: Exception | None = None
 
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, Any]:
         """Keyword arguments that give another pass the same settings."""
         return {
             "params": self.params,
@@ -131,7 +131,7 @@ class LayerTransformation(MatcherPass, _Configured):
     part_of: ClassVar[str | None] = None  # a pass of several, whose name in settings stands for it, too
     quiet: ClassVar[bool] = False  # refusals say nothing worth recording
     why: ClassVar[Reason | None] = None  # what is recorded of a node that was transformed
-    _read: dict[tuple[object, ...], object] | None = None  # during a visit: what was read
+    _read: dict[tuple[object, ...], Any] | None = None  # during a visit: what was read
 
     def __init__(
         self,
@@ -386,7 +386,7 @@ def move_tensor_names(old: Output, new: Output) -> None:
         new.get_tensor().add_names(names)
 
 
-def insert_after(data: Output, dequantized: Output, targets: Iterable[object], nodes: list[Node]) -> None:
+def insert_after(data: Output, dequantized: Output, targets: Iterable[Any], nodes: list[Node]) -> None:
     """Let ``targets`` read ``dequantized`` instead of ``data``.
 
     Where one of them is a Result, the last new node takes the name of the producer, so that outputs keep theirs.

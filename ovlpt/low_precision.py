@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
@@ -264,7 +265,7 @@ class LowPrecision(ModelPass):
         return True
 
     def _run(self, model: Model) -> None:
-        settings = {
+        settings: dict[str, Any] = {
             "params": self.params,
             "pass_config": self.pass_config,
             "trace": self.trace,
@@ -286,7 +287,7 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
-    def _mark(self, model: Model, settings: dict[str, object]) -> None:
+    def _mark(self, model: Model, settings: dict[str, Any]) -> None:
         index = ModelIndex(model)
         # the native library looks for the operations of two steps outside of bodies only
         kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else index.kinds

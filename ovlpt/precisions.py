@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ LEVELS = {"u8": (255, 256), "i8": (255, 256), "u16": (65535, 65536), "i16": (655
 ALL_LEVELS = frozenset((15, 16, 255, 256, 65535, 65536, 2**32 - 1, 2**32))
 LEVELS_OF_CPU = frozenset((15, 16, 255, 256))
 
-NUMPY = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32, "i32": np.int32,
+NUMPY: dict[str, Any] = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32, "i32": np.int32,
          "i64": np.int64, "u64": np.uint64, "f16": np.float16, "f32": np.float32, "f64": np.float64}  # fmt: skip
 
 _ZERO = 1e-6  # an interval end nearer to zero counts as zero
@@ -94,7 +95,9 @@ class PrecisionDetails:
     has_zero_point: bool
 
 
-def precision_details(levels: int, output_low: Sequence[float], output_high: Sequence[float]) -> PrecisionDetails:
+def precision_details(
+    levels: int, output_low: Sequence[float] | np.ndarray, output_high: Sequence[float] | np.ndarray
+) -> PrecisionDetails:
     """The precision that fits the output intervals of a FakeQuantize, one interval per channel.
 
     Symmetric intervals ask for a signed type, intervals that start at zero for an unsigned one; anything else needs a
@@ -159,7 +162,7 @@ def aligned_levels(
     return AlignedLevels(float(scale), float(zero_point), float(output_low), float(output_high), levels)
 
 
-def round_half_away(values: np.ndarray) -> np.ndarray:
+def round_half_away(values: Any) -> np.ndarray:
     """Round to integers, ties away from zero."""
     wide = np.asarray(values, np.float64)  # |value| + 0.5 must not round
     return np.copysign(np.floor(np.abs(wide) + 0.5), wide)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from ovlpt.openvino_api import Node, Output
 
 T = TypeVar("T")
 A = TypeVar("A", bound="Attribute")
 Key = tuple[int, str, int]  # instance of the node, what of it, number of the port
-Place = object  # a Node, an Output, an input port as ``node.input(i)`` gives it, or the Key of one of them
+Place = Any  # a Node, an Output, an input port as ``node.input(i)`` gives it, or the Key of one of them
 
 
 class SharedValue(Generic[T]):
@@ -46,7 +46,7 @@ class Attribute(Generic[T]):
         """Whether propagation passes over this attribute."""
         return False
 
-    def merge(self, others: Iterable[Attribute[T]]) -> None:
+    def merge(self, others: Iterable[Self]) -> None:
         """Take the values of ``others`` into this one's; the base class keeps its own."""
 
     def join(self, others: Iterable[Attribute[T]]) -> None:
@@ -81,7 +81,7 @@ class AttributeTable:
     """The attributes of one run, found by node or port."""
 
     def __init__(self) -> None:
-        self._at: dict[Key, dict[type, Attribute]] = {}
+        self._at: dict[Key, dict[type, Any]] = {}
         self._kinds: set[type] = set()  # that were ever set: of most others a pass asks each node in vain
 
     def get(self, place: Place, kind: type[A]) -> A | None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from ovlpt.attributes.attribute import Attribute
 from ovlpt.precisions import aligned_levels
@@ -70,7 +71,7 @@ class IntervalsAlignment(Attribute[Interval]):
         super().__init__(value)
         self.levels = levels
 
-    def merge(self, others: Iterable[IntervalsAlignment]) -> None:
+    def merge(self, others: Iterable[Self]) -> None:
         """Each value of the others is read once: a Concat may have thousands of inputs."""
         others, narrowest = list(others), self.value
         if not others:

@@ -343,7 +343,11 @@ def _write_zeros(value: Output, grid: float) -> None:
     if zero_point is None or zero_point.max() != _CENTRE:
         zeros = constant(np.full(value.get_shape(), _CENTRE), "u8").output(0)
         written, _ = write_dequantization(
-            zeros, value.get_node().get_friendly_name(), np.float32(grid), np.float32(_CENTRE), precision_of(value)
+            zeros,
+            value.get_node().get_friendly_name(),
+            np.asarray(grid, np.float32),
+            np.asarray(_CENTRE, np.float32),
+            precision_of(value),
         )
         for target in value.get_target_inputs():
             target.replace_source_output(written)

@@ -58,7 +58,7 @@ class RedundantFakeQuantize(LayerTransformation):
                 -1, *(1 for _ in range(max(np.ndim(end) for end in ends)))
             )
             values = steps * (ends[7] - ends[6]) + ends[6]
-            off = np.abs(fake_quantize(values, *ends[:4], details.levels) - values)
+            off = np.abs(fake_quantize(values, ends[0], ends[1], ends[2], ends[3], details.levels) - values)
             width = np.maximum(np.abs(ends[6]), np.abs(ends[7]))
             reject_unless((off <= _NEAR * width).all(), "rounds", "it rounds, and nothing else gives its numbers")
 

@@ -119,7 +119,7 @@ def _operations_table(before: Mapping[str, int], after: Mapping[str, int]):
 def _events(trace: Trace) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = {"fused": [], "not_fused": []}
     for event in trace:
-        entry = {"fusion": event.transformation, "operation": event.operation, "name": event.node}
+        entry: dict[str, object] = {"fusion": event.transformation, "operation": event.operation, "name": event.node}
         if event.outcome is Outcome.TRANSFORMED:
             found["fused"].append(entry)
         else:

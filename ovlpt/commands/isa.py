@@ -26,7 +26,7 @@ def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
             return command(options)
         if options.device != "CPU":
             raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
-        say(instruction_sets.limits(options.isa), getattr(options, "json", None))
+        say(str(instruction_sets.limits(options.isa)), getattr(options, "json", None))
         plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
         environment = {**instruction_sets.environment(options.isa), **columns()}
         status, printed = subprocess_call.call(command, plain, environment=environment)

@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import sys
+from typing import Any, Literal
 
 from ovlpt.commands import activity
 from ovlpt.display import printable
@@ -61,7 +62,7 @@ def console(json: str | None = None):
             raise BrokenPipeError
 
     stream = sys.stderr if json == STDOUT else sys.stdout
-    options = {"stderr": json == STDOUT, "width": _width(stream) or _UNLIMITED}
+    options: dict[str, Any] = {"stderr": json == STDOUT, "width": _width(stream) or _UNLIMITED}
     return Printer(highlight=False, markup=False, emoji=False, **options)
 
 
@@ -74,7 +75,7 @@ def table(*columns: str):
 
     made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        justify = "right" if column.startswith(">") else "left"
+        justify: Literal["right", "left"] = "right" if column.startswith(">") else "left"
         made.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
     return made
 
@@ -86,7 +87,7 @@ def write_result(options: argparse.Namespace, result: dict[str, object], **envel
     """
     import openvino  # here, not above: help is to be there at once
 
-    path = envelope.pop("path", options.json)
+    path: Any = envelope.pop("path", options.json)
     head = {"schema": SCHEMA, "version": VERSION, "command": options.command, "model": options.model}
     content = {**head, "device": options.device, "openvino": openvino.__version__, **envelope, "result": result}
     text = json.dumps(_strict(content), indent=1, allow_nan=False) + "\n"

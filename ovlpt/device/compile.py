@@ -335,7 +335,7 @@ def compile_model(
         if not found.ok:
             where = f'from the layer "{found.layer}" on' if found.layer else "in the whole"
             warnings.warn(
-                f'the model "{model.get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the '
+                f'the model "{read_model(model, core).get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the '
                 'plugin\'s own LPT instead ("ovlpt check" says more)',
                 stacklevel=2,
             )
@@ -405,4 +405,4 @@ def _cache(
         )  # fmt: skip
     except RuntimeError:
         return None  # there is no such device, as `transform` will say
-    return ModelCache(cache_dir, key) if key else None
+    return ModelCache(str(cache_dir), key) if key else None

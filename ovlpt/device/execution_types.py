@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +126,8 @@ def execution_types(
     Raises `InputError` for inputs that do not fit the model.
     """
     counters, ran = _counters(compiled, inputs) if inputs is not None else ({}, set())
-    layers, constants = [], set()
+    layers: list[LayerExecution] = []
+    constants: set[str] = set()
     for node in compiled.get_runtime_model().get_ordered_ops():
         runtime = node.get_rt_info()
         info = {key: _text(runtime[key]) for key in _KEYS if key in runtime}
@@ -158,7 +160,7 @@ def execution_types(
 _KEYS = ("layerType", "primitiveType", "runtimePrecision", "outputPrecisions", "originalLayersNames")
 
 
-def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, object], set[str]]:
+def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, Any], set[str]]:
     """The counters of all layers by their names, and the names of those that ran.
 
     A plugin says so of layers with a mean time of a microsecond or more. In the first inference all take that.
@@ -182,7 +184,7 @@ def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict
     return {info.node_name: info for info in infos}, {info.node_name for info in infos if _status(info) == _EXECUTED}
 
 
-def last_line(error: Exception) -> str:
+def last_line(error: Exception | str) -> str:
     """The last non-empty line of an exception's text: where OpenVINO says what is wrong."""
     return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
 
@@ -191,11 +193,11 @@ def _text(value: object) -> str:
     return str(value.astype(str)) if hasattr(value, "astype") else str(value)
 
 
-def _status(counter: object | None, ran: Container[str] = ()) -> str:
+def _status(counter: Any, ran: Container[str] = ()) -> str:
     if counter is None:
         return ""
     return _EXECUTED if counter.node_name in ran else str(counter.status).rsplit(".", 1)[-1]
 
 
-def _milliseconds(counter: object | None, field: str) -> float:
+def _milliseconds(counter: Any, field: str) -> float:
     return 0.0 if counter is None else getattr(counter, field).total_seconds() * 1e3

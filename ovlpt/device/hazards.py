@@ -106,8 +106,8 @@ def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
     # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
     channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
-    dequantization, bias, steps = None, False, []
-    kept = True
+    dequantization, bias, kept = None, False, True
+    steps: list[Step] = []
     for name, kind, step in read:
         match step:
             case Multiply(scale) if dequantization is None and not bias and not steps:
@@ -146,9 +146,9 @@ def _step(node: Node, port: int, channels: int | None) -> Step | None:
             return Add(shift)
         case "Subtract", [shift] if known and port == 0:
             return Add(-shift)
-        case "FakeQuantize", [_, _, _, _] if known:
+        case "FakeQuantize", [il, ih, ol, oh] if known:
             try:
-                return FakeQuantize(*constants, node.get_attributes()["levels"])
+                return FakeQuantize(il, ih, ol, oh, node.get_attributes()["levels"])
             except OvlptError:
                 return None
         case "Clamp", []:

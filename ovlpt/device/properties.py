@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LPT_OFF = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
+LPT_OFF: dict[str, dict[str, object]] = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
 
 # The plugin's own LPT is not part of the key of its model cache: two compilations of one model that differ in nothing
 # else share a blob, so that a network would be compared with itself, and the user's cache keep the wrong one.

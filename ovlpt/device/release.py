@@ -16,7 +16,7 @@ from ovlpt.trace import OvlptError
 SEEN = frozenset(((2024, 6), (2026, 4)))  # releases that the package was run on
 
 
-def check_release(guard: Callable[[Node], None]) -> None:
+def check_release(guard: Callable[[Node], object]) -> None:
     """On a release that the package was never run on: make a relaxed convolution and run it on the CPU plugin, once.
 
     ``guard``: keeps the plugin from fusing the scale after the convolution into its integer weights. Raises
@@ -27,7 +27,7 @@ def check_release(guard: Callable[[Node], None]) -> None:
 
 
 @functools.cache
-def _try_relaxed_convolution(guard: Callable[[Node], None]) -> None:
+def _try_relaxed_convolution(guard: Callable[[Node], object]) -> None:
     name = ".".join(map(str, RELEASE))
     try:
         data = opset1.parameter([1, 16, 4, 4], Type.u8)

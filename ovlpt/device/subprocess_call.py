@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from ovlpt.device.execution_types import last_line
 from ovlpt.trace import OvlptError
@@ -21,7 +22,7 @@ from ovlpt.trace import OvlptError
 _logger = logging.getLogger("ovlpt")
 
 
-def call(function: Callable, *arguments, environment: Mapping[str, str] | None = None) -> tuple[object, str]:
+def call(function: Callable, *arguments, environment: Mapping[str, str] | None = None) -> tuple[Any, str]:
     """What ``function`` returns, and the text that its process printed.
 
     The function is found by its name, so it lies at the top of a module; arguments and result can be pickled.

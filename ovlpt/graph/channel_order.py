@@ -38,7 +38,7 @@ class Place:
 
 def above(value: Output) -> list[Place]:
     """The constants up to the convolution that makes the channels; raises `Rejected` where their order is given."""
-    places = []
+    places: list[Place] = []
     while True:
         node, kind = value.get_node(), value.get_node().get_type_name()
         if kind == "Convolution":

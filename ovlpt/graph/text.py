@@ -21,7 +21,7 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
-def _number(value: object) -> str:
+def _number(value: float) -> str:
     return f"{float(value):.6g}"
 
 

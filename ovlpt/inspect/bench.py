@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from tempfile import TemporaryDirectory
@@ -103,7 +104,7 @@ class Bench:
     model: str
     device: str
     hint: str
-    sides: tuple[Side, Side]  # ovlpt, the other
+    sides: tuple[Side, ...]  # ovlpt, the other
     ratio: float
     interval: tuple[float, float]  # 95 %
     blocks: tuple[float, ...]  # the median ratio of each block
@@ -185,9 +186,10 @@ def bench(
     with TemporaryDirectory() as folder:
         candidates = _candidates(model, against, device, core, config, properties, Path(folder))
         source = candidates[0].model
-        arrays = random_inputs(source) if inputs is None else inputs
-        if isinstance(inputs, (str, Path)):
-            arrays = load_inputs(inputs, source)
+        if inputs is None:
+            arrays = random_inputs(source)
+        else:
+            arrays = load_inputs(inputs, source) if isinstance(inputs, (str, Path)) else list(inputs)
         blocks = _measure(candidates, arrays, hint == "latency", seconds, iterations, progress)
         peaks = [candidate.peak_memory(device, properties, arrays) if memory else None for candidate in candidates]
     ratios = [np.divide(mine, other) for mine, other in blocks]
@@ -347,6 +349,10 @@ class _Burst:
         self._queue.wait_all()
 
 
+def _of_all(progress: Callable[[float], object], block: int, count: int, part: float) -> None:
+    progress((block + part) / count)
+
+
 def _equal_bursts(bursts: Sequence[_Burst], most: int | None) -> int:
     """Give all bursts the same number of inferences: four for each request, at least 50 ms, at most ``most``; that
     number.
@@ -381,10 +387,10 @@ def _measure(
     seconds: float,
     iterations: int | None,
     progress: Callable[[float], object],
-) -> list[tuple[np.ndarray, np.ndarray]]:
+) -> list[tuple[np.ndarray, ...]]:
     """For each block the times of both sides' runs, by pairs: milliseconds."""
     count = min(BLOCKS, iterations or BLOCKS)
-    blocks = []
+    blocks: list[tuple[np.ndarray, ...]] = []
     for block in range(count):
         share = (iterations or 0) // count + (block < (iterations or 0) % count)
         order = candidates if block % 2 == 0 else candidates[::-1]
@@ -400,7 +406,7 @@ def _measure(
             seconds=2 * seconds / count,
             most=None if seconds else rounds,
             least=rounds or 3,
-            progress=lambda part, block=block: progress((block + part) / count),
+            progress=partial(_of_all, progress, block, count),
         )
         for candidate in candidates:
             mine, burst = times[candidate.name], bursts.get(candidate.name)

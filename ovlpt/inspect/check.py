@@ -13,11 +13,12 @@ import json
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino
@@ -151,7 +152,7 @@ class Check:
         right = self.numbers is None or self.numbers.ok
         return right and not any(difference.fails for difference in self.differences)
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         """Plain values for a file."""
         return {
             "ok": self.ok,
@@ -242,7 +243,8 @@ def check(
         settings = dict.fromkeys(settings)
     found = executed.precisions(OVLPT)
 
-    question, compared, differences = "", found, ()
+    question, compared = "", found
+    differences: Iterable[Difference] = ()
     if expect is not None:
         question = expect if isinstance(expect, str) else "; ".join(expect)
         compared, differences = _compare_expected(wanted, found, executed.operations)
@@ -334,7 +336,8 @@ def execute(
     for variant in variants:
         try:
             if variant == OVLPT:
-                with program_texts() if virtual else nullcontext([]) as texts:
+                watched: AbstractContextManager[list[str]] = program_texts() if virtual else nullcontext([])
+                with watched as texts:
                     compiled = compile_model(model, device, properties, config, core=core, strict=True)
             else:
                 compiled = core.compile_model(source, device, properties)
@@ -518,7 +521,7 @@ def _close_to(name: str) -> str:
     return f"; did you mean {found}?" if found else "; docs/operations.md lists their names"
 
 
-def _read_baseline(path: str | Path, device: str | None) -> dict[str, object]:
+def _read_baseline(path: str | Path, device: str | None) -> dict[str, Any]:
     """A stored `Check.baseline`; ``device``: the one that it has to be of, None for any."""
     text = read_text(path, "a baseline, which ovlpt check MODEL --save-baseline FILE makes", "the baseline ")
     try:

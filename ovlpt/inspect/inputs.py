@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ovlpt.device.execution_types import last_line
 from ovlpt.files import mode_of
 from ovlpt.graph.constants import constant_above, precision_of
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import InputError
 
@@ -70,7 +71,7 @@ def open_sizes(model: Model) -> list[tuple[int, int]]:
     """Values of batch and length for `typical_inputs` at which a model with open sizes is worth a run, 1 among them;
     one pair without open sizes.
     """
-    pairs = {}
+    pairs: dict[tuple, tuple[int, int]] = {}
     for batch, length in ((1, 64), (1, 1), (2, 64), (2, 1)):
         shapes = (
             tuple(_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape()))
@@ -108,11 +109,15 @@ def _readers(parameter: Node) -> tuple[tuple[float, float] | None, int]:
                 if other is not None and not (kind in ("Multiply", "Divide") and (other == 0).any()):
                     inverse = _INVERSES[kind][target.get_index()]
                     mean = float(other.astype(np.float64).mean())
-                    pending.append((reader, lambda values, f=inverse, c=mean, g=invert: g(f(values, c))))
+                    pending.append((reader, partial(_undone, inverse, mean, invert)))
     return None, 0
 
 
-_INVERSES = {  # by the port of the data: its value for a result and a constant
+def _undone(inverse: Callable, constant: float, before: Callable, values: np.ndarray) -> np.ndarray:
+    return before(inverse(values, constant))
+
+
+_INVERSES: dict[str, tuple[Callable, ...]] = {  # by the port of the data: its value for a result and a constant
     "Add": (np.subtract, np.subtract),
     "Subtract": (np.add, lambda y, c: c - y),
     "Multiply": (np.divide, np.divide),
@@ -156,10 +161,14 @@ def load_samples(
     are divided along their first axis, by the model's batch or, where they have one axis more than the input, one by
     one. Raises `InputError` as well when inputs have different numbers of samples, or labels do not divide by theirs.
     """
-    named = isinstance(data, (str, Path, Mapping))
-    label = "the data" if isinstance(data, Mapping) else data
-    stored = data if isinstance(data, Mapping) else _read(data) if named else {}
-    arrays = _by_input(stored, model, label) if named else [np.asarray(array) for array in data]
+    stored: Mapping[str, np.ndarray] = {}
+    label = data if isinstance(data, (str, Path)) else "the data"
+    if isinstance(data, (str, Path)):
+        arrays = _by_input(stored := _read(data), model, label)
+    elif isinstance(data, Mapping):
+        arrays = _by_input(stored := data, model, label)
+    else:
+        arrays = [np.asarray(array) for array in data]
     if len(arrays) != len(model.inputs):
         raise InputError(
             f"the model has {len(model.inputs)} inputs, and {len(arrays)} arrays are given; give one for each"
@@ -199,7 +208,7 @@ def _read(path: str | Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _by_input(stored: dict[str, np.ndarray], model: Model, path: str | Path) -> list[np.ndarray]:
+def _by_input(stored: Mapping[str, np.ndarray], model: Model, path: str | Path) -> list[np.ndarray]:
     """One array per input, whatever its shape."""
     arrays = {name: array for name, array in stored.items() if name != LABELS}
     if len(arrays) == 1 and len(model.inputs) == 1:
@@ -214,7 +223,7 @@ def _by_input(stored: dict[str, np.ndarray], model: Model, path: str | Path) -> 
     return found
 
 
-def _fits(port: object, shape: tuple[int, ...]) -> bool:
+def _fits(port: Output, shape: tuple[int, ...]) -> bool:
     expected = port.get_partial_shape()
     return expected.rank.is_dynamic or (
         len(expected) == len(shape)
@@ -222,7 +231,7 @@ def _fits(port: object, shape: tuple[int, ...]) -> bool:
     )
 
 
-def _divided(port: object, array: np.ndarray) -> list[np.ndarray]:
+def _divided(port: Output, array: np.ndarray) -> list[np.ndarray]:
     expected = port.get_partial_shape()
     if _fits(port, array.shape):
         return [array]
@@ -234,17 +243,17 @@ def _divided(port: object, array: np.ndarray) -> list[np.ndarray]:
     raise _another_shape(port, array)
 
 
-def _another_shape(port: object, array: np.ndarray) -> InputError:
+def _another_shape(port: Output, array: np.ndarray) -> InputError:
     return InputError(
         f'input "{_name(port)}" takes the shape {port.get_partial_shape()}, its array has {list(array.shape)}; '
         "give it in that shape"
     )
 
 
-def _converted(port: object, array: np.ndarray) -> np.ndarray:
+def _converted(port: Output, array: np.ndarray) -> np.ndarray:
     precision = precision_of(port)
     return array.astype(NUMPY[precision], copy=False) if precision in NUMPY else array
 
 
-def _name(port: object) -> str:
+def _name(port: Output) -> str:
     return next(iter(sorted(port.get_names())), port.get_node().get_friendly_name())

@@ -33,6 +33,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import openvino
@@ -342,7 +343,8 @@ def compare_numbers(
     ``simulate``: compiles a model whose FakeQuantize operations are computed as such. ``progress`` is told now and then
     which part is done, 0 to 1.
     """
-    variants, notes = list(variants), []
+    variants = list(variants)
+    notes: list[str] = []
     cases = _simulated(source, cases, simulate, notes)
     if not cases:
         notes.append(f"{UNKNOWN}: the model runs on none of the inputs; give others with -i")
@@ -411,7 +413,8 @@ def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: l
     if network is None:
         notes.append(f"the simulation does not compile, and nothing can be compared with it: {error}")
         return []
-    found, fixed = [], {(): network}
+    found: list[Case] = []
+    fixed: dict[tuple, Any] = {(): network}
     for case in cases:
         shapes = {tuple(array.shape for array in step) for sample in case.samples for step in sample}
         sizes = next(iter(shapes)) if source.is_dynamic() and len(shapes) == 1 else ()

@@ -60,7 +60,7 @@ class Logged:
             for name in ("scales", "post-ops")
         }
         scales = tuple(":".join(scale.split(":")[:2]) for scale in parts["scales"].split("+") if scale)
-        post_operations = []
+        post_operations: list[str] = []
         for text in filter(None, parts["post-ops"].split("+")):
             # a number such as 1e+06 holds the separator
             if re.fullmatch(r"\d+(:.*)?", text) and post_operations:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -107,9 +108,7 @@ def run(
             compiled[f"{FLOAT} in {default}"] = core.compile_model(plain, device, {**HINTS, **hint})
         layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
         requests = {name: each.create_infer_request() for name, each in compiled.items()}
-        latencies = interleaved_latencies(
-            {name: (lambda r=request: r.infer(arrays)) for name, request in requests.items()}
-        )
+        latencies = interleaved_latencies({name: partial(request.infer, arrays) for name, request in requests.items()})
     else:
         layers = execution_types(compiled[OVLPT])
     ratios = {name: np.divide(latencies[OVLPT], latencies[name]) for name in latencies if name != OVLPT}

@@ -259,7 +259,8 @@ def exact_result(layer: Layer, integers: np.ndarray, method: str = "openvino") -
             slope = slope_of(node, x.ndim).astype(np.float64)
             x, largest = np.where(x > 0, x, x * slope), largest * np.maximum(1, np.abs(slope))
         elif kind == "Clamp":
-            x = np.clip(x, *map(np.float64, clamp_ends(node)))
+            low, high = clamp_ends(node)
+            x = np.clip(x, np.float64(low), np.float64(high))
         elif kind == "Convert":
             continue
         elif kind in FUNCTIONS:

@@ -76,7 +76,8 @@ def fake_quantized(node: Node, x: np.ndarray, method: str, ends: list[np.ndarray
         low, high, out_low, out_high = (end.reshape(()) for end in ends)
         quantization = _output(low, high, *_stored(node, out_low))
         return _values(node, quantize(x, quantization, method), quantization, out_low, out_high)
-    return store(node, definition.fake_quantize(x, *ends, levels))
+    low, high, out_low, out_high = ends
+    return store(node, definition.fake_quantize(x, low, high, out_low, out_high, levels))
 
 
 def store(node: Node, x: np.ndarray) -> np.ndarray:
@@ -122,7 +123,8 @@ def _steps(layer: Layer) -> list[Operation | FakeQuantize] | None:
             case "Clamp":
                 steps.append(Clip(*clamp_ends(node)))
             case "FakeQuantize":
-                steps.append(FakeQuantize(*vectors, node.get_attributes()["levels"]))
+                il, ih, ol, oh = vectors
+                steps.append(FakeQuantize(il, ih, ol, oh, node.get_attributes()["levels"]))
     return steps
 
 
@@ -143,7 +145,7 @@ def _moved(steps: list[Operation | FakeQuantize]) -> list[Operation | FakeQuanti
     """Add and Multiply by positive numbers directly before the FakeQuantize, as part of its input range."""
     if not steps or not isinstance(steps[-1], FakeQuantize):
         return steps
-    *front, quantizer = steps
+    front, quantizer = steps[:-1], steps[-1]
     low, high = quantizer.input_low, quantizer.input_high
     while front:
         match front[-1]:

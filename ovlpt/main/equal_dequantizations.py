@@ -89,4 +89,4 @@ def _equal(one: np.ndarray | None, other: np.ndarray | None, absent: float) -> b
     values = [np.full((), absent, np.float32) if each is None else each for each in (one, other)]
     if all(each.size == 1 for each in values):
         return values[0].flat[0] == values[1].flat[0]
-    return np.array_equal(*values)
+    return np.array_equal(values[0], values[1])

@@ -173,7 +173,9 @@ def _aligned(details: QuantizationDetails, precision: DataPrecision, combined: I
         levels, scale, zero_point = part.levels, part.scale, part.zero_point
         reject_unless(levels > 2, "alignment", f"aligned with its neighbours it would keep {levels} levels")
     zero_points = np.full(shape, zero_point, np.float32) if zero_point else None
-    return levels, Decomposition(np.float32(low), np.float32(high), np.full(shape, scale, np.float32), zero_points)
+    return levels, Decomposition(
+        np.asarray(low, np.float32), np.asarray(high, np.float32), np.full(shape, scale, np.float32), zero_points
+    )
 
 
 def _on_common_grid(

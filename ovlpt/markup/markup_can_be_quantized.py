@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from ovlpt.attributes import Precisions, input_key
 from ovlpt.graph.weights import has_quantized_weights
-from ovlpt.markup.propagation import Propagation
+from ovlpt.markup.propagation import ModelIndex, Propagation
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
@@ -10,9 +10,9 @@ from ovlpt.operations import OPERATIONS
 class MarkupCanBeQuantized(Propagation):
     """Convolutions whose weights are not quantized, and Concat of unknown rank, take no low precision."""
 
-    @property
-    def operations(self) -> frozenset[str]:
-        return frozenset(("Concat", *(name for name, row in OPERATIONS.items() if row.weights_axes)))
+    def run(self, index: ModelIndex) -> None:
+        self.operations = frozenset(("Concat", *(name for name, row in OPERATIONS.items() if row.weights_axes)))
+        super().run(index)
 
     def visit(self, node: Node) -> None:
         row = OPERATIONS[node.get_type_name()]

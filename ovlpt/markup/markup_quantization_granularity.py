@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ovlpt.attributes import QuantizationGranularity, input_key
 from ovlpt.config import QuantizationGranularityRestriction
@@ -25,7 +26,7 @@ class MarkupQuantizationGranularity(Propagation):
                 continue
             if not OPERATIONS[restriction.operation].has_rule(self.params.native_only):
                 continue
-            everywhere = [(port, "per_tensor") for port in range(node.get_input_size())]
+            everywhere: list[tuple[int, Any]] = [(port, "per_tensor") for port in range(node.get_input_size())]
             for port, granularity in restriction.by_port or everywhere:
                 if port < node.get_input_size():
                     self.attributes.set(input_key(node, port), QuantizationGranularity(granularity))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
@@ -160,7 +161,7 @@ def _starts_dequantization(convert: Node) -> bool:
     return True
 
 
-def _readers_of(value: Output) -> Iterator[object]:
+def _readers_of(value: Output) -> Iterator[Any]:
     """What reads a value, Reshapes and the like between."""
     pending = [value]
     while pending:

@@ -92,7 +92,8 @@ class MoveFakeQuantize(LayerTransformation):
         output, _ = write_dequantization(
             convert.output(0),
             convert.get_friendly_name(),
-            *chain,
+            scale=chain[0],
+            zero_point=chain[1],
             precision=parts.below.precision,
             zero_point_precision=parts.below.zero_point_precision,
         )

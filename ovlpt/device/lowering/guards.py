@@ -274,7 +274,8 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
     After a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
     would be taken for constants of rows: wrong numbers, no error. A Clamp stands there.
     """
-    ends, above = [], [(links or [node])[-1]]
+    ends: list[np.ndarray] = []
+    above = [(links or [node])[-1]]
     while above:
         for target in above.pop().output(0).get_target_inputs():
             reader = target.get_node()

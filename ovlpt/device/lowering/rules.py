@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 from ovlpt import plugin_config
 from ovlpt.device.hazards import WEIGHTED
@@ -28,7 +29,6 @@ from ovlpt.device.lowering import (
     sharing,
     zero_points,
 )
-from ovlpt.openvino_api import Model, Node
 
 
 class Phase(StrEnum):
@@ -57,7 +57,7 @@ class Rule:
     precision in this type.
     """
 
-    apply: Callable[[Node], Node | None] | Callable[[Model], list[Node]]
+    apply: Callable[..., Any]
     operations: frozenset[str]
     devices: tuple[str, ...]
     defect: str

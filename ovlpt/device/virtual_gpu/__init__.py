@@ -31,6 +31,7 @@ import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any, TypeVar
 
 from openvino import save_model
 
@@ -39,6 +40,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.openvino_api import RELEASE, Model
 from ovlpt.trace import InputError, OvlptError
 
+T = TypeVar("T")
 NOTE = (
     "executed on this CPU: times mean nothing, and GPUs with matrix engines run other kernels, of which only the decisions "
     "can be checked"
@@ -121,7 +123,7 @@ def load(gpu: str, execute: bool = False) -> None:
     ctypes.CDLL(str(built), mode=ctypes.RTLD_GLOBAL)
 
 
-def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keywords: object) -> object:
+def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keywords: object) -> Any:
     """What ``function`` returns in a process of its own whose GPU is virtual. Models come to it as paths of files.
 
     The function is found by its name; what it takes and returns can be pickled. Raises `InputError` as `load`.
@@ -145,7 +147,7 @@ def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keyw
         return subprocess_call.call(loaded, gpu, execute, task, environment=environment(execute))[0]
 
 
-def loaded(gpu: str, execute: bool, task: Callable[[], object]) -> object:
+def loaded(gpu: str, execute: bool, task: Callable[[], T]) -> T:
     """What ``task`` returns in this process, which gets the GPU; once (`load`).
 
     Raises `InputError` where it meets a layer that is oneDNN's machine code on any GPU: LSTM is one.

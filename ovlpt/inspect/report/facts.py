@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import openvino
 
@@ -184,7 +185,7 @@ def _virtual_hints(device: str) -> dict[str, object]:
 def _facts(core: Core, device: str, physical: str, layers: Sequence[Layer], measured: Latencies | None) -> Facts:
     executed = [layer for layer in layers if layer.executed]
     work, time = sum(layer.multiply_accumulates for layer in layers), sum(layer.milliseconds for layer in layers)
-    shares = {
+    shares: dict[str, Any] = {
         "has_int8": "INT8" in list(core.get_property(physical, "OPTIMIZATION_CAPABILITIES")),
         "saturates": saturates(core, physical),
         "int8_time_share": sum(each.milliseconds for each in layers if each.kind is Kind.INT8) / time if time else 0.0,

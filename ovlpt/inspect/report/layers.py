@@ -104,7 +104,8 @@ def read_layers(
     nodes = list(on_data(compiled.get_runtime_model()))
     index = {node.get_friendly_name(): at for at, node in enumerate(nodes)}
     by_name = {layer.name: layer for layer in execution}
-    layers, counted = [], set()
+    layers: list[Layer] = []
+    counted: set[int] = set()
     for at, node in enumerate(nodes):
         layer = by_name[node.get_friendly_name()]
         fused = layer.layer_type not in WEIGHTED_LAYERS  # of its operations each has its own precision

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -49,7 +50,7 @@ def latencies(
     for length in (1, _CHAIN):
         requests[str(length)] = core.compile_model(_chain(length), device, properties).create_infer_request(), pixel
     found = interleaved_latencies(
-        {name: (lambda request=request, data=data: request.infer(data)) for name, (request, data) in requests.items()},
+        {name: partial(request.infer, data) for name, (request, data) in requests.items()},
         seconds,
     )
     pairs = np.divide(found["float"], found["int8"])

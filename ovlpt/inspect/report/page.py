@@ -93,7 +93,7 @@ def _details(report: Report) -> dict[int, dict[str, object]]:
             text = event.reason.text if event.reason else ""
             events.setdefault(event.node, []).append((event.transformation, str(event.outcome), text))
     risks = {risk.layer: str(risk) for risk in report.overflow_risks}
-    found = {}
+    found: dict[int, dict[str, object]] = {}
     for layer in report.layers:
         names = list(dict.fromkeys((*layer.weighted, *layer.operations, *map(_own, layer.operations))))
         found[layer.index] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from ovlpt.inspect.report.layers import Layer
 
@@ -60,9 +61,9 @@ def _placed(nodes: Sequence[int], edges: Sequence[Edge]) -> tuple[dict[int, Poin
     """The centers of nodes, and the points that each edge passes; what hangs together stands side by side."""
     from fast_sugiyama import from_edges
 
-    parts = from_edges(edges, vertex_spacing=10, dummy_vertices=True, dummy_size=0.2) if edges else []
+    parts: list[Any] = from_edges(edges, vertex_spacing=10, dummy_vertices=True, dummy_size=0.2) if edges else []
     connected = {node for edge in edges for node in edge}
-    alone = [([(node, (0.0, 0.0))], 0.0, 0.0, []) for node in nodes if node not in connected]
+    alone: list[Any] = [([(node, (0.0, 0.0))], 0.0, 0.0, []) for node in nodes if node not in connected]
     centers: dict[int, Point] = {}
     routes: dict[Edge, list[Point]] = {}
     left = float(_MARGIN)
