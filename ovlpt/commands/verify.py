@@ -11,7 +11,7 @@ from ovlpt.device.compile import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
 from ovlpt.openvino_api import Core
-from ovlpt.reference import METHODS
+from ovlpt.reference.methods import RUNTIMES
 
 
 def add(commands, summary: str) -> None:
@@ -32,7 +32,7 @@ def add(commands, summary: str) -> None:
         "--method",
         default="openvino",
         metavar="METHOD",
-        help=f"whose arithmetic: {', '.join(METHODS)}; default: openvino",
+        help=f"whose arithmetic: {', '.join(RUNTIMES)}; default: openvino",
     )
     parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
     parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")

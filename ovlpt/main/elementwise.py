@@ -64,8 +64,8 @@ class ElementwiseTransformation(LayerTransformation):
         The criteria in their order of priority: a branch that alone is in low precision is empty; a branch that alone
         has a FakeQuantize before its dequantization is full, since that FakeQuantize takes the new scale in; of two,
         the
-        one with a single consumer is full; a broadcast branch is full where both or neither come from a weighted
-        operation; a branch with several consumers on its way is empty; the branch after a weighted operation is full;
+        one with a single consumer is full; a branch of 1x1 space is full where both or neither come from a weighted
+        operation (OpenVINO's guide has the smaller volume, which its library compares in this case only); a branch with several consumers on its way is empty; the branch after a weighted operation is full;
         else the first.
         """
         one, other = self.branches(node)

@@ -21,7 +21,9 @@ METHODS = {
     "torch-fbgemm": "PyTorch today, engine fbgemm",
     "torch-x86": "PyTorch today, engine x86",
     "torch-onednn": "PyTorch today, engine onednn",
+    "snps": "SNPS-Caffe's document, its matrix of TFLite's convolutions",
 }
+RUNTIMES = tuple(name for name in METHODS if name != "snps")  # the methods that a runtime can be asked about
 ALIASES = {"tflite": "tflite-xnnpack"}
 TFLITE = ("tflite-reference", "tflite-optimized", "tflite-2.5", "tflite-xnnpack")
 TORCH = ("torch-qnnpack", "torch-fbgemm", "torch-x86", "torch-onednn")

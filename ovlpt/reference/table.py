@@ -70,8 +70,9 @@ def rounding(operator: str, method: str) -> str | None:
         return kernel and (kernel.__doc__ or "").strip()
     rules: dict[str, list[str]] = {}
     for (kind, precision, granularity), rule in weighted.WEIGHTED.get(method, {}).items():
-        if kind.removeprefix("single ") in _KINDS[operator] or (kind == "many groups" and operator == "Convolution"):
-            name = f"{kind} " if len(_KINDS[operator]) > 1 or kind.startswith("single") else ""
+        special, _, plain = kind.rpartition(" ")
+        if plain in _KINDS[operator] or (kind == "many groups" and operator == "Convolution"):
+            name = f"{kind} " if len(_KINDS[operator]) > 1 or special == "single" else ""
             rules.setdefault(rule, []).append(f"{name}{precision} per {granularity}")
     if len(rules) == 1:
         return next(iter(rules))

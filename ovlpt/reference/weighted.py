@@ -22,7 +22,8 @@ def _rules(rule: str, precision: str, granularities: str, kinds: Sequence[str] =
 
 
 # (kind, weight precision, granularity) → rule. "single" kinds are matrix products with one column, which
-# TensorFlow 2.5 gives to a matrix-vector kernel of its own rounding; "many groups" are more than 100.
+# TensorFlow 2.5 gives to a matrix-vector kernel of its own rounding; "many groups" are more than 100; "pointwise" kinds
+# have a kernel of size 1.
 _REFERENCE = {
     **_rules("F2", "u8", "tensor"),
     **_rules("D2", "i8", "tensor channel"),
@@ -45,6 +46,14 @@ _TENSORFLOW_2_5 = {
     **_rules("F1", "i8", "tensor", ["inner"]),
     **_rules("F2u", "i8", "tensor", ["single inner"]),
 }
+_SNPS = {  # scale granularity × group, as the document has it
+    **_rules("D2", "u8", "tensor", ["normal"]),
+    **_rules("D2", "i8", "tensor", ["normal"]),
+    **_rules("F2", "u8", "tensor", ["depthwise", "pointwise normal"]),
+    **_rules("F2", "i8", "tensor", ["depthwise", "pointwise normal"]),
+    **_rules("D1", "i8", "channel", ["normal", "pointwise normal"]),
+    **_rules("D2", "i8", "channel", ["depthwise"]),
+}
 _DIRECT = ("normal", "grouped", "depthwise", "inner")
 
 WEIGHTED = {
@@ -65,22 +74,32 @@ WEIGHTED = {
         **_rules("FF", "i8", "tensor channel", ["inner", "many groups"]),
     },
     "torch-onednn": _rules("FFz", "i8", "tensor channel", _DIRECT),
+    "snps": _SNPS,
 }
 
 
 def weighted_rule(
-    method: str, kind: str, precision: str, per_channel: bool, *, single: bool = False, groups: int = 1
+    method: str,
+    kind: str,
+    precision: str,
+    per_channel: bool,
+    *,
+    single: bool = False,
+    groups: int = 1,
+    pointwise: bool = False,
 ) -> str:
     """The name of the rule (see `requantization`) by which a framework requantizes.
 
     ``kind``: "normal", "grouped", "depthwise", "transposed" or "inner"; ``precision`` of the weights;
-    ``single``: one output position, at least 8 weights for each of at least 4 output channels.
+    ``single``: one output position, at least 8 weights for each of at least 4 output channels; ``pointwise``: a kernel of
+    size 1 in every dimension.
 
     Raises `InputError` where the framework has no such operator or precision.
     """
     rules = cell(kind, WEIGHTED, method)
     granularity = "channel" if per_channel else "tensor"
-    for special, holds in ((f"single {kind}", single), ("many groups", groups > 100)):
+    specials = ((f"single {kind}", single), ("many groups", groups > 100), (f"pointwise {kind}", pointwise))
+    for special, holds in specials:
         if holds and (special, precision, granularity) in rules:
             return rules[special, precision, granularity]
     if (kind, precision, granularity) not in rules:
@@ -127,8 +146,15 @@ def convolution(
     channels = x.shape[1]
     kind = "normal" if groups == 1 else "depthwise" if groups == channels else "grouped"
     single = accumulator[:, 0].size == 1 and w[0].size >= 8 and len(w) >= 4
+    pointwise = all(size == 1 for size in w.shape[2:])
     rule = weighted_rule(
-        method, kind, w_quantization.precision, w_quantization.per_channel, single=single, groups=groups
+        method,
+        kind,
+        w_quantization.precision,
+        w_quantization.per_channel,
+        single=single,
+        groups=groups,
+        pointwise=pointwise,
     )
     return _requantized(method, rule, accumulator, x_quantization, w_quantization, bias, output)
 
@@ -232,7 +258,7 @@ def _requantized(
     output: Quantization,
 ) -> np.ndarray:
     require_activations("Convolution, deconvolution or inner product", method, x, output)
-    if w.precision != x.precision and method.startswith(("tflite", "caffe2")):
+    if w.precision != x.precision and method.startswith(("tflite", "caffe2", "snps")):
         raise InputError(f"{x.precision} tensors meet {w.precision} weights: the method {method} wants the same.")
     if method == "caffe2" and (float_multiplier(x.scale, w.scale, output.scale) >= 1).any():
         raise InputError(

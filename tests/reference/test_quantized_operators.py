@@ -5,19 +5,20 @@ import contextlib
 import numpy as np
 import pytest
 
-from ovlpt.reference import METHODS, weighted
-from ovlpt.reference.methods import ALIASES, resolve
+from ovlpt.reference import weighted
+from ovlpt.reference.methods import ALIASES, RUNTIMES, resolve
 from ovlpt.reference.requantization import RULES
 from ovlpt.reference.table import DOCUMENT, FRAMEWORKS, OPERATORS, POWER, rounding
 from ovlpt.trace import InputError
-from tools.quantized_operators.__main__ import compare, details, document_table, measure
+from tools.quantized_operators import formulas
+from tools.quantized_operators.__main__ import compare, details, document_table, measure, recorded_formulas
 from tools.quantized_operators.cases import Generator
 from tools.quantized_operators.kernels import compute
 from tools.quantized_operators.runtimes import available, family_of
 from tools.quantized_operators.vectors import FOLDER, load
 
-RECORDINGS = {family: list(load(family)) for family in dict.fromkeys(map(family_of, METHODS))}
-TORCH = [method for method in METHODS if method.startswith("torch")]
+RECORDINGS = {family: list(load(family)) for family in dict.fromkeys(map(family_of, RUNTIMES))}
+TORCH = [method for method in RUNTIMES if method.startswith("torch")]
 # cells that no runtime was asked about
 UNRECORDED = {
     *((operator, "openvino") for operator in ("Deconvolution", "Dequantize", "MaxPool", "ArgMax")),
@@ -30,13 +31,13 @@ def counts():
     return measure(recorded_only=True)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", RUNTIMES)
 def test_no_output_differs_from_the_recorded_ones(counts, method):
     wrong = {operator: count.cases for operator, count in counts[method].items() if count.wrong}
     assert not wrong
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", RUNTIMES)
 def test_every_cell_is_recorded(counts, method):
     cells = {operator for operator in OPERATORS if rounding(operator, method)}
     assert cells - set(counts[method]) == {operator for operator, name in UNRECORDED if name == method}
@@ -53,33 +54,17 @@ def test_no_output_differs_from_the_runtime(method):
     assert not wrong
 
 
-def other_rules(method):
-    """For each kind of weights of a method: recorded outputs that each rule gets wrong."""
-    kinds = {}
-    for recording in RECORDINGS[family_of(method)]:
-        case, answer = recording.case, recording.answers[method]
-        if case.operator not in ("Convolution", "Deconvolution", "InnerProduct") or answer is None:
-            continue
-        for rule in RULES:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(weighted, "weighted_rule", lambda *_, rule=rule, **__: rule)
-                wrong = int((compute(case, method) != answer).sum())
-            key = " ".join(case.name.split()[1:5])
-            kinds.setdefault(key, dict.fromkeys(RULES, 0))[rule] += wrong
-    return kinds
-
-
 @pytest.mark.parametrize("method", ["tflite-reference", "tflite-optimized", "tflite-xnnpack", "onnx", "caffe2"])
 def test_the_recordings_tell_the_rules_apart(method):
     """Exactly one rule explains each kind of weights; F and FF multipliers may coincide in so small a set."""
-    for kind, wrong in other_rules(method).items():
-        exact = {rule for rule, count in wrong.items() if not count}
+    for kind, wrong in recorded_formulas([method])[method].items():
+        exact = {rule for rule in RULES if not wrong[rule]}
         assert exact, kind
         assert len({rule.replace("F", "D") for rule in exact} - {"DD2"}) <= 1, (kind, exact)
 
 
 def test_the_d1_of_the_document_lives_in_tensorflow_2_5():
-    wrong = other_rules("tflite-2.5")["normal i8i8 per channel"]
+    wrong = recorded_formulas(["tflite-2.5"])["tflite-2.5"]["normal i8i8 per channel"]
     assert wrong["D2"] > 100
     single = weighted.weighted_rule("tflite-2.5", "normal", "i8", True, single=True)
     assert (weighted.weighted_rule("tflite-2.5", "normal", "i8", True), single) == ("D1", "D2u")
@@ -142,3 +127,52 @@ def test_extreme_zero_points_ties_and_both_shifts_are_in_the_recordings():
         for value in (recording.answers["tflite-xnnpack"].min(), recording.answers["tflite-xnnpack"].max())
     }
     assert {-128, 127} <= saturated
+
+
+MATRIX = {  # SNPS-Caffe's document: scales × group
+    ("normal", False): "D2", ("depthwise", False): "F2", ("pointwise", False): "F2",
+    ("normal", True): "D1", ("depthwise", True): "D2", ("pointwise", True): "D1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["u8", "i8"])
+@pytest.mark.parametrize(("kind", "per_channel"), MATRIX)
+def test_the_documents_matrix(kind, per_channel, precision):
+    """The method "snps" computes each cell by the document's formula, on cases that tell the formulas apart."""
+    rule, told = RULES[MATRIX[kind, per_channel]], 0
+    name = f"{kind} {precision}{precision} per {'channel' if per_channel else 'tensor'}"
+    for recording in RECORDINGS["tflite"]:
+        case, q = recording.case, recording.case.quantizations
+        if not case.name.startswith(f"Convolution {name} 2^"):
+            continue
+        if per_channel and precision == "u8":
+            with pytest.raises(InputError, match="SNPS-Caffe"):
+                compute(case, "snps")
+            return
+        expected = rule(accumulated(case), q["x"].scale, aligned(q["w"].scale), q["output"])
+        assert (compute(case, "snps") == expected).all()
+        told += any((compute(case, method) != expected).any() for method in ("tflite-reference", "tflite-xnnpack"))
+    assert told or (per_channel and precision == "u8")
+
+
+def accumulated(case):
+    a, q = case.arrays, case.quantizations
+    x, w = q["x"].centered(a["x"]), q["w"].centered(a["w"]).astype(np.int32)
+    return weighted.convolution_accumulator(x, w, **case.options) + a["bias"].astype(np.int64).reshape(-1, 1, 1)
+
+
+def aligned(scale):
+    return scale.reshape(-1, 1, 1) if scale.size > 1 else scale
+
+
+def test_what_the_document_has_no_cell_for():
+    for kind in ("grouped", "transposed", "inner"):
+        with pytest.raises(InputError, match="SNPS-Caffe"):
+            weighted.weighted_rule("snps", kind, "i8", False)
+
+
+def test_the_matrix_against_the_runtime():
+    """The document's table of formulas is what the tool prints, and its misses are in the documents."""
+    printed = formulas.matrix(recorded_formulas(["tflite-2.5"])["tflite-2.5"])
+    assert printed in (FOLDER.parents[2] / "docs" / "fake_quantize.md").read_text()
+    assert "PerTensor × Depthwise | `F2` | u8 | 0 of" in printed

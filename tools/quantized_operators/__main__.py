@@ -2,7 +2,8 @@
 tools.quantized_operators``.
 
 Each cell is measured against the real runtime where it is here (see `record` for which and how), else against
-its recorded answers; the last column says which. ``--recorded`` never starts a runtime.
+its recorded answers; the last column says which. ``--recorded`` never starts a runtime. ``--formulas``: which formula explains
+which kind of weights of each framework, and the document's matrix of them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ovlpt.reference.methods import METHODS
+from ovlpt.reference.methods import RUNTIMES
 from ovlpt.reference.table import DOCUMENT, FRAMEWORKS, OPERATORS, POWER, rounding
 from ovlpt.trace import InputError
+from tools.quantized_operators import formulas
 from tools.quantized_operators.cases import Case, Generator
 from tools.quantized_operators.kernels import compute
 from tools.quantized_operators.record import runtime_version
@@ -55,7 +57,7 @@ def compare(method: str, pairs: Iterable[tuple[Case, np.ndarray | str | None]], 
     return dict(counts)
 
 
-def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)) -> dict[str, dict[str, Count]]:
+def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(RUNTIMES)) -> dict[str, dict[str, Count]]:
     """method → operator → count."""
     runtimes = {} if recorded_only else available()
     counts = {}
@@ -69,6 +71,15 @@ def measure(recorded_only: bool = False, methods: Iterable[str] = tuple(METHODS)
             pairs = ((recording.case, recording.answers[method]) for recording in load(family))
             counts[method] = compare(method, pairs, f"recorded, {versions(family)[method]}")
     return counts
+
+
+def recorded_formulas(methods: Iterable[str]) -> dict[str, dict[str, dict[str, int]]]:
+    """method → kind of weights → formula → outputs that differ from the recorded ones."""
+    found = {}
+    for method in methods:
+        pairs = ((recording.case, recording.answers[method]) for recording in load(family_of(method)))
+        found[method] = formulas.mismatches(method, pairs)
+    return found
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ def details(counts: dict[str, dict[str, Count]]) -> str:
     lines = []
     for operator in OPERATORS:
         lines.append(operator)
-        for method in METHODS:
+        for method in RUNTIMES:
             text, count = rounding(operator, method), counts.get(method, {}).get(operator)
             if text is None:
                 continue
@@ -143,12 +154,22 @@ def details(counts: dict[str, dict[str, Count]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.quantized_operators", description=__doc__)
     parser.add_argument("--recorded", action="store_true", help="compare with the recorded answers only")
-    parser.add_argument("--method", action="append", choices=METHODS, help="only this method (may be repeated)")
+    parser.add_argument("--method", action="append", choices=RUNTIMES, help="only this method (may be repeated)")
     parser.add_argument(
         "--markdown", action="store_true", help="print the document's table only, as docs/fake_quantize.md has it"
     )
+    parser.add_argument(
+        "--formulas", action="store_true", help="print what each formula gets wrong of the recorded answers only"
+    )
     arguments = parser.parse_args()
-    counts = measure(arguments.recorded, arguments.method or tuple(METHODS))
+    if arguments.formulas:
+        found = recorded_formulas(arguments.method or RUNTIMES)
+        print("Outputs that each formula gets wrong; * all are explained\n")
+        print(formulas.table(found))
+        if "tflite-2.5" in found:
+            print(f"\nThe document's matrix against TensorFlow 2.5\n\n{formulas.matrix(found['tflite-2.5'])}")
+        return
+    counts = measure(arguments.recorded, arguments.method or tuple(RUNTIMES))
     if arguments.markdown:
         print(markdown_table(counts))
         return

@@ -12,7 +12,7 @@ import os
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
-from ovlpt.reference.methods import METHODS
+from ovlpt.reference.methods import RUNTIMES
 from tools.quantized_operators.cases import Generator
 from tools.quantized_operators.runtimes import OTHER_PYTHONS, available, family_of
 from tools.quantized_operators.vectors import Recording, save
@@ -20,8 +20,8 @@ from tools.quantized_operators.vectors import Recording, save
 
 def main() -> None:
     runtimes = available()
-    for family in dict.fromkeys(map(family_of, METHODS)):
-        methods = [method for method in METHODS if family_of(method) == family]
+    for family in dict.fromkeys(map(family_of, RUNTIMES)):
+        methods = [method for method in RUNTIMES if family_of(method) == family]
         if missing := [method for method in methods if method not in runtimes]:
             print(f"{family}: not recorded, no runtime for {', '.join(missing)}")
             continue
