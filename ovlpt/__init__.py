@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.inspect.bench import bench as bench
     from ovlpt.inspect.check import check as check
     from ovlpt.inspect.compare import compare as compare
+    from ovlpt.inspect.complete import complete as complete
     from ovlpt.inspect.explain import explain as explain
     from ovlpt.inspect.report import report as report
     from ovlpt.inspect.run import run as run
@@ -54,6 +55,7 @@ _HOMES = {
     "ovlpt.inspect.bench": ("bench",),
     "ovlpt.inspect.check": ("check",),
     "ovlpt.inspect.compare": ("compare",),
+    "ovlpt.inspect.complete": ("complete",),
     "ovlpt.inspect.explain": ("explain",),
     "ovlpt.inspect.report": ("report",),
     "ovlpt.inspect.run": ("run",),

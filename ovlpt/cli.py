@@ -23,6 +23,7 @@ COMMANDS = {  # in the order of the help; each is a module of ovlpt.commands
     "report": "write one page that says what ran in int8, what did not, why, and what it cost",
     "check": "exit 1 when numbers are wrong, or a layer does not run in the precision that is wanted",
     "compare": "split an accuracy drop into quantization, transformation and bf16",
+    "complete": "quantize what a quantizer left out, where that is measured to pay",
     "bench": "measure a model against the plugin's own LPT, float, or another model",
     "verify": "compare each compiled int8 layer with exact integers",
     "fuse": "write a float model with its normalizations fused, to be quantized",

@@ -210,6 +210,11 @@ CASES = {
         *(*_with("--workers", ("0", "-1")), *_with("--threads", ("0", "-1")), *_with("--resume", JOURNALS)),
         *_with("--scheduler", ("", "tcp://", "nowhere", "tcp://127.0.0.1:x", "[/red]")),
     ],
+    "complete": [
+        *([*each, "-o", "out.xml", "-i", "shape.npz"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("-f", MODELS[:15]))),
+        *([*each, "-o", "out.xml"] for each in _DATA),
+        *(["net.xml", "-i", "shape.npz", "-o", name] for name in IR),
+    ],
     "bench": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_in_turn("-t", ("0", "-1", "nan", "inf"))),
         *(*_in_turn("-niter", ("0", "-1")), *_in_turn("-report_folder", ("net.xml", LONG, "net.xml/x", "none\0"))),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ovlpt import cli
 from ovlpt.commands import bench as bench_command
 from ovlpt.display import printable
-from ovlpt.inspect import run, shard_errors
+from ovlpt.inspect import complete, run, shard_errors
 from ovlpt.inspect.bench import Bench, Side
 from ovlpt.openvino_api import opset1
 from tests.networks import convolution, model, parameter, quantized
@@ -40,6 +41,7 @@ CASES = {  # arguments, status, names that are printed
     "report": (["-o", "out.html", "--csv", "out[a].csv"], 0, []),
     "run": ([], 0, [CLOSING, STYLED, COLOURED]),
     "compare": ([], 0, [CLOSING, STYLED, COLOURED]),
+    "complete": (["-i", "data.npz", "-o", "out.xml", "--max-loss", "90", "--min-gain", "0"], 0, []),
     "bench": ([], 0, [CLOSING, STYLED]),
 }
 
@@ -47,15 +49,17 @@ CASES = {  # arguments, status, names that are printed
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command(hostile, command, tmp_path, monkeypatch, capsys):
     arguments, status, names = CASES[command]
-    for module in (run, shard_errors):  # not what is asked here, and seconds
+    np.savez(tmp_path / "data.npz", x=np.ones((1, 4, 4, 4), np.float32))
+    for module in (complete, run, shard_errors):  # not what is asked here, and seconds
         monkeypatch.setattr(module, "interleaved_latencies", lambda runs, *_: {name: [1.0] for name in runs})
     side = Side(STYLED, 1.0, 1.0, 1.0, (1.0,), 1.0, "1", 1, 1, None)
     measured = Bench(CLOSING, "CPU", "latency", (side, side), 1.0, (1.0, 1.0), (1.0,))
     monkeypatch.setattr(bench_command, "bench", lambda *_, **__: measured)
     monkeypatch.chdir(tmp_path)
     assert cli.main([command, hostile, *arguments]) == status
-    printed = capsys.readouterr().out
-    assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+    shown = capsys.readouterr()
+    printed = shown.out
+    assert not {"\x1b", "\x07", "\u202e"} & set(printed + shown.err)
     for name in names:
         assert SHOWN[name] in printed
     if command == "report":

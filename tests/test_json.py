@@ -37,7 +37,7 @@ CASES = {  # arguments after the model, and the status
     "fuse": [(["-o", "{folder}/out.xml"], 0)],
     "transform": [(["-o", "{folder}/out.xml"], 0)],
 }
-ELSEWHERE = {"run", "bench"}  # tests/test_cli.py and tests/inspect/test_bench.py, as these take seconds
+ELSEWHERE = {"run", "complete", "bench"}  # their own tests, as these take seconds
 
 
 def test_every_command_has_its_cases_and_its_result():

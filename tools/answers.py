@@ -17,7 +17,8 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device.properties import F32, UNCACHED
-from ovlpt.inspect.advice import calibrate
+from ovlpt.inspect.calibration import calibrate
+from ovlpt.inspect.executed import plain
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, PartialShape, opset1
@@ -99,20 +100,41 @@ def _compiled(model: Model, case: Case, core: Core) -> CompiledModel:
 
 
 def in_int8(compiled: CompiledModel, name: str) -> bool:
-    """Whether the layer that holds an operation has a kernel of int8, read from the execution graph alone; of a fused
-    attention, whether all that it reads are integers as well.
+    """Whether the layer that holds an operation has a kernel of int8; of a fused attention, whether all that it reads are
+    integers as well.
     """
-    kernels, gives = [], {}
+    return kernels(compiled).get(name) == INT8
+
+
+INT8, PARTLY, FLOAT = "int8", "partly", "float"
+
+
+def kernels(compiled: CompiledModel) -> dict[str, str]:
+    """By names of operations and of layers, what the layer that holds it computes in, read from the execution graph
+    alone. An attention that is fused into one kernel of int8 and reads floats as well is `PARTLY` in int8.
+    """
+    found: dict[str, tuple[bool, bool, str]] = {}
+    gives: dict[str, str] = {}
     for node in compiled.get_runtime_model().get_ordered_ops():
         info = {key: _text(value) for key, value in node.get_rt_info().items() if key in _KEYS}
         gives[node.get_friendly_name()] = "" if info["layerType"] == "Const" else info["outputPrecisions"].lower()
-        held = {each.removesuffix("_original").split("/")[0] for each in info["originalLayersNames"].split(",")}
-        if name in held | {node.get_friendly_name()} and info["layerType"] not in ("Const", "Reorder", "Convert"):
-            fused = info["layerType"] in ("Subgraph", "Eltwise")
-            integers = info["primitiveType"].lower().rsplit("_", 1)[-1] in ("i8", "u8")
-            read = {gives[value.get_node().get_friendly_name()] for value in node.input_values()}
-            kernels.append((not fused, integers and (not fused or read <= {"", "i8", "u8"})))
-    return max(kernels, default=(False, False))[1]
+        if info["layerType"] in ("Const", "Input", "Output", "Reorder", "Convert"):
+            continue
+        fused = info["layerType"] in ("Subgraph", "Eltwise")
+        state = INT8 if info["primitiveType"].lower().rsplit("_", 1)[-1] in ("i8", "u8") else FLOAT
+        read = {gives[value.get_node().get_friendly_name()] for value in node.input_values()}
+        if state == INT8 and fused and not read <= {"", "i8", "u8"}:
+            state = PARTLY
+        kernel = not fused, state == INT8, state
+        for held in {node.get_friendly_name(), *info["originalLayersNames"].split(",")}:
+            for name in {held, plain(held), held.removesuffix("_original").split("/")[0], *_before_added(held)}:
+                found[name] = max(found.get(name, kernel), kernel)
+    return {name: state for name, (_, _, state) in found.items()}
+
+
+def _before_added(name: str) -> list[str]:
+    """The operation that a layer belongs to which is called after a scale that the pass has added."""
+    return [name.split(added)[0] for added in ("/FullBranch", "/Dequantization") if added in name]
 
 
 _KEYS = ("originalLayersNames", "layerType", "primitiveType", "outputPrecisions")
@@ -171,9 +193,9 @@ def convolution(data, kernel: Node | None = None, name: str = LAYER) -> Node:
     return named(opset1.convolution(data, kernel, [1, 1], [0, 0], [0, 0], [1, 1]), name)
 
 
-def deconvolution(data, kernel: Node | None = None) -> Node:
+def deconvolution(data, kernel: Node | None = None, stride: int = 2) -> Node:
     kernel = weights((8, 8, 2, 2), axis=1) if kernel is None else kernel
-    return named(opset1.convolution_backprop_data(data, kernel, [2, 2], pads_begin=[0, 0], pads_end=[0, 0]))
+    return named(opset1.convolution_backprop_data(data, kernel, [stride] * 2, pads_begin=[0, 0], pads_end=[0, 0]))
 
 
 def group_deconvolution(data, kernel: Node | None = None) -> Node:
@@ -418,6 +440,12 @@ _SINGLE = [
         curable=False,
     ),
     Case("deconvolution in groups", lambda: model(group_deconvolution(image())), (("no_kernel",),), curable=False),
+    Case(
+        "deconvolution with a stride of 4",
+        lambda: model(deconvolution(image(), weights((8, 8, 4, 4), axis=1), 4)),
+        (("no_kernel",),),
+        curable=False,
+    ),
     Case(
         "convolution of constant data",
         lambda: model(

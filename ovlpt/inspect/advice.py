@@ -1,7 +1,7 @@
 """What would let a layer be executed in int8, as changes of the model that was given.
 
 Each advice prints as one sentence, and `apply` does to a model what the sentence says. Intervals come from the caller,
-by the name of the operation whose output is quantized (`Advice.measured`); `calibrate` reads them from data.
+by the name of the operation whose output is quantized (`Advice.measured`); `calibration.calibrate` reads them from data.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
-from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Core, Model, Node, Output, opset1
+from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
+from ovlpt.prerequisites.common_optimizations import decomposed_attention
 from ovlpt.trace import InputError
 
 Ranges = Mapping[str, tuple[float, float]]
@@ -42,10 +42,21 @@ class Advice(ABC):
         """The name of the operation whose range `apply` needs; None for none."""
         return None
 
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What is done, without names."""
+
+    def prepare(self, model: Model) -> None:  # noqa: B027 - most need nothing
+        """Change ``model`` so that it has the operation whose range is measured. Raises `InputError` as `apply` does."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuantizeInput(Advice):
-    """A FakeQuantize per tensor on one input of an operation. ``like``: the FakeQuantize whose interval it takes."""
+    """A FakeQuantize per tensor on one input of an operation. ``like``: the FakeQuantize whose interval it takes.
+
+    ``zero_point``: whether the kernels take data with a zero point, so that the interval need not lie around zero.
+    """
 
     kind: str
     name: str
@@ -53,6 +64,11 @@ class QuantizeInput(Advice):
     source: str  # type and name of what computes the input
     like: str | None = None
     levels: int = 256
+    zero_point: bool = False
+
+    @property
+    def summary(self) -> str:
+        return f"FakeQuantize after {self.source.split(' ', 1)[0]}"
 
     def __str__(self) -> str:
         interval = f", with the interval of {self.like}" if self.like else ""
@@ -66,14 +82,18 @@ class QuantizeInput(Advice):
         node = _find(model, self.name, self.kind)
         value = node.input_value(self.port)
         if self.like:
-            like = _find(model, self.like, "FakeQuantize")
-            ends, levels = [each.get_node() for each in like.input_values()[1:]], like.get_attributes()["levels"]
-            made = opset1.fake_quantize(value, *ends, levels)
+            details = QuantizationDetails.of(_find(model, self.like, "FakeQuantize"))
+            if details is None:
+                raise InputError(f'the interval of "{self.like}" is not constant, and cannot be taken')
+            ends, levels = (details.output_low, details.output_high), details.levels
         else:
             if self.measured not in ranges:
                 raise InputError(f'there is no range for the output of "{self.measured}"; calibrate it on data')
-            made = _fake_quantize(value, *interval(*ranges[self.measured]), self.levels)
-        made.set_friendly_name(f"{self.name}/FakeQuantize_{self.port}")
+            ends, levels = interval(*ranges[self.measured], zero_point=self.zero_point), self.levels
+        made = _shared_fake_quantize(value, *ends, levels)
+        if made is None:
+            made = _fake_quantize(value, *ends, levels)
+            made.set_friendly_name(f"{self.name}/FakeQuantize_{self.port}")
         node.input(self.port).replace_source_output(made.output(0))
 
 
@@ -85,6 +105,10 @@ class Requantize(Advice):
 
     name: str
     signed: bool
+
+    @property
+    def summary(self) -> str:
+        return f"another interval, {'around zero' if self.signed else 'with 256 levels'}"
 
     def __str__(self) -> str:
         where = "around zero" if self.signed else "that begins at zero or lies around it"
@@ -108,6 +132,10 @@ class QuantizeWeights(Advice):
     kind: str
     name: str
     ports: tuple[int, ...] = (1,)
+
+    @property
+    def summary(self) -> str:
+        return "weights to 255 levels"
 
     def __str__(self) -> str:
         each = "per output channel" if self.kind in OPERATIONS and self.ports == (1,) else "per tensor"
@@ -137,71 +165,92 @@ class QuantizeWeights(Advice):
 
 @dataclass(frozen=True, slots=True)
 class QuantizeProbabilities(Advice):
-    """The parts of a ScaledDotProductAttention without a mask of its own, and a FakeQuantize between them."""
+    """The parts of a ScaledDotProductAttention, and a FakeQuantize between them: on [0, 1], or on the range of data that
+    attends to so many positions that a step of 1/255 would lose its probabilities.
+    """
 
     name: str
+
+    @property
+    def summary(self) -> str:
+        return "FakeQuantize after the Softmax inside ScaledDotProductAttention"
 
     def __str__(self) -> str:
         return (
             f"write ScaledDotProductAttention {self.name} as MatMul, Softmax and MatMul, "
-            "with a FakeQuantize on [0, 1] after the Softmax"
+            "with a FakeQuantize from 0 up to at most 1 after the Softmax"
         )
+
+    @property
+    def measured(self) -> str:
+        return f"{self.name}/Softmax"
+
+    def prepare(self, model: Model) -> None:
+        self._open(model)
 
     def apply(self, model: Model, ranges: Ranges) -> None:
-        from ovlpt.openvino_api import _module  # an operation set that the package needs here only
+        product = self._open(model)
+        _, high = ranges.get(self.measured, (0.0, 1.0))
+        made = _fake_quantize(product.input_value(0), *interval(0.0, min(high, 1.0)), 256)
+        made.set_friendly_name(f"{self.name}/FakeQuantize")
+        product.input(0).replace_source_output(made.output(0))
 
+    def _open(self, model: Model) -> Node:
+        """Replace the operation by its parts; the second product."""
         node = _find(model, self.name, "ScaledDotProductAttention")
-        inputs, precision = node.input_values(), precision_of(node.output(0))
-        if node.get_attributes()["causal"] or len(inputs) > 4 or not inputs[0].get_partial_shape()[-1].is_static:
+        product = decomposed_attention(node)
+        if product is None:
             raise InputError(
-                f'"{self.name}" is causal, has a scale of its own or an open size; write its parts by hand'
+                f'"{self.name}" has open ranks or another mask than the pass reads; write its parts by hand'
             )
-        size = inputs[0].get_partial_shape()[-1].get_length()
-        scores = opset1.multiply(
-            opset1.matmul(inputs[0], inputs[1], False, True), constant(np.float32(size**-0.5), precision)
-        )
-        if len(inputs) == 4:
-            scores = opset1.add(scores, inputs[3])
-        soft = _module("opset8").softmax(scores, -1)
-        soft.set_friendly_name(f"{self.name}/Softmax")
-        made = opset1.matmul(_fake_quantize(soft.output(0), 0.0, 1.0, 256), inputs[2], False, False)
-        node.output(0).replace(made.output(0))
-        made.set_friendly_name(self.name)
+        node.output(0).replace(product.output(0))
+        product.set_friendly_name(self.name)
+        product.input_value(0).get_node().set_friendly_name(self.measured)
+        return product
 
 
-def interval(low: float, high: float, signed: bool = False) -> tuple[float, float]:
-    """From a measured range to one that 256 levels hold without a zero point: from zero up, or that of i8."""
+_ORDER = (Requantize, QuantizeInput, QuantizeWeights, QuantizeProbabilities)  # the last replaces what others change
+
+
+def in_order(advices: Iterable[Advice]) -> list[Advice]:
+    """Each once, so that one can be applied after the other; of two for one FakeQuantize, that around zero."""
+    unique = dict.fromkeys(advices)
+    signed = {each.name for each in unique if isinstance(each, Requantize) and each.signed}
+    kept = [each for each in unique if not (isinstance(each, Requantize) and not each.signed and each.name in signed)]
+    return sorted(kept, key=lambda each: _ORDER.index(type(each)))
+
+
+def interval(low: float, high: float, signed: bool = False, zero_point: bool = False) -> tuple[float, float]:
+    """From a measured range to one on whose 256 levels zero lies: from zero up, or that of i8, or, where the kernels take
+    a ``zero_point``, the nearest interval whose zero point is an integer.
+    """
     reach = max(abs(low), abs(high)) or 1.0
-    return (-reach * 128 / 127, reach) if low < 0 or signed else (0.0, reach)
-
-
-def calibrate(
-    model: Model, advices: Iterable[Advice], samples: Iterable[Sequence[np.ndarray]], core: Core
-) -> dict[str, tuple[float, float]]:
-    """The smallest and the largest value of what ``advices`` quantize, over samples of one array per input."""
-    names = {advice.measured for advice in advices} - {None}
-    model = model.clone()
-    outputs = [
-        (node.get_friendly_name(), node.output(0))
-        for node in model.get_ordered_ops()
-        if node.get_friendly_name() in names
-    ]
-    if not outputs:
-        return {}
-    measured = Model([opset1.convert(value, "f32").output(0) for _, value in outputs], model.get_parameters(), "ranges")
-    compiled = simulate(measured, core)
-    ranges: dict[str, tuple[float, float]] = {}
-    for sample in samples:
-        for (name, _), values in zip(outputs, compiled(list(sample)).values(), strict=True):
-            low, high = ranges.get(name, (np.inf, -np.inf))
-            ranges[name] = min(low, float(values.min())), max(high, float(values.max()))
-    return ranges
+    if low >= 0 and not signed:
+        return 0.0, reach
+    if signed or not zero_point:
+        return -reach * 128 / 127, reach
+    high = max(high, 0.0)
+    zero = round(-low / (high - low) * 255)
+    step = max(-low / zero if zero else 0.0, high / (255 - zero) if zero < 255 else 0.0)
+    return -zero * step, (255 - zero) * step
 
 
 def _fake_quantize(value: Output, low, high, levels: int) -> Node:
     precision = precision_of(value)
     low, high = (constant(np.asarray(end, np.float32), precision) for end in (low, high))
     return opset1.fake_quantize(value, low, high, low, high, levels)
+
+
+def _shared_fake_quantize(value: Output, low, high, levels: int) -> Node | None:
+    """One that another reader of the same value has already, on the same interval."""
+    wanted = [np.asarray(end, np.float32) for end in (low, high, low, high)]
+    for node in (target.get_node() for target in value.get_target_inputs() if target.get_index() == 0):
+        details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+        if details is not None and details.levels == levels:
+            ends = zip(details.intervals, wanted, strict=True)
+            if all(mine.size == other.size and (mine.ravel() == other.ravel()).all() for mine, other in ends):
+                return node
+    return None
 
 
 def _find(model: Model, name: str, kind: str) -> Node:

@@ -24,7 +24,9 @@ from ovlpt.trace import Reason
 DATA, WEIGHTS = "data", "weights"
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
 _DEQUANTIZES = frozenset(("Convert", "Subtract", "Multiply"))
+_MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 _SIGNED = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
+_LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,10 @@ def lacks(node: Node) -> list[Lack]:
     """Of one operation of the given model with weights, those of the data first."""
     if node.get_type_name() == "ScaledDotProductAttention":
         text = "nothing quantizes what its Softmax gives to the second product"
-        return [
-            Lack(DATA, Reason("no_fake_quantize", text), title(node), QuantizeProbabilities(node.get_friendly_name()))
-        ]
+        inner = Lack(
+            DATA, Reason("no_fake_quantize", text), title(node), QuantizeProbabilities(node.get_friendly_name())
+        )
+        return [inner, *(lack for port in range(3) for lack in _of_data(node, port))]
     found = [lack for port in data_ports(node) for lack in _of_data(node, port)]
     return [*found, *_of_weights(node)]
 
@@ -60,8 +63,33 @@ def data_ports(node: Node) -> list[int]:
 
 
 def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeInput:
+    """On that input, or before what only moves its data: a plugin fuses a FakeQuantize into the layer that it follows."""
+    zero_point = _takes_zero_point(node)
+    while (source := node.input_value(port).get_node()).get_type_name() in _MOVES and len(
+        source.output(0).get_target_inputs()
+    ) == 1:
+        node, port = source, 0
     source = title(node.input_value(port).get_node())
-    return QuantizeInput(node.get_type_name(), node.get_friendly_name(), port, source, like)
+    kind, name = node.get_type_name(), node.get_friendly_name()
+    return QuantizeInput(kind, name, port, source, like, zero_point=zero_point)
+
+
+def _takes_zero_point(node: Node) -> bool:
+    """Whether kernels take data with a zero point, which becomes a constant of the sums where the weights are constant."""
+    return node.get_type_name() in ("Convolution", "GroupConvolution") or (
+        node.get_type_name() == "MatMul" and data_ports(node) == [0]
+    )
+
+
+def kernel_limit(node: Node, layer: str | None) -> Reason | None:
+    """Why no change of the model gives an operation an int8 kernel. ``layer``: the one it was executed as."""
+    if layer is None or not layer.startswith("Deconvolution "):
+        return None
+    stride = node.get_attributes()["strides"][-1]
+    if node.get_type_name() == "ConvolutionBackpropData" and stride > _LARGEST_STRIDE:
+        text = f"its stride is {stride}, and the int8 kernels of the plugin take strides up to {_LARGEST_STRIDE}"
+        return Reason("no_kernel", text)
+    return None
 
 
 def _of_data(node: Node, port: int) -> Iterator[Lack]:

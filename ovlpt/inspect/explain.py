@@ -23,8 +23,8 @@ from ovlpt.graph.bodies import all_nodes, bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.recurrent import RECURRENT
-from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize
-from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, lacks, quantize_input
+from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
+from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, lacks, quantize_input, title
 from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
@@ -69,8 +69,8 @@ class Answer:
 
     @property
     def advices(self) -> list[Advice]:
-        """What turns an operation with weights into int8, all to be applied; empty where nothing is known to."""
-        return [finding.advice for finding in self.causes if finding.advice is not None]
+        """What turns an operation with weights into int8, to be applied in this order; empty where nothing is known to."""
+        return in_order(finding.advice for finding in self.causes if finding.advice is not None)
 
     @property
     def why(self) -> str:
@@ -297,6 +297,9 @@ def diagnosed(found: Explanation, source: Model) -> Explanation:
 def _diagnosed(answer: Answer, node: Node) -> Answer:
     if not has_weights(node.get_type_name()) and node.get_type_name() != "ScaledDotProductAttention":
         return answer
+    if (final := kernel_limit(node, answer.layer)) is not None:
+        only = Finding(final, title(node))
+        return replace(answer, reason=final, root=only.root, root_reason=final, help=None, causes=(only,))
     code = answer.root_reason.code
     where = WEIGHTS if ROWS[code].of_weights else DATA
     found = lacks(node)

@@ -98,7 +98,7 @@ class Workbench:
         answers: dict[str, list[np.ndarray]] = {run: [] for run in self._networks}
         for sample in samples:
             for run, values in self._add(totals, sample, layer_samples).items():
-                answers[run].append(_answers(values[0]))
+                answers[run].append(classes(values[0]))
         if samples:
             _count_right(totals, {run: np.concatenate(found) for run, found in answers.items()}, labels)
         return totals
@@ -125,7 +125,7 @@ class Workbench:
         return {run: median(times) for run, times in found.items()}
 
 
-def _answers(result: np.ndarray) -> np.ndarray:
+def classes(result: np.ndarray) -> np.ndarray:
     """The class that is found: the largest value along the last axis."""
     return result.argmax(-1).reshape(-1) if result.ndim else result.reshape(-1)
 

@@ -9,7 +9,9 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.inspect.executed import has_weights
 from ovlpt.openvino_api import Model, Node
 
-_FUSED = frozenset(("Multiply", "Add", "Subtract", "Divide", "BatchNormInference", "Reshape"))  # into what they follow
+_FUSED = frozenset(  # into what they follow
+    ("Multiply", "Add", "Subtract", "Divide", "BatchNormInference", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+)
 _FAR = 8
 
 
@@ -44,7 +46,7 @@ class UserNames:
     def _fused_into(self, given: Node) -> str | None:
         """The operation with weights that fusions gave the name of what follows it."""
         for _ in range(_FAR):
-            if has_weights(given.get_type_name()):
+            if has_weights(given.get_type_name()) or given.get_type_name() == "ScaledDotProductAttention":
                 return given.get_friendly_name()
             if given.get_type_name() not in _FUSED:
                 return None

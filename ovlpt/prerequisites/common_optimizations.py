@@ -239,7 +239,7 @@ def _interpolate(node: Node) -> Node | None:
     return NodeFactory("opset4").create("Interpolate", [data, *targets, axes], attributes)
 
 
-def _scaled_dot_product_attention(node: Node) -> Node | None:
+def decomposed_attention(node: Node) -> Node | None:
     """``softmax(q @ (k.T * scale) + mask) @ v``, so that the products can run in low precision."""
     query, key, value = (node.input_value(port) for port in range(3))
     shape, precision = shape_of(key), precision_of(query)
@@ -480,5 +480,5 @@ _CONVERSIONS = {
     ("Squeeze", "opset15"): _squeeze,
     ("Transpose", "opset1"): _transpose,
     ("MatMul", "opset1"): _mat_mul,
-    ("ScaledDotProductAttention", "opset13"): _scaled_dot_product_attention,
+    ("ScaledDotProductAttention", "opset13"): decomposed_attention,
 }

@@ -8,7 +8,7 @@ import pytest
 
 import ovlpt
 from ovlpt import cli, plugin_config
-from ovlpt.inspect.advice import calibrate
+from ovlpt.inspect.calibration import calibrate
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
 from tools.answers import CASES, LAYER, attention, convolution, image, judge, loop, model, named, real, recurrent

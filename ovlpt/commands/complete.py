@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ovlpt.commands.printing import console, table, write_result
+from ovlpt.commands.settings import add_command, add_float, add_json, add_model, add_settings, settings
+from ovlpt.device.saving import check_output, save_model
+from ovlpt.display import printable
+from ovlpt.inspect.complete import Completion, complete
+
+
+def add(commands, summary: str) -> None:
+    parser = add_command(
+        commands,
+        "complete",
+        _call,
+        summary,
+        "Quantize float layers where that is measured to be faster and costs little: missing FakeQuantize operations with "
+        "ranges of the data, float weights, intervals that no kernel takes. Writes an ordinary quantized model.",
+        "ovlpt complete bert.xml -i tokens.npz -o bert_complete.xml -f bert_float.xml",
+    )
+    add_model(parser)
+    add_settings(parser)
+    parser.add_argument(
+        "-i",
+        "--input",
+        required=True,
+        metavar="DATA.npz",
+        help='an array of samples per input, and "labels" for the accuracy',
+    )
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.xml", help="the quantized model to write")
+    add_float(parser, "to measure the loss against; default: MODEL with its FakeQuantize operations bypassed")
+    parser.add_argument("--max-loss", type=float, default=1.0, metavar="DB", help="of SQNR, in all; default: 1")
+    parser.add_argument(
+        "--min-gain", type=float, default=1.0, metavar="PERCENT", help="of latency, for each that is kept; default: 1"
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=600.0, metavar="SECONDS", help="then nothing more is tried; default: 600"
+    )
+    add_json(parser, "all decisions and figures")
+
+
+def _call(options: argparse.Namespace) -> int:
+    check_output(options.output, options.model)
+    out = console(options.json)
+    found = complete(
+        options.model,
+        options.input,
+        options.float_model,
+        options.device,
+        options.max_loss,
+        options.min_gain / 100,
+        options.time_limit,
+        config=settings(options),
+        progress=lambda line: print(printable(line, lines=False), file=sys.stderr, flush=True),
+    )
+    save_model(found.model, options.output)
+    _print(out, found)
+    write_result(options, found.to_json())
+    return 0
+
+
+def _print(out, found: Completion) -> None:
+    rows = table("", ">layers", "what", "which", ">time", ">gain", ">loss (dB)", "why")
+    for each in found.decisions:
+        candidate = each.candidate
+        rows.add_row(
+            each.verdict,
+            str(len(candidate.layers)),
+            candidate.what,
+            candidate.which,
+            f"{candidate.share:.1%}",
+            "-" if each.gain is None else f"{each.gain:.1%}",
+            "-" if each.loss is None else f"{each.loss:.2f}",
+            each.why,
+        )
+    if found.decisions:
+        out.print(rows)
+    for answer in found.unadvised:
+        out.print(f"nothing to do for {answer.operation} {answer.name}: {answer.why}", soft_wrap=True)
+    before, after, (low, high) = found.before, found.after, found.interval
+    out.print(
+        f"layers with weights in int8: {before.in_int8} of {before.layers} before, {after.in_int8} of {after.layers} after"
+    )
+    out.print(f"latency: {found.ratio:.3f} of that before (95 % interval {low:.3f} to {high:.3f})")
+    out.print(f"SQNR: {_decibels(before.sqnr)} dB before, {_decibels(after.sqnr)} dB after")
+    if before.accuracy is not None:
+        out.print(f"accuracy: {before.accuracy:.1%} before, {after.accuracy:.1%} after")
+
+
+def _decibels(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:.1f}" for value in values)

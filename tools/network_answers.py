@@ -1,0 +1,148 @@
+"""Whether the answers of `ovlpt.explain` are true on networks, and whether their advices work there.
+
+    python -m tools.network_answers zoo/bert.xml zoo/vit.xml …      files whose name ends with _float are left out
+
+For each layer with weights: the answer is true when it says what the layer was executed in, read from the execution
+graph of another compilation; "low" or the reasons for float. All advices of a network are applied at once, with ranges of
+generated data: an advice works when its layer is executed in int8 after that. A layer that no advice is given for needs a
+reason that no quantization changes. Failures come first; exit status 1 with any.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ovlpt
+from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.inspect.advice import in_order
+from ovlpt.inspect.calibration import calibrate
+from ovlpt.inspect.executed import has_weights
+from ovlpt.inspect.explain import Answer, Explanation, Operation
+from ovlpt.inspect.inputs import typical_inputs
+from ovlpt.openvino_api import CompiledModel, Core, Model, Node
+from ovlpt.reasons import ROWS, Cause
+from ovlpt.trace import InputError
+from tools.answers import FLOAT, INT8, PARTLY, kernels
+
+_FINAL = frozenset(("constant_data", "no_rule", "no_kernel", "not_real"))  # what no quantization changes
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer with weights of one network. ``executed``: a value of `tools.answers.kernels`. ``works``: whether the
+    advices made it int8; None without any.
+    """
+
+    network: str
+    operation: Operation
+    executed: str
+    works: bool | None
+
+    @property
+    def answer(self) -> Answer | None:
+        return self.operation.answer
+
+    @property
+    def is_true(self) -> bool:
+        """Of an attention in one kernel, which product is in int8 cannot be read: both answers are taken then."""
+        if self.answer is None:
+            return self.executed != FLOAT
+        return self.executed != INT8 and bool(self.answer.causes)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the answer says that nothing can be done."""
+        codes = {cause.reason.code for cause in self.answer.causes}
+        return self.works is None and all(
+            code in _FINAL or ROWS[code].cause in (Cause.SETTINGS, Cause.HARDWARE) for code in codes
+        )
+
+    @property
+    def is_advised(self) -> bool:
+        return self.answer is None or self.works is True or self.is_final
+
+    def __str__(self) -> str:
+        faults = ["not true"] * (not self.is_true) + ["no working advice"] * (not self.is_advised)
+        said = f"{self.answer.why} -> {self.answer.help}" if self.answer else "int8"
+        return (
+            f"{self.network}: {' and '.join(faults)}: {self.operation.kind} {self.operation.name} "
+            f"[{self.operation.node}] runs in {self.executed}; said {said}"
+        )
+
+
+def judge(path: Path, core: Core) -> list[Layer]:
+    """The layers of one network. Raises `InputError` for a model that `ovlpt.explain` does not take."""
+    model = core.read_model(path)
+    weighted = _weighted(ovlpt.explain(model, core=core))
+    given = {node.get_friendly_name(): node for node in all_nodes(model)}
+    names = {name: _names(each, given) for name, each in weighted.items()}
+    before, after, still = kernels(_compiled(model, core)), {}, {}
+    advices = in_order(advice for each in weighted.values() if each.answer for advice in each.answer.advices)
+    if advices:
+        ranges = calibrate(model, advices, [typical_inputs(model)], core)
+        for advice in advices:
+            try:
+                advice.apply(model, ranges)
+            except InputError as error:
+                print(f"{path.stem}: cannot be applied: {advice}: {error}")
+        after, still = kernels(_compiled(model, core)), _weighted(ovlpt.explain(model, core=core))
+
+    def works(name: str) -> bool | None:
+        if weighted[name].answer is None or not weighted[name].answer.advices:
+            return None
+        state = _first(names[name], after)
+        return state == INT8 or (state == PARTLY and name in still and still[name].answer is None)
+
+    return [Layer(path.stem, each, _first(names[name], before), works(name)) for name, each in weighted.items()]
+
+
+def _weighted(found: Explanation) -> dict[str, Operation]:
+    """The layers with weights by their names; of both products of an attention, the one in float."""
+    weighted: dict[str, Operation] = {}
+    for each in found.operations:
+        if has_weights(each.kind) and (each.name not in weighted or each.answer is not None):
+            weighted[each.name] = each
+    return weighted
+
+
+def _names(operation: Operation, given: Mapping[str, Node]) -> list[str]:
+    """What the layer can be called after: the operation, or the scale, the bias or the activation that it executes."""
+    names, node = [operation.name, operation.node], given.get(operation.name)
+    while node is not None and len(names) < 8:
+        readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+        ends = len(readers) != 1 or (has_weights(readers[0].get_type_name()) and node.get_type_name() != "Softmax")
+        node = None if ends else readers[0]  # of an attention in one kernel, the second product as well
+        names += [node.get_friendly_name()] if node is not None else []
+    return names
+
+
+def _first(names: Sequence[str], found: Mapping[str, str]) -> str:
+    return next((found[name] for name in names if name in found), FLOAT)
+
+
+def _compiled(model: Model, core: Core) -> CompiledModel:
+    return ovlpt.compile_model(model, "CPU", {**F32, **UNCACHED}, core=core)
+
+
+def main(arguments: Sequence[str]) -> int:
+    core, layers = Core(), []
+    for path in (Path(each) for each in arguments):
+        if not path.stem.endswith("_float"):
+            layers += judge(path, core)
+            print(path.stem, len(layers), file=sys.stderr)
+    floats = [each for each in layers if each.answer is not None]
+    missed = [each for each in layers if not each.is_true or not each.is_advised]
+    print("\n".join(map(str, missed)))
+    true, advised = sum(each.is_true for each in layers), sum(each.is_advised for each in floats)
+    print(f"{len(layers)} layers with weights, {len(floats)} of them in float")
+    print(f"{true} answers are true ({true / max(len(layers), 1):.1%})")
+    print(f"{advised} float layers are int8 once advised, or nothing can be done ({advised / max(len(floats), 1):.1%})")
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
