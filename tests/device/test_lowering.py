@@ -10,8 +10,9 @@ import pytest
 from ovlpt.plugin_config import cpu
 
 import ovlpt
-from ovlpt.device import PluginLowering, instruction_sets, subprocess_call
+from ovlpt.device import PluginLowering, execution_types, instruction_sets, subprocess_call
 from ovlpt.device.compile import lpt_properties
+from ovlpt.device.properties import F32
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
@@ -30,6 +31,7 @@ from tests.networks import (
     residual,
     shared_zero_point,
 )
+from tools.fuzz.graphs import Form
 
 
 def weighted(layers):
@@ -295,6 +297,18 @@ def test_two_products_that_become_one_subgraph(by_form, form, hint, biased, top)
     inputs = inputs_of(net)
     expected = by_form(net, inputs, **hint)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.subtract])
+def test_a_bias_in_f16_of_one_element_of_open_sizes(core, infer, operation):
+    """The guard looked for a bias in f32, and left this one to the plugin."""
+    x = parameter([-1, 16, -1, -1])
+    layer = opset1.convolution(quantized(x, -1, 1.1), int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(operation(layer, const(np.linspace(-1, 1, 8).reshape(1, -1, 1, 1))), x)
+    values = np.random.default_rng(0).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float16)
+    (expected,) = core.compile_model(net, "CPU", TRUTH)([values.astype(np.float32)]).values()
+    (found,) = infer(drop_in(Form("f16").apply(net.clone()), core), [values])
+    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("kernel", [1, 3])
@@ -1040,6 +1054,33 @@ def test_integer_weights_of_a_product_in_float(core, infer, shape):
     inputs, values = inputs_of(net), folded_constant(net.get_results()[0].input_value(0).get_node().input_value(1))
     (found,) = infer(drop_in(net, core), inputs)
     assert np.abs(found - inputs[0] @ values).max() < 0.05  # 2024.6 quantizes the data of compressed weights
+
+
+@pytest.mark.parametrize("shape", [(12,), (4, 12, 5), (1, 4, 12, 5)], ids=["a vector", "matrices", "heads"])
+def test_integer_weights_that_no_kernel_reads_compressed(core, infer, shape):
+    """The plugin would restore them in layers of their own, in some runs after they were read."""
+    x = parameter([-1, 4, -1, 12])
+    scales = const(np.full((1,) * len(shape), 0.01, np.float32))
+    integers = np.random.default_rng(0).integers(-60, 61, shape).astype(np.int8)
+    weights = opset1.multiply(opset1.convert(opset1.constant(integers), "f32"), scales)
+    other = opset1.matmul(quantized(x, 0, 2.55), int8_weights([12, 3], 1), False, False)
+    net = drop_in(model([opset1.matmul(x, weights, False, False), other], x), core)
+    inputs = [np.random.default_rng(1).uniform(-1, 1, (1, 4, 3, 12)).astype(np.float32)]
+    executed = execution_types(core.compile_model(net, "CPU", {"LP_TRANSFORMS_MODE": "NO", **F32})).executed
+    assert not [layer for layer in executed if layer.layer_type in ("Convert", "Eltwise")]
+    found = infer(net, inputs)[0]
+    assert np.abs(found - inputs[0] @ (integers * 0.01)).max() < 0.05
+
+
+def test_a_quantization_to_many_levels_of_an_input_in_f16(core):
+    """The plugin drops the FakeQuantize; the product then read f16 and f32, and threw."""
+    x = parameter([1, 8])
+    wide = opset1.fake_quantize(x, const(-4.0), const(4.0), const(-4.0), const(4.0), 65536)
+    weights = int8_weights([8, 8], 1)
+    expected = np.linspace(-1, 1, 8)[None] @ folded_constant(weights.output(0))
+    net = Form("f16").apply(model([opset1.matmul(wide, weights, False, False), wide], x))
+    found = ovlpt.compile_model(net, "CPU", F32, core=core)([np.linspace(-1, 1, 8, dtype=np.float16)[None]])[0]
+    assert np.abs(found - expected).max() < 0.01 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])

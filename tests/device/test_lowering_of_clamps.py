@@ -47,11 +47,13 @@ def test_ends_between_integers_are_not_rounded(low, high, between, core):
 
 
 @pytest.mark.parametrize("precision", ["f32", "f16"])
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
 @pytest.mark.parametrize("low", [-1.26786, -0.83, -1.91])
-def test_the_real_zero_stays_one(low, precision, core):
+def test_the_real_zero_stays_one(low, shared, precision, core):
     """Where the zero point after a Clamp is multiplied out, a comparison with 0 depends on a rounding."""
     clamped = opset1.clamp(fake_quantize(parameter((12,)), low, 1.69823), 0.0, 1.0)
-    graph = model(opset1.convert(opset1.greater(clamped, f32(0)), "f32"))
+    results = [opset1.convert(opset1.greater(clamped, f32(0)), "f32")]
+    graph = model(*results, *([fake_quantize(clamped, 0.0, 0.9)] if shared else []))
     graph = Form(precision).apply(graph)
     data = [np.linspace(-1, 1, 12, dtype=precision.replace("f", "float"))]
     expected = (data[0] > 0).astype(np.float32)

@@ -121,7 +121,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             near_off = 2 * max(_off(outputs[port], b) for outputs in near)
             if _off(a, b) > near_off:
                 # the same numbers, or others that are as wrong; native rules are on where stock is wrong at all
-                as_wrong = 0.0 if way == "native only" else 0.5 * _off(a, b)
+                as_wrong = 0.0 if way == "native only" else 0.5 * min(_off(a, b), 1)
                 like_stock = stock is not None and (
                     not _wrong(a, stock[port]) or _off(stock[port], b) > max(near_off, as_wrong)
                 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ovlpt.device.hazards import WEIGHTED
-from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
@@ -24,16 +24,47 @@ _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 def report_f32(node: Node) -> Node | None:
     """A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and
-    a Convert follows.
+    a Convert follows, after the constants that are added and multiplied: the guards of a layer look for them in f32.
     """
     if node.get_output_size() != 1 or precision_of(node.output(0)) != "f16" or not is_relaxed(node):
         return None
-    wide = relaxed_like(node, node.input_values(), "f32")
+    reported = wide = relaxed_like(node, node.input_values(), "f32")
+    _narrow(node, wide)
+    while (link := _affine_reader(wide)) is not None:
+        constant_in_f32 = constant(constant_above(link.input_value(1)), "f32")
+        wide = same_operation(link, [wide.output(0), constant_in_f32.output(0)])
+        _narrow(link, wide)
+        # who holds it would let it count among the readers of its data
+        link.input(0).replace_source_output(link.input_value(1))
+    return reported
+
+
+def _narrow(node: Node, wide: Node) -> None:
+    """Let a Convert to f16 of ``wide``, the same in f32, stand in place of ``node``."""
     narrow = opset1.convert(wide.output(0), "f16")
     narrow.set_friendly_name(node.get_friendly_name())
     wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
     replace_output(node.output(0), narrow.output(0))
-    return wide
+
+
+def _affine_reader(wide: Node) -> Node | None:
+    """What alone reads the Convert that alone reads ``wide``, where it adds or multiplies by a constant."""
+    node = wide
+    for kinds in (("Convert",), ("Add", "Multiply", "Subtract")):
+        targets = list(node.output(0).get_target_inputs())
+        node = targets[0].get_node() if len(targets) == 1 and targets[0].get_index() == 0 else None
+        if node is None or node.get_type_name() not in kinds or is_relaxed(node):
+            return None
+    return node if constant_above(node.input_value(1)) is not None else None
+
+
+def round_in_f32(quantize: Node) -> Node | None:
+    """A relaxed FakeQuantize of f16 that reports f32 would be dropped where it has 65536 levels, and what reads it throw."""
+    data = quantize.input_value(0)
+    if precision_of(data) != "f16" or precision_of(quantize.output(0)) != "f32":
+        return None
+    quantize.input(0).replace_source_output(opset1.convert(data, "f32").output(0))
+    return quantize
 
 
 def clamp_in_f32(node: Node) -> Node | None:

@@ -141,6 +141,10 @@ RULES = (
     ),
     # other relaxed operations
     _rule(
+        element_types.round_in_f32, "FakeQuantize", _BOTH,
+        "a FakeQuantize to 65536 levels would be dropped, and what reads it have f16 for f32, which throws",
+    ),
+    _rule(
         fake_quantize.bypass_relu, "FakeQuantize", _BOTH,
         "the Relu would be fused into a FakeQuantize that reports floats: wrong numbers",
     ),

@@ -112,38 +112,41 @@ def _repeats(broadcast: Node) -> list[int] | None:
 
 def clamp_after_zero_point(clamp: Node) -> Node | None:
     """A dequantization that follows a Clamp does not look like one to the plugin, which multiplies it out: the real zero
-    becomes a rounding error beside 0, on which a comparison, a logarithm or a root depends. It goes before the Clamp, with
-    the integers; the bounds become real again.
+    becomes a rounding error beside 0, on which a comparison, a logarithm or a root depends. It goes before a Clamp of its
+    own, with the integers; the bounds are real again.
     """
-    subtract = _only_reader(_only_reader(clamp, "Convert") or clamp, "Subtract")
-    multiply = subtract and _only_reader(subtract, "Multiply")
-    if multiply is None:
+    if is_real(precision_of(clamp.input_value(0))):
         return None
+    direct = _readers(clamp)
+    narrowed = [each for reader in direct if reader.get_type_name() == "Convert" for each in _readers(reader)]
+    moved = [_clamp_dequantized(clamp, reader) for reader in (*direct, *narrowed)]
+    return clamp if any(moved) else None
+
+
+def _clamp_dequantized(clamp: Node, subtract: Node) -> bool:
+    """Where ``subtract`` and a Multiply dequantize what a Clamp gives, let them dequantize what it reads; whether."""
+    (multiply,) = readers if len(readers := _readers(subtract)) == 1 else (subtract,)
+    if (subtract.get_type_name(), multiply.get_type_name()) != ("Subtract", "Multiply"):
+        return False
     zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
     if any(values is None or not is_scalar_like(values) for values in (zero_point, scale)):
-        return None
-    data, attributes = clamp.input_value(0), clamp.get_attributes()
-    if is_real(precision_of(data)):
-        return None
-    ends = sorted((attributes[end] - float(zero_point.flat[0])) * float(scale.flat[0]) for end in ("min", "max"))
-    wanted = precision_of(subtract.input_value(1))
-    wide = data if precision_of(data) == wanted else opset1.convert(data, wanted).output(0)
-    subtract.input(0).replace_source_output(wide)
-    targets, scaled = multiply.output(0).get_target_inputs(), multiply.output(0)
-    real = opset1.clamp(scaled, *ends)
+        return False
+    ends = (clamp.get_attributes()[end] for end in ("min", "max"))
+    low, high = sorted((end - float(zero_point.flat[0])) * float(scale.flat[0]) for end in ends)
+    wide = opset1.convert(clamp.input_value(0), precision_of(subtract.input_value(1)))
+    subtract.input(0).replace_source_output(wide.output(0))
+    scaled, targets = multiply.output(0), multiply.output(0).get_target_inputs()
+    real = opset1.clamp(scaled, low, high)
     real.set_friendly_name(multiply.get_friendly_name())
-    multiply.set_friendly_name(clamp.get_friendly_name())
+    multiply.set_friendly_name(f"{real.get_friendly_name()}/Scale")
     for target in targets:
         target.replace_source_output(real.output(0))
     move_tensor_names(scaled, real.output(0))
-    return real
+    return True
 
 
-def _only_reader(node: Node, kind: str) -> Node | None:
-    """What alone reads the output of ``node``, as its data, if it is of the ``kind``."""
-    targets = list(node.output(0).get_target_inputs())
-    reader = targets[0].get_node() if len(targets) == 1 and targets[0].get_index() == 0 else None
-    return reader if reader is not None and reader.get_type_name() == kind else None
+def _readers(node: Node) -> list[Node]:
+    return [target.get_node() for target in node.output(0).get_target_inputs()]
 
 
 def sibling_numbers(model: Model) -> dict[int, int]:
