@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.openvino_api import Model, Node, opset1
 from tools.fuzz.operations import QUANTIZES
 
@@ -68,6 +68,8 @@ def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Mod
             *_, recurrent, bias = (constant_above(value) for value in node.input_values())
             bias = bias.copy()
             bias[..., : recurrent.shape[-2]] += recurrent @ (half * moves(recurrent.shape[-1]))
-            node.input(node.get_input_size() - 1).replace_source_output(opset1.constant(bias).output(0))
+            node.input(node.get_input_size() - 1).replace_source_output(
+                constant(bias, precision_of(node.output(0))).output(0)
+            )
             found = True
     return model if found else None
