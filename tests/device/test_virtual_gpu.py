@@ -6,11 +6,14 @@ import ctypes
 import os
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
+import openvino
 import pytest
 
 import ovlpt
+from ovlpt import cli, data, plugin_config
 from ovlpt.device import virtual_gpu
 from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
@@ -179,3 +182,22 @@ def test_a_missing_gpu_points_to_the_virtual_ones(core):
         pytest.skip("this machine has a GPU")
     with pytest.raises(InputError, match=r'no device "GPU" on this machine; .*--virtual'):
         ovlpt.check(one_convolution(), "GPU")
+
+
+def test_transform_for_a_virtual_gpu_is_that_of_its_profile(tmp_path):
+    """What the command writes for a GPU that is not here, and what Python gives for its settings."""
+    target = tmp_path / "out.xml"
+    assert cli.main(["transform", str(data.digits()), "-d", "GPU", "--virtual", "dg2", "-o", str(target)]) == 0
+    model = ovlpt.transform(data.digits(), "GPU", config=plugin_config.gpu.config(systolic=True), precision="f16")
+    ovlpt.save_model(model, tmp_path / "python.xml")
+    core = openvino.Core()
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the plugin, which knows the operations
+    written, expected = (
+        Counter(
+            (node.get_type_name(), *(value.get_element_type().get_type_name() for value in node.input_values()))
+            for node in core.read_model(path).get_ops()
+        )
+        for path in (target, tmp_path / "python.xml")
+    )
+    assert written == expected
+    assert ("Convolution", "u8", "i8") in written

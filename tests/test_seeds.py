@@ -1,0 +1,84 @@
+"""Every row of docs/seeds.md names code that is there, and a test or a documented command that shows it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+from ovlpt.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "seeds.md").read_text()
+
+
+def rows() -> list[list[str]]:
+    """Of the tables with three columns."""
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line[:1] == "|"]
+    return [row for row in cells if len(row) == 3 and row[0] != "statement" and not row[0].startswith("---")]
+
+
+def named(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            module = importlib.import_module(".".join(parts[:size]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            reduce(getattr, parts[size:], module)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+def is_test(place: str) -> bool:
+    path, _, name = place.partition("::")
+    functions = [node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)]
+    return name in functions if name else any(each.startswith("test_") for each in functions)
+
+
+def is_command(text: str) -> bool:
+    """One of the package's with its options, or a tool that the documents name."""
+    words = text.split()
+    documented = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md") if page.name != "seeds.md")
+    if words[0] == "ovlpt":
+        return words[1] in COMMANDS and all(option in documented for option in words if option[0] == "-")
+    return words[:2] == ["python", "-m"] and importlib.util.find_spec(words[2]) is not None and text in documented
+
+
+@pytest.mark.parametrize("statement, where, shown", rows(), ids=lambda text: text[:40])
+def test_what_a_row_names_is_there(statement, where, shown):
+    assert named(where)
+    assert named(shown)
+    for name in named(where):
+        assert is_there(name) or name == "snps", name
+    for place in named(shown):
+        assert is_test(place) if place.startswith("tests/") else is_command(place), place
+
+
+def test_the_names_of_step_1_are_there():
+    for name in re.findall(r"`(ovlpt\.[\w.]+)`", PAGE):
+        assert is_there(name), name
+
+
+def test_no_document_is_left_out():
+    assert re.findall(r"^## (.*)", PAGE, re.M) == [
+        "OpenVINO's guide to LPT",
+        "The Add transformation",
+        "Fusions of AMCT",
+        "FakeQuantize in the CPU plugin",
+        "SNPS-Caffe's quantized operators",
+    ]
+    assert len(rows()) > 55
