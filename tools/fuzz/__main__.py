@@ -1,19 +1,22 @@
-"""``python -m tools.fuzz numbers|native|execution``: random quantized graphs, checked one after the other."""
+"""``python -m tools.fuzz numbers|native|execution``: random quantized graphs, checked here or by many workers."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import nullcontext
 
-from tools.fuzz import native, numbers
-from tools.fuzz.graphs import Graph, random_graph
-from tools.fuzz.numbers import Failure
-from tools.fuzz.operations import ADDED, KINDS
-from tools.fuzz.sheltered import CHECKS, Sheltered
-from tools.fuzz.shrink import shrink
+from ovlpt.commands.printing import STDOUT, console
+from ovlpt.commands.workers import add_workers, workers
+from ovlpt.fleet.engine import Died, answers
+from ovlpt.fleet.journal import Journal
+from tools.fuzz.numbers import STOCK
+from tools.fuzz.shard import GRAPHS, Judged, Settings, judge, tasks
+from tools.fuzz.sheltered import CHECKS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,40 +28,39 @@ def main(arguments: list[str] | None = None) -> int:
         "--added", action="store_true", help="with the operations that the native library has no rule for"
     )
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
+    add_workers(parser)
     options = parser.parse_args(arguments)
-    check = Sheltered(options.check)
-    kinds = native.KINDS if options.check == "native" else KINDS
     causes: Counter[str] = Counter()
     failed = stock = 0
     start = time.perf_counter()
-    for seed in range(options.seed, options.seed + options.graphs):
-        graph = random_graph(seed, kinds | ADDED if options.added else kinds)
-        found = list(check(graph))
-        for failure in found:
-            causes[f"{failure.way}: {failure.cause}"] += 1
-        stock += any(failure.way == numbers.STOCK for failure in found)
-        found = [failure for failure in found if failure.way != numbers.STOCK]
-        failed += bool(found)
-        if found:
-            small = graph if options.no_shrink else smallest(check, graph, found[0])
-            print(f"seed {seed}", *found, small, "", sep="\n", flush=True)
-        if (done := seed - options.seed + 1) % 100 == 0:
-            print(f"{done} of {options.graphs} graphs, {failed} fail", file=sys.stderr, flush=True)
+    for judged in _judged(options):
+        causes.update(f"{failure.way}: {failure.cause}" for failure in judged.failures)
+        stock += judged.stock
+        failed += bool(judged.ours)
+        if judged.ours:
+            print(f"seed {judged.seed}", *judged.ours, judged.text, "", sep="\n", flush=True)
     seconds = time.perf_counter() - start
     print(f"{options.graphs} graphs, {failed} fail, {seconds / max(options.graphs, 1):.2f} s each")
-    print(f"{stock} meet a fault of OpenVINO's own, counted below as {numbers.STOCK}")
-    for cause, count in causes.most_common():
+    print(f"{stock} meet a fault of OpenVINO's own, counted below as {STOCK}")
+    for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0])):
         print(f"{count:6} {cause}")
     return 1 if failed else 0
 
 
-def smallest(check: Callable[..., list[Failure]], graph: Graph, failure: Failure) -> Graph:
-    """The smallest graph found that fails in the same way."""
-
-    def fails(candidate: Graph) -> bool:
-        return any((found.way, found.cause) == (failure.way, failure.cause) for found in check(candidate, failure.way))
-
-    return shrink(graph, fails)
+def _judged(options: argparse.Namespace) -> Iterator[Judged]:
+    """Each graph as it is judged, by whoever has time."""
+    settings = Settings(options.check, options.added, not options.no_shrink)
+    run = {"command": "fuzz", "settings": repr(settings)}
+    out = console(STDOUT)
+    with (
+        workers(options, out, "fuzzing", "tasks") as (executor, progress),
+        nullcontext() if options.resume is None else Journal(options.resume, run) as journal,
+    ):
+        given = tasks(settings, options.seed, options.graphs, sheltered=executor is None)
+        for task, answer in answers(given, executor, journal, progress, math.ceil(options.graphs / GRAPHS)):
+            if isinstance(answer, Died):
+                answer = judge(*task.arguments[:3])  # which graph it is, and in which way
+            yield from map(Judged.from_plain, answer)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ class Sheltered:
 
     def __call__(self, graph: Graph, only: str | None = None) -> list[Failure]:
         try:
-            return self.pool.submit(_checked, self.check, graph, only).result()
+            return self.pool.submit(checked, self.check, graph, only).result()
         except BrokenProcessPool:
             self._renew()
         ways = {"numbers": [numbers.STOCK, *numbers.WAYS], "native": [numbers.STOCK]}.get(self.check, [])
@@ -38,12 +38,13 @@ class Sheltered:
     def _crashing(self, graph: Graph, ways: list[str]) -> str:
         for way in ways:
             try:
-                self.pool.submit(_checked, self.check, graph, way).result()
+                self.pool.submit(checked, self.check, graph, way).result()
             except BrokenProcessPool:
                 self._renew()
                 return way
         return self.check
 
 
-def _checked(check: str, graph: Graph, only: str | None) -> list[Failure]:
+def checked(check: str, graph: Graph, only: str | None = None) -> list[Failure]:
+    """What is wrong with a graph, found in this process."""
     return list(CHECKS[check](graph, only))

@@ -1,0 +1,55 @@
+"""Random graphs judged by workers are judged as by one process, and one that ends its worker is found."""
+
+from __future__ import annotations
+
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from tools.fuzz import __main__ as command
+from tools.fuzz import shard
+from tools.fuzz.numbers import STOCK, Failure
+
+WRONG = {3: [Failure("transform", "numbers", "y0")], 7: [Failure(STOCK, "throws")]}
+
+
+def judged(check, graph, only=None) -> list[Failure]:
+    return WRONG.get(graph.seed, [])
+
+
+class Mortal(ThreadPoolExecutor):
+    """A pool that is gone with the graphs 5 to 9."""
+
+    def __init__(self):
+        super().__init__(2)
+
+    def submit(self, function, /, task, arguments):
+        if arguments[1] != 5:
+            return super().submit(function, task, arguments)
+        future = Future()
+        future.set_exception(BrokenExecutor("a worker was killed"))
+        return future
+
+
+@pytest.mark.parametrize("executor", [None, lambda: ThreadPoolExecutor(2), Mortal], ids=["here", "threads", "mortal"])
+def test_what_fails_is_told_whoever_judges(executor, monkeypatch, capsys):
+    @contextmanager
+    def workers(*_):
+        yield executor, None
+
+    class Sheltered:
+        def __init__(self, check):
+            self.check = check
+
+        def __call__(self, graph, only=None):
+            return judged(self.check, graph, only)
+
+    monkeypatch.setattr(command, "workers", workers)
+    monkeypatch.setattr(shard, "checked", judged)
+    monkeypatch.setattr(shard, "_sheltered", Sheltered)
+    assert command.main(["numbers", "--graphs", "12", "--no-shrink"]) == 1
+    printed = capsys.readouterr().out
+    assert "12 graphs, 1 fail" in printed
+    assert "seed 3\ntransform: numbers y0" in printed
+    assert "1 meet a fault of OpenVINO's own" in printed
