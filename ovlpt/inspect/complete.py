@@ -9,8 +9,9 @@ before:
 2. The SQNR of the outputs over all samples, in int8 with float islands in f32, against the float model; without one against
    the quantized model with its FakeQuantize operations bypassed. What costs more than is allowed, together with what was
    kept before, is refused. Of several outputs the one counts that loses most.
-3. The latency, paired with that of what was kept before: both are compiled anew for each of a few blocks and run in turn,
-   with the hints that a user has by default. What gains less than wanted, or less than its 95 % interval can tell, is refused.
+3. The latency, paired with that of what was kept before: both are compiled anew for each block and run in turn, with
+   the hints that a user has by default, until the 95 % interval tells whether enough is gained, for 12 blocks at most. What
+   gains less than wanted, or less than the interval can tell, is refused.
 4. What was refused as a whole is tried again by halves, those layers that take more time first, until the time is over.
 
 A FakeQuantize before an activation function that loses it is dropped where one after it takes its place.
@@ -45,7 +46,7 @@ from ovlpt.openvino_api import CompiledModel, Core, Model, Node
 from ovlpt.trace import InputError
 
 _HINTS = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
-_TRIAL_BLOCKS, _FINAL_BLOCKS, _BLOCK_SECONDS = 3, 6, 0.7
+_LEAST_BLOCKS, _MOST_BLOCKS, _FINAL_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 6, 0.7, 3
 _MOST = 100.0  # dB: what is nearer is not told apart
 _LOSES_QUANTIZATION = frozenset(
     ("Elu", "Gelu", "HSigmoid", "HSwish", "Interpolate", "Mish", "PRelu", "Sigmoid", "SoftPlus", "Swish", "Tanh")
@@ -251,25 +252,34 @@ class _Measure:
             found.append([np.array(request.get_output_tensor(at).data) for at in range(len(compiled.outputs))])
         return found
 
-    def ratio(self, mine: _Network, other: _Network, count: int) -> tuple[float, tuple[float, float]]:
-        """Median of paired latencies, mine / other, and its 95 % interval."""
-        blocks = []
-        for block in range(count):
-            order = [("mine", mine), ("other", other)][:: 1 if block % 2 == 0 else -1]
+    def ratio(
+        self, mine: _Network, other: _Network, most: int, enough: Callable[[float, tuple[float, float]], bool]
+    ) -> tuple[float, tuple[float, float]]:
+        """Median of paired latencies, mine / other, and its 95 % interval: of ``most`` blocks, or of those after which the
+        two were ``enough``.
+        """
+        blocks: list[np.ndarray] = []
+        while True:
+            order = [("mine", mine), ("other", other)][:: -1 if len(blocks) % 2 else 1]
             requests = {name: self.compiled(each.fast, {}).create_infer_request() for name, each in order}
             runs = {name: lambda r=requests[name]: r.infer(self.samples[0]) for name in ("mine", "other")}
             times = interleaved_latencies(runs, _BLOCK_SECONDS, None)
             blocks.append(np.divide(times["mine"], times["other"]))
-        return float(np.median(np.concatenate(blocks))), bootstrap_interval(blocks)
+            found = float(np.median(np.concatenate(blocks))), bootstrap_interval(blocks)
+            if len(blocks) >= most or (len(blocks) >= _LEAST_BLOCKS and enough(*found)):
+                return found
 
     def shares(self, network: _Network, answers: Iterable[Answer]) -> dict[str, float]:
-        """Of the time of an inference, by names of operations in the transformed model."""
-        compiled = self.compiled(network.exact, {**F32, "PERF_COUNT": True})
-        execution = execution_types(compiled, list(self.samples[0]))
-        total = sum(layer.real_time for layer in execution) or 1.0
-        layers = Layers(execution, network.exact)
+        """Of the time of an inference, by names of operations in the given model; 1 of a layer that is not known.
+
+        Of each layer the shortest time of a few compilations: what else the machine does makes any of them longer.
+        """
+        compiled = [self.compiled(network.exact, {**F32, "PERF_COUNT": True}) for _ in range(_COUNTED)]
+        runs = [execution_types(each, list(self.samples[0])) for each in compiled]
+        times = {layer.name: min(run[at].real_time for run in runs) for at, layer in enumerate(runs[0])}
+        layers, total = Layers(runs[0], network.exact), sum(times.values()) or 1.0
         found = {each.name: layers.of(each.node, each.operation) for each in answers}
-        return {name: layer.real_time / total if layer else 0.0 for name, layer in found.items()}
+        return {name: times[layer.name] / total if layer else 1.0 for name, layer in found.items()}
 
 
 def _accuracy(found: np.ndarray, labels: np.ndarray) -> float:
@@ -355,20 +365,27 @@ class _Plan:
         refused = replace(refused, loss=loss, accuracy=trial.accuracy)
         if loss > self.max_loss:
             return replace(refused, why=f"costs {loss:.2f} dB with what is kept, more than {self.max_loss:g}")
-        ratio, (low, high) = self.measure.ratio(trial, self.current, _TRIAL_BLOCKS)
+        ratio, (low, high) = self.measure.ratio(trial, self.current, _MOST_BLOCKS, self._told)
         decided = replace(refused, gain=1 - ratio, interval=(1 - high, 1 - low))
-        if 1 - ratio < self.min_gain or high >= 1:
+        if not self._pays(ratio, (low, high)):
             return replace(decided, why=f"gains {1 - ratio:.1%} ({1 - high:.1%} to {1 - low:.1%})")
         self.current = trial
         self.kept.append(candidate)
         return replace(decided, verdict=KEPT, why=f"gains {1 - ratio:.1%} for {loss:.2f} dB in all")
+
+    def _pays(self, ratio: float, interval: tuple[float, float]) -> bool:
+        return 1 - ratio >= self.min_gain and interval[1] < 1
+
+    def _told(self, ratio: float, interval: tuple[float, float]) -> bool:
+        """Whether more blocks would not change the answer."""
+        return self._pays(ratio, interval) or interval[0] > 1 - self.min_gain or time.perf_counter() > self.end
 
     def result(self) -> Completion:
         after = self._explained(self.current.model) if self.kept else self.found
         ratio, interval = 1.0, (1.0, 1.0)
         if self.kept:
             self.progress("measuring what is kept against the model that was given")
-            ratio, interval = self.measure.ratio(self.current, self.base, _FINAL_BLOCKS)
+            ratio, interval = self.measure.ratio(self.current, self.base, _FINAL_BLOCKS, lambda *_: False)
         return Completion(
             model=self.current.model if self.kept else self.source.clone(),
             before=_state(self.found, self.base),
