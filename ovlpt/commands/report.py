@@ -1,14 +1,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import webbrowser
+from pathlib import Path
 
+from ovlpt.commands.activity import progress
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, write_result
-from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
+from ovlpt.commands.settings import add_command, add_device, add_float, add_input, add_json, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
-from ovlpt.files import check_writable, write_text
-from ovlpt.inspect.report import report
+from ovlpt.display import printable
+from ovlpt.files import check_writable, why_not, write_text
+from ovlpt.inspect.report import Report, report
 from ovlpt.inspect.report.page import check_packages, to_html
+from ovlpt.inspect.report.several import Network, comparison_page, index_page, pages_of
+from ovlpt.trace import InputError, OvlptError
+
+_PAGE = "report.html"
 
 
 def add(commands, summary: str) -> None:
@@ -17,35 +26,114 @@ def add(commands, summary: str) -> None:
         "report",
         on_virtual(_call, limited(_call)),
         summary,
-        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster.",
+        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster. Of two "
+        "models the page compares the first with the second; of several, a folder gets a page of each and an index.",
         "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
     )
-    add_model(parser)
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="quantized models (.xml, .onnx …)")
+    add_device(parser)
     add_settings(parser)
     add_isa(parser)
     add_virtual(parser)
     add_input(parser)
     add_float(parser, "for its latency")
     parser.add_argument(
-        "-o", "--output", metavar="OUT.html", help="default: report.html, unless --json or --csv names a file"
+        "-o",
+        "--output",
+        metavar="OUT.html",
+        help=f"default: {_PAGE}, unless --json or --csv names a file; with several models a folder for all pages",
     )
-    add_json(parser, "everything")
+    parser.add_argument("--open", action="store_true", help="show the page in the browser")
+    add_json(parser, "everything, or of several models what the index says,")
     parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
 
 
 def _call(options: argparse.Namespace) -> int:
+    models = options.models
+    options.model = models[0] if len(models) == 1 else None  # for the envelope of --json
     page = options.output
-    if (page, options.json, options.csv) == (None, None, None):
-        page = "report.html"
+    if (page, options.json, options.csv) == (None, None, None) or (page is None and options.open):
+        page = _PAGE
     if page is not None:
-        check_writable(page)
         check_packages()
-    config, virtual = settings(options), options.virtual
-    found = report(options.model, options.device, options.input, options.float_model, config, virtual=virtual)
+    if len(models) == 1:
+        return _one(options, page)
+    if options.csv is not None or options.float_model is not None:
+        raise InputError("--csv and --float belong to one model; give one, or leave them out")
+    if _is_folder(page):
+        return _fleet(options, Path(page))
+    if len(models) > 2:
+        raise InputError(f"{len(models)} models need a folder for their pages; give one, as in: -o reports")
+    return _pair(options, page)
+
+
+def _is_folder(page: str | None) -> bool:
+    return page is not None and (Path(page).suffix.lower() not in (".html", ".htm") or Path(page).is_dir())
+
+
+def _one(options: argparse.Namespace, page: str | None) -> int:
+    check_writable(page)
+    found = _report(options, options.models[0])
     if page is not None:
         write_text(page, to_html(found))
     write_result(options, found.to_json())
     if options.csv is not None:
         found.write_csv(options.csv)
     console(options.json).print(found.verdict.text)
+    _written(options, page)
     return 0
+
+
+def _pair(options: argparse.Namespace, page: str | None) -> int:
+    check_writable(page)
+    before, after = (_report(options, model) for model in options.models)
+    if page is not None:
+        write_text(page, comparison_page(before, after))
+    found = [Network(model, report=each) for model, each in zip(options.models, (before, after), strict=True)]
+    write_result(options, {"networks": [each.to_json() for each in found]})
+    for name, each in (("before", before), ("after", after)):
+        console(options.json).print(f"{name}: {each.verdict.text}")
+    _written(options, page)
+    return 0
+
+
+def _fleet(options: argparse.Namespace, folder: Path) -> int:
+    """A page for each model that can be used, an index for all; status 2 where one cannot be used."""
+    check_writable(folder, folder=True)
+    out = console(options.json)
+    found: list[Network] = []
+    for at, (model, name) in enumerate(zip(options.models, pages_of(options.models), strict=True)):
+        progress(f"reports on {Path(model).name}")(at / len(options.models))
+        try:
+            each = _report(options, model)
+        except OvlptError as error:
+            found.append(Network(model, error=str(error)))
+            print(f"ovlpt: {printable(str(error), lines=False)}", file=sys.stderr)
+        else:
+            _write(folder, name, to_html(each))
+            found.append(Network(model, name, each))
+            out.print(f"{model}: {each.verdict.text}")
+    _write(folder, "index.html", index_page(found))
+    write_result(options, {"networks": [each.to_json() for each in found]})
+    _written(options, str(folder / "index.html"))
+    return 2 if any(each.error for each in found) else 0
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f'cannot write "{folder}": {why_not(error)}') from error
+    write_text(folder / name, text)
+
+
+def _report(options: argparse.Namespace, model: str) -> Report:
+    config, virtual = settings(options), options.virtual
+    return report(model, options.device, options.input, options.float_model, config, virtual=virtual)
+
+
+def _written(options: argparse.Namespace, page: str | None) -> None:
+    if page is not None:
+        console(options.json).print(f"written: {page}")
+        if options.open:
+            webbrowser.open(Path(page).absolute().as_uri())

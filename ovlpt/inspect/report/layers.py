@@ -105,7 +105,7 @@ def read_layers(
     index = {node.get_friendly_name(): at for at, node in enumerate(nodes)}
     by_name = {layer.name: layer for layer in execution}
     layers: list[Layer] = []
-    counted: set[int] = set()
+    counted: set[str] = set()
     for at, node in enumerate(nodes):
         layer = by_name[node.get_friendly_name()]
         fused = layer.layer_type not in WEIGHTED_LAYERS  # of its operations each has its own precision

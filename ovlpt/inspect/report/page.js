@@ -33,23 +33,27 @@ function sort(header) {
   $("#layers tbody").append(...rows);
 }
 
+const contents = new Map(); // of rows, in small letters
+
 function filter() {
   const words = $("#filter").value.toLowerCase().split(/\s+/).filter(Boolean);
   const kind = $(".kinds [aria-pressed=true]").dataset.kind;
-  let shown = 0;
+  let count = 0;
   for (const row of rows) {
-    const content = row.textContent.toLowerCase();
-    row.hidden = (kind && row.dataset.kind !== kind) || !words.every((word) => content.includes(word));
-    shown += !row.hidden;
+    if (!contents.has(row)) contents.set(row, row.textContent.toLowerCase());
+    row.hidden = (kind && row.dataset.kind !== kind) || !words.every((word) => contents.get(row).includes(word));
+    count += !row.hidden;
   }
-  $("#shown").textContent = shown === rows.length ? `${shown} layers` : `${shown} of ${rows.length} layers`;
+  $("#shown").textContent = count === rows.length ? `${count} layers` : `${count} of ${rows.length} layers`;
 }
 
 // The picture ---------------------------------------------------------------------------------------------------------
 
 const near = new Map([...boxes.keys()].map((index) => [index, []]));
+const leaving = new Map([...boxes.keys()].map((index) => [index, []]));
 for (const arrow of arrows) {
   const [from, to] = [Number(arrow.dataset.from), Number(arrow.dataset.to)];
+  leaving.get(from).push(arrow);
   near.get(from).push(to);
   near.get(to).push(from);
 }
@@ -63,16 +67,58 @@ function neighbourhood(index, most = 24) {
   return found;
 }
 
+/** Draw these layers and the arrows between them. Others are not in the document: hidden ones would cost time as well. */
 function show(found) {
-  for (const [index, box] of boxes) box.classList.toggle("far", !found.has(index));
-  for (const arrow of arrows) {
-    arrow.classList.toggle("far", !(found.has(Number(arrow.dataset.from)) && found.has(Number(arrow.dataset.to))));
-  }
+  const between = [...found].flatMap((index) => leaving.get(index)).filter((arrow) => found.has(Number(arrow.dataset.to)));
+  $(".arrows").replaceChildren(...between);
+  $(".boxes").replaceChildren(...[...found].map((index) => boxes.get(index)));
   const bounds = svg.getBBox();
   const [x, y, width, height] = [bounds.x - 14, bounds.y - 14, bounds.width + 28, bounds.height + 28].map(Math.round);
   svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
-  svg.setAttribute("width", width);
-  svg.setAttribute("height", height);
+  zoom(1);
+}
+
+let scale = 1;
+
+/** Draw at a multiple of the natural size; the point under (x, y) of the window stays, or the middle. */
+function zoom(to, x, y) {
+  const { width, height } = svg.viewBox.baseVal;
+  const outer = picture.getBoundingClientRect();
+  const [left, top] = x === undefined ? [outer.width / 2, outer.height / 2] : [x - outer.left, y - outer.top];
+  const grown = to / scale;
+  const [across, down] = [(picture.scrollLeft + left) * grown - left, (picture.scrollTop + top) * grown - top];
+  scale = to;
+  svg.setAttribute("width", width * scale);
+  svg.setAttribute("height", height * scale);
+  picture.scrollTo(across, down);
+}
+
+const between = (low, value, high) => Math.min(Math.max(value, low), high);
+const zoomBy = (factor, x, y) => zoom(between(0.02, scale * factor, 4), x, y);
+
+function fit() {
+  const { width, height } = svg.viewBox.baseVal;
+  zoom(between(0.02, Math.min(picture.clientWidth / width, picture.clientHeight / height), 1));
+}
+
+/** Move the picture with the pointer; true once it has moved, and then it was no click. */
+let moved = false;
+function drag(start) {
+  if (start.button !== 0 || start.pointerType === "touch") return;
+  const [left, top] = [picture.scrollLeft, picture.scrollTop];
+  moved = false;
+  const move = (event) => {
+    const [across, down] = [event.clientX - start.clientX, event.clientY - start.clientY];
+    moved ||= Math.hypot(across, down) > 4;
+    if (moved) picture.scrollTo(left - across, top - down);
+    picture.classList.toggle("held", moved);
+  };
+  const end = () => {
+    window.removeEventListener("pointermove", move);
+    picture.classList.remove("held");
+  };
+  window.addEventListener("pointermove", move);
+  window.addEventListener("pointerup", end, { once: true });
 }
 
 function element(name, content, more = {}) {
@@ -97,12 +143,16 @@ function describe(index) {
   $("#detail").replaceChildren(...parts, list);
 }
 
+let marked = null; // the box of the chosen layer
+
 function choose(index, scrollTable = false) {
-  $$(".chosen").forEach((each) => each.classList.remove("chosen"));
+  [$("tr.chosen"), marked].forEach((each) => each && each.classList.remove("chosen"));
   const [row, box] = [$(`#row${index}`), boxes.get(index)];
+  marked = box;
   box.classList.add("chosen");
   describe(index);
   if (picture.classList.contains("near")) show($("#whole").checked ? new Set(boxes.keys()) : neighbourhood(index));
+  if (scale < 0.6) zoom(1); // from afar nothing can be read
   const [outer, inner] = [picture.getBoundingClientRect(), box.getBoundingClientRect()];
   picture.scrollTop += inner.top - outer.top - (outer.height - inner.height) / 2;
   picture.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
@@ -131,12 +181,34 @@ $$(".kinds button").forEach((button) =>
   }),
 );
 rows.forEach((row) => row.addEventListener("click", () => pick(Number(row.dataset.index), { scrollPicture: true })));
-boxes.forEach((box, index) => box.addEventListener("click", () => pick(index, { scrollTable: true })));
+boxes.forEach((box, index) => box.addEventListener("click", () => moved || pick(index, { scrollTable: true })));
+picture.addEventListener("pointerdown", drag);
+picture.addEventListener(
+  "wheel",
+  (event) => {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    zoomBy(event.deltaY < 0 ? 1.15 : 1 / 1.15, event.clientX, event.clientY);
+  },
+  { passive: false },
+);
+picture.addEventListener("keydown", (event) => {
+  const action = { "+": () => zoomBy(1.25), "=": () => zoomBy(1.25), "-": () => zoomBy(0.8), 0: fit }[event.key];
+  if (action && !event.ctrlKey && !event.metaKey) action();
+});
+$$("[data-zoom]").forEach((button) =>
+  button.addEventListener("click", () => {
+    const how = button.dataset.zoom;
+    if (how === "fit") fit();
+    else if (how === "1:1") zoom(1);
+    else zoomBy(Number(how));
+  }),
+);
 $$("[data-layer]").forEach((button) =>
   button.addEventListener("click", () => pick(Number(button.dataset.layer), { scrollPicture: true, scrollTable: true })),
 );
 if ($("#whole")) $("#whole").addEventListener("change", () => choose(chosen));
 
-const first = $("[data-layer]"); // the slowest layer of the first bottleneck
+const first = $(".bottlenecks [data-layer]"); // the slowest layer of the first bottleneck
 if (first) chosen = Number(first.dataset.layer);
 if (chosen !== null) choose(chosen);

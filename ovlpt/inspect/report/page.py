@@ -7,30 +7,44 @@ from collections import Counter
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ovlpt.device.overflow import REMEDY
+from ovlpt.inspect.report.charts import PLOT_HEIGHT, PLOT_WIDTH, bars, scatter
 from ovlpt.inspect.report.facts import Report
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
+from ovlpt.reasons import Cause
 from ovlpt.trace import InputError, Outcome
 
-TOP = 5  # bottlenecks
+TOP, LEAST = 5, 0.01  # bottlenecks, and the share of time or work that the least of them takes
 WHOLE = 160  # layers up to which the whole graph is shown, and not a neighbourhood
+GLOSSARY = {  # what a word says when the pointer rests on it
+    "int8": "integers of 8 bits: a quarter of the memory of f32, and kernels that multiply four times as many at once",
+    "float": "real numbers in f32, bf16 or f16",
+    "border": "a layer between the two: it quantizes, dequantizes or changes the layout, and computes nothing else",
+    "movement": "a layer that copies values to another place: Split, Concat, Transpose, a change of layout",
+    "other": "a layer that computes indices, shapes or masks, which are no quantized numbers",
+    "MACs": "multiply-accumulates: products that are summed, the work of a convolution, a MatMul or a recurrent layer",
+    "Kernel": "the plugin's routine that executed the layer, the instructions that it uses, and its type",
+    "FakeQuantize": "the operation with which a quantizer marks a tensor: it rounds to the levels of an interval",
+    "float islands": "float layers between int8 layers: their data is dequantized before them and quantized after them",
+    "Reorder": "the plugin's copy of a tensor into another layout or type",
+    "Subgraph": "several elementwise operations that the plugin compiled to one kernel",
+    "VNNI": "instructions of CPUs that multiply and sum integers of 8 bits without overflow",
+    "trace": "what each transformation did to each operation, and why not",
+}
+LABELS = {Cause.NOTHING: "good news", Cause.PLACEMENT: "the quantization"}  # of verdicts; others are the cause's name
 
 
 def to_html(report: Report) -> str:
     """Raises `InputError` without the packages of the extra ``report``."""
-    check_packages()
-    from jinja2 import Environment, StrictUndefined
-
-    folder = files("ovlpt.inspect.report")
-    page, style, script = ((folder / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js"))
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = templates()
     executed = report.executed
     prefix = _shared_prefix([layer.name for layer in executed])
     environment.filters["plain"] = lambda name: _own(name).removeprefix(prefix)
-    environment.filters |= {"ms": milliseconds, "count": count, "percent": percent, "short": _short}
-    return environment.from_string(page).render(
+    environment.filters |= {"short": _short}
+    return environment.get_template("page.html").render(
         report=report,
         timed=report.facts.timed,
         title=Path(report.model).name,
@@ -41,7 +55,7 @@ def to_html(report: Report) -> str:
         total=sum(layer.milliseconds for layer in executed),
         slowest=max((layer.milliseconds for layer in executed), default=0.0) or 1.0,
         work=sum(layer.multiply_accumulates for layer in report.layers),
-        top=report.bottlenecks[:TOP],
+        top=[each for each in report.bottlenecks[:TOP] if max(each.time_share, each.work_share) >= LEAST],
         picture=picture(report.layers),
         box_size=(WIDTH, HEIGHT),
         neighbourhoods=len(report.layers) > WHOLE,
@@ -50,9 +64,34 @@ def to_html(report: Report) -> str:
         trace=_trace(report),
         outcomes=[str(each) for each in Outcome],
         remedy=REMEDY,
-        style=style,
-        script=script,
+        bars=bars(executed),
+        scatter=scatter(executed),
+        plot=(PLOT_WIDTH, PLOT_HEIGHT),
     )
+
+
+def templates() -> Any:
+    """The environment of jinja2 with this folder's templates. Raises `InputError` without the extra ``report``."""
+    check_packages()
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    folder = files("ovlpt.inspect.report")
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: (folder / name).read_text("utf-8")),
+    )
+
+    environment.globals |= {
+        "glossary": GLOSSARY,
+        "label": lambda cause: LABELS.get(cause, str(cause)),
+        "style": (folder / "page.css").read_text("utf-8"),
+        "script": (folder / "page.js").read_text("utf-8"),
+    }
+    environment.filters |= {"ms": milliseconds, "count": count, "percent": percent}
+    return environment
 
 
 def check_packages() -> None:

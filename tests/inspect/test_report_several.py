@@ -1,0 +1,119 @@
+"""The report on several networks: a folder with an index, and one network before and after a change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+from ovlpt import cli
+from ovlpt.commands import report as command
+from ovlpt.inspect.report import report
+from ovlpt.inspect.report.several import Network, comparison_page, index_page, pages_of, pairs
+from tests.conftest import assert_documented
+from tests.inspect.test_report import Balanced, chain, pooled
+
+HOSTILE = "</td><script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def reports(core):
+    return [report(chain(*between), core=core, native_only=True, seconds=0.1) for between in ((), (pooled,))]
+
+
+@pytest.fixture
+def known(monkeypatch, reports):
+    """Reports that are made already; a model called "none" cannot be used."""
+
+    def made(model, *_, **__):
+        return reports["b" in model] if "none" not in model else report(model)
+
+    monkeypatch.setattr(command, "report", made)
+
+
+def assert_well_formed(page: str) -> None:
+    checked = Balanced()
+    checked.feed(page)
+    assert checked.open == []
+    assert "http" not in page
+
+
+def test_a_fleet(known, tmp_path, capsys):
+    folder, summary = tmp_path / "reports" / "all", tmp_path / "fleet.json"
+    models = ["x/a.xml", "b.xml", "y/A.xml", str(tmp_path / "none.xml")]
+    assert cli.main(["report", *models, "-o", str(folder), "--json", str(summary)]) == 2
+    assert sorted(each.name for each in folder.iterdir()) == ["A-2.html", "a.html", "b.html", "index.html"]
+    index = (folder / "index.html").read_text()
+    assert_well_formed(index)
+    assert sorted(re.findall(r'<a href="([^"#]+)"', index)) == ["A-2.html", "a.html", "b.html"]
+    assert "no file" in index
+    said = capsys.readouterr()
+    assert f"written: {folder / 'index.html'}" in said.out
+    assert said.err.count("\n") == 1
+    content = json.loads(summary.read_text())
+    assert_documented(content)
+    assert [each["page"] for each in content["result"]["networks"]] == ["a.html", "b.html", "A-2.html", None]
+
+
+def test_the_pages_of_a_fleet_have_names_of_their_own():
+    assert pages_of(["index.xml", "a/x.xml", "b/X.onnx", "x-2.xml"]) == [
+        "index-2.html",
+        "x.html",
+        "X-2.html",
+        "x-2-2.html",
+    ]
+    assert Network("m", "a #%.html").link == "a%20%23%25.html"
+
+
+def test_before_and_after(known, tmp_path, capsys, monkeypatch):
+    opened, out = [], tmp_path / "out.html"
+    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    assert cli.main(["report", "a.xml", "b.xml", "-o", str(out), "--open", "--json", str(tmp_path / "a.json")]) == 0
+    assert opened == [out.as_uri()]
+    assert_well_formed(out.read_text())
+    assert_documented(json.loads((tmp_path / "a.json").read_text()))
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in said] == ["before", "after", "written"]
+
+
+def test_layers_are_joined_by_the_operation(reports):
+    found = {pair.name: pair for pair in pairs(*reports)}
+    assert (found["second"].before.kind, found["second"].after.kind) == ("int8", "float")
+    gains = [abs(pair.gain) for pair in pairs(*reports)]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_names_are_escaped(reports):
+    named = dataclasses.replace(
+        reports[1], model=HOSTILE, layers=[dataclasses.replace(each, name=HOSTILE) for each in reports[1].layers]
+    )
+    for page in (
+        index_page([Network(HOSTILE, "a.html", named), Network(HOSTILE, error=HOSTILE)]),
+        comparison_page(named, named),
+    ):
+        assert "<script>alert" not in page
+        assert "alert(1)" in page
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["a.xml", "b.xml", "c.xml"], "3 models need a folder"),
+        (["a.xml", "b.xml", "--csv", "a.csv"], "belong to one model"),
+        (["a.xml", "b.xml", "-o", "file"], "it is a file; give a folder"),
+        (["a.xml", "b.xml", "-o", "none/a.html"], "no such folder"),
+    ],
+)
+def test_what_several_cannot_have(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    assert cli.main(["report", *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_one_model_says_where_it_wrote(known, tmp_path, capsys):
+    assert cli.main(["report", "a.xml", "-o", str(tmp_path / "a.html")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"written: {tmp_path / 'a.html'}"
