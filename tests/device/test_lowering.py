@@ -1072,6 +1072,16 @@ def test_integer_weights_that_no_kernel_reads_compressed(core, infer, shape):
     assert np.abs(found - inputs[0] @ (integers * 0.01)).max() < 0.05
 
 
+def test_a_mask_in_f16(core, infer):
+    """The Convert of the mask is read past; what is taken from it stays in f16."""
+    x = parameter([1, 8])
+    mask = opset1.convert(opset1.greater(quantized(x, -1, 1.1), const(0.0)), "f32")
+    net = model(opset1.multiply(opset1.subtract(mask, const(1.0)), const(100.0)), x)
+    values = np.linspace(-0.9, 0.9, 8, dtype=np.float16)[None]
+    (found,) = infer(drop_in(Form("f16").apply(net), core), [values])
+    assert (found == np.where(values > 0, 0, -100)).all()
+
+
 def test_a_quantization_to_many_levels_of_an_input_in_f16(core):
     """The plugin drops the FakeQuantize; the product then read f16 and f32, and threw."""
     x = parameter([1, 8])

@@ -24,13 +24,14 @@ _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 def report_f32(node: Node) -> Node | None:
     """A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and
-    a Convert follows, after the constants that are added and multiplied: the guards of a layer look for them in f32.
+    a Convert follows; after a layer with weights it follows the constants that are added and multiplied, since the guards
+    look for them in f32.
     """
     if node.get_output_size() != 1 or precision_of(node.output(0)) != "f16" or not is_relaxed(node):
         return None
     reported = wide = relaxed_like(node, node.input_values(), "f32")
     _narrow(node, wide)
-    while (link := _affine_reader(wide)) is not None:
+    while _follows_layer(reported) and (link := _affine_reader(wide)) is not None:
         constant_in_f32 = constant(constant_above(link.input_value(1)), "f32")
         wide = same_operation(link, [wide.output(0), constant_in_f32.output(0)])
         _narrow(link, wide)
@@ -45,6 +46,13 @@ def _narrow(node: Node, wide: Node) -> None:
     narrow.set_friendly_name(node.get_friendly_name())
     wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
     replace_output(node.output(0), narrow.output(0))
+
+
+def _follows_layer(node: Node) -> bool:
+    """Whether constants at most have been added and multiplied since a layer with weights."""
+    while node.get_type_name() in ("Add", "Convert", "Multiply", "Subtract"):
+        node = node.input_value(0).get_node()
+    return node.get_type_name() in WEIGHTED
 
 
 def _affine_reader(wide: Node) -> Node | None:
