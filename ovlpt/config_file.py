@@ -54,9 +54,9 @@ def load_config(path: str | Path, transformations: Sequence[Given] = ()) -> Plug
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f'"{path}" is no TOML file: {error}') from error
+        raise InputError(f'"{path}" is not a TOML file: {error}') from error
     except RecursionError as error:
-        raise InputError(f'"{path}" is nested too deep; settings need three levels') from error
+        raise InputError(f'"{path}" is nested too deeply; settings need three levels') from error
     return _Reader(path, text).config(content, transformations)
 
 

@@ -231,10 +231,10 @@ class LayerTransformation(MatcherPass, _Configured):
     def require_dequantization(self, node: Node, port: int = 0) -> Dequantization:
         found = self.dequantization(node, port)
         reject_unless(
-            not found.empty, "not_quantized", f"input {port} comes in {found.data_precision} without a dequantization"
+            not found.empty, "not_quantized", f"input {port} is {found.data_precision} and has no dequantization"
         )
         quantized = found.multiply is not None or found.convert is not None or found.data_precision not in REAL
-        reject_unless(quantized, "not_quantized", f"input {port} is a difference of real numbers, no dequantization")
+        reject_unless(quantized, "not_quantized", f"input {port} is a difference of real numbers, not a dequantization")
         return found
 
     def is_precision_preserved(self, node: Node) -> bool:

@@ -52,7 +52,7 @@ def _classes(given: object) -> Sequence[type[LayerTransformation]]:
         return [_of_row(given)]
     if not (isinstance(given, type) and issubclass(given, LayerTransformation)):
         raise InputError(
-            f"{given!r} is no transformation; give a row (ovlpt.Operation), a subclass of ovlpt.LayerTransformation, or the "
+            f"{given!r} is not a transformation; give a row (ovlpt.Operation), a subclass of ovlpt.LayerTransformation, or the "
             f'name of an entry point of the group "{GROUP}"'
         )
     row = getattr(given, "operation", None)

@@ -84,7 +84,7 @@ def text_file(tmp_path):
         (lambda path: ["run", float_model(path)], "is not quantized"),
         (lambda path: ["run", "-d", "TPU"], 'no device "TPU"'),
         (lambda path: ["run", "-i", str(path / "nowhere.npz")], "no file"),
-        (lambda path: ["run", "-i", text_file(path)], "is no .npz"),
+        (lambda path: ["run", "-i", text_file(path)], "is not an .npz"),
         (lambda path: ["compare", str(path / "nowhere.xml")], "no file"),
         (lambda path: ["compare", "--samples", "0"], "--samples 0 leaves nothing to compare the layers on"),
         (lambda path: ["compare", "-f", text_file(path)], "cannot read"),

@@ -132,7 +132,7 @@ def test_what_is_wrong_and_where(load, text, line, sentence):
 
 
 def test_what_is_no_toml(load, tmp_path):
-    with pytest.raises(ovlpt.trace.InputError, match=r"is no TOML file: .*line 2"):
+    with pytest.raises(ovlpt.trace.InputError, match=r"is not a TOML file: .*line 2"):
         load("[params]\nupdate_precisions = maybe\n")
     with pytest.raises(ovlpt.trace.InputError, match=r"cannot read .*nowhere\.toml"):
         ovlpt.load_config(tmp_path / "nowhere.toml")

@@ -176,7 +176,7 @@ class ChannelShuffles(LayerTransformation):
     What is left is one Split of each output and one Concat of each input.
     """
 
-    why = Reason("channel_shuffle", "the weights of the layers around it take the channels in another order")
+    why = Reason("channel_shuffle", "the weights of the layers around it absorb the new order of the channels")
 
     @classmethod
     def type_names(cls) -> list[str]:

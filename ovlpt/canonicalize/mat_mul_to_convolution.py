@@ -45,10 +45,12 @@ class MatMulToConvolution(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         rank, weights_shape = self._rank(node), shape_of(node.input_value(1))
-        reject_unless(rank in (2, 3, 4), "rank", "only data of rank 2, 3 or 4 becomes that of a convolution")
+        reject_unless(rank in (2, 3, 4), "rank", "only data of rank 2, 3 or 4 can become the input of a convolution")
         reject_unless(len(weights_shape or ()) == 2, "weights_rank", f"the weights have the shape {weights_shape}")
         first = node.get_attributes()["transpose_a"]
-        reject_unless(not first or rank < 4, "transposed", "its data is transposed, with one axis before the channels")
+        reject_unless(
+            not first or rank < 4, "transposed", "its data is transposed and has only one axis before the channels"
+        )
         weights = read_weights(node, (_outputs(node),), ("i8",))
         reject_unless(weights.zero_point is None, "weights_zero_point", "the weights have a zero point")
         reject_unless(
@@ -56,7 +58,7 @@ class MatMulToConvolution(LayerTransformation):
         )
         # in whose memory the data then is, while the convolution, whose Transpose is not a copy, reads where it was
         concatenated = _is_concatenated(_quantizer(node.input_value(0)))
-        reject_unless(not concatenated, "concatenated", "a Concat reads its data too")
+        reject_unless(not concatenated, "concatenated", "a Concat also reads its data")
         apart = None in (shape_of(node.input_value(0)) or (None,)) and _is_moved_apart(node)
         reject_unless(not apart, "open_sizes", "its data has an open size, and others read it in another shape")
         # plugins would take it before the Transpose and into the convolution
@@ -66,7 +68,7 @@ class MatMulToConvolution(LayerTransformation):
         reject_unless(quantized, "per_position", "the FakeQuantize after it has an interval per position")
         # the dequantization would end up after the Transpose, and no longer be part of the layer
         ends = last.get_type_name() == "FakeQuantize" and kinds == {"Result"}
-        reject_unless(not ends, "quantized_output", "the FakeQuantize after it gives an output of the model")
+        reject_unless(not ends, "quantized_output", "the FakeQuantize after it is an output of the model")
         reject_unless(
             not {"GRUSequence", "LSTMSequence"} & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize"
         )

@@ -12,7 +12,7 @@ class PlainPooling(LayerTransformation):
     padding, nor does an average that leaves it out; one that counts it does so within the given padding only.
     """
 
-    why = Reason("ceil_torch", "its rounding, ceil_torch, has no kernel in low precision; longer padding says the same")
+    why = Reason("ceil_torch", "its rounding (ceil_torch) has no int8 kernel; more padding gives the same result")
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -37,10 +37,12 @@ class PlainPooling(LayerTransformation):
                 shapes[0][2:], attributes["pads_begin"], pads, kernel, strides, strict=True
             )
         ]
-        reject_unless(sizes == list(shapes[1][2:]), "pooled_size", f"rounded down its size would be {sizes}")
+        reject_unless(sizes == list(shapes[1][2:]), "pooled_size", f"rounded down, its size would be {sizes}")
         counts_padding = node.get_type_name() == "AvgPool" and not attributes["exclude-pad"]
         longer = any(end > given for end, given in zip(pads, attributes["pads_end"], strict=True))
-        reject_unless(not (counts_padding and longer), "counted_padding", "it would divide by more than it does")
+        reject_unless(
+            not (counts_padding and longer), "counted_padding", "it would divide by a larger count than it does now"
+        )
 
     def transform(self, node: Node) -> None:
         attributes = node.get_attributes()

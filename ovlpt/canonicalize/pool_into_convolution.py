@@ -20,7 +20,7 @@ class PoolIntoConvolution(LayerTransformation):
     """
 
     why = Reason(
-        "pool", "the means of its data would be rounded, and with so few outputs the layer can take them itself"
+        "pool", "an integer pool would round the means, and with so few outputs the layer can absorb the averaging"
     )
 
     @classmethod
@@ -52,9 +52,9 @@ class PoolIntoConvolution(LayerTransformation):
             for size, window, stride in zip(sizes, attributes["kernel"], attributes["strides"], strict=True)
         ]
         whole = attributes["rounding_type"] == "floor" or (None not in windows and windows == list(counts))
-        reject_unless(whole, "pooled_size", "its last windows are not whole")
+        reject_unless(whole, "pooled_size", "its last windows are incomplete")
         dense = set(node.get_attributes()["strides"]) == {1}
-        reject_unless(dense, "strides", "it reads some of the means only")
+        reject_unless(dense, "strides", "it reads only some of the means")
         reject_unless(_scale_port(node) is not None, "dynamic_weights", "its weights are computed in another way")
 
     def transform(self, node: Node) -> None:

@@ -122,13 +122,13 @@ class RecurrentGrid(LayerTransformation):
         """What keeps the layer from the kernels."""
         attributes = node.get_attributes()
         if attributes.get("linear_before_reset"):
-            return Reason("linear_before_reset", "its form, linear_before_reset, has no kernel in low precision")
+            return Reason("linear_before_reset", "linear_before_reset has no int8 kernel")
         activations = [each.lower() for each in attributes["activations"]]
         if activations != _ACTIVATIONS[node.get_type_name()] or attributes["clip"]:
-            return Reason("activations", "its activations or its clip are not those that the kernels have")
+            return Reason("activations", "the kernels do not support its activations or its clip")
         if not _runs_all_steps(node):
             return Reason(
-                "sequence_lengths", "its sequences may end before the last step, and the kernels run them all"
+                "sequence_lengths", "its sequences may end before the last step, but the kernels always run every step"
             )
         if folded_constant(node.input_value(_bias(node))) is None:
             return Reason("dynamic_bias", "its bias is not a constant")

@@ -29,7 +29,7 @@ class RedundantFakeQuantize(LayerTransformation):
     """
 
     quiet = True  # of one that stays, what it serves says more
-    why = Reason("redundant", "what it quantizes has its values already, and nothing after computes in low precision")
+    why = Reason("redundant", "its input lies on its grid already, and nothing after it computes in low precision")
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -43,10 +43,10 @@ class RedundantFakeQuantize(LayerTransformation):
         value = node.input_value(0)
         is_direct = value.get_node().get_type_name() == "FakeQuantize"
         alone = value.get_node().get_output_size() == len(value.get_target_inputs()) == 1
-        reject_unless(alone or not is_output(node.output(0)), "output", "its name is that of an output")
+        reject_unless(alone or not is_output(node.output(0)), "output", "it carries the name of a model output")
         for source in sources:
             before = QuantizationDetails.of(source)
-            reject_unless(details and before, "dynamic_intervals", "an end of the intervals is not a constant")
+            reject_unless(details and before, "dynamic_intervals", "a bound of the intervals is not a constant")
             ends = (*details.intervals, *before.intervals)
             followed = is_direct or all(map(is_scalar_like, ends))
             reject_unless(followed, "per_channel", "its intervals differ between channels, which are moved before it")
@@ -60,7 +60,9 @@ class RedundantFakeQuantize(LayerTransformation):
             values = steps * (ends[7] - ends[6]) + ends[6]
             off = np.abs(fake_quantize(values, ends[0], ends[1], ends[2], ends[3], details.levels) - values)
             width = np.maximum(np.abs(ends[6]), np.abs(ends[7]))
-            reject_unless((off <= _NEAR * width).all(), "rounds", "it rounds, and nothing else gives its numbers")
+            reject_unless(
+                (off <= _NEAR * width).all(), "rounds", "it rounds, and no other operation would give its values"
+            )
 
     def transform(self, node: Node) -> None:
         value = node.input_value(0)

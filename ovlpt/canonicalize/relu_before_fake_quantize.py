@@ -20,7 +20,7 @@ class ReluBeforeFakeQuantize(LayerTransformation):
     """
 
     quiet = True  # of one that stays, its rule says more
-    why = Reason("relu_first", "before the quantization it is part of the layer, and the numbers are the same")
+    why = Reason("relu_first", "before the quantization it is fused into the layer, with the same numbers")
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -33,9 +33,9 @@ class ReluBeforeFakeQuantize(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         details = QuantizationDetails.of(node.input_value(0).get_node())
-        reject_unless(details is not None, "dynamic_intervals", "an end of the intervals is not a constant")
+        reject_unless(details is not None, "dynamic_intervals", "a bound of the intervals is not a constant")
         rises = (details.input_low < details.input_high).all() and (details.output_low < details.output_high).all()
-        reject_unless(rises, "falling", "an interval is empty or turned around")
+        reject_unless(rises, "falling", "an interval is empty or reversed")
         reject_unless((details.output_low < 0).any(), "not_negative", "nothing negative reaches it")
         steps = details.levels - 1
         with np.errstate(over="ignore"):

@@ -60,7 +60,7 @@ class _SymmetricWeights(LayerTransformation):
 class SymmetricIntegerWeights(_SymmetricWeights):
     """Stored integers with a zero point, as the u8 weights around 128 of ONNX models."""
 
-    why = Reason("weights_zero_point", "kernels take i8 weights without a zero point, and these integers fit them")
+    why = Reason("weights_zero_point", "kernels need i8 weights without a zero point, and these integers fit i8")
 
     @classmethod
     def type_names(cls) -> list[str]:
@@ -100,7 +100,7 @@ class SymmetricQuantizedWeights(_SymmetricWeights):
     The grid is that of an i8 type where it holds zero, and where the values that occur lie near enough to it.
     """
 
-    why = Reason("weights_grid", "its grid holds zero, and i8 holds all values that occur")
+    why = Reason("weights_grid", "its grid contains zero, and all values that occur fit i8")
 
     @classmethod
     def type_names(cls) -> list[str]:

@@ -15,7 +15,8 @@ class UnsharedConstants(LayerTransformation):
     """
 
     why = Reason(
-        "shared_constant", "other operations read its constant, which would keep it out of the layer before it"
+        "shared_constant",
+        "other operations read its constant, which would keep it from being fused into the layer before it",
     )
 
     @classmethod

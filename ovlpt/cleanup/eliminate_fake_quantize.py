@@ -31,7 +31,7 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
         low, high = min_value(precision, details.levels), max_value(precision, details.levels)
         if not self.params.native_only and details.levels == 255:
             high = low + 254
-            reject_unless(self._reaches(node.input_value(0)) <= high, "maps_range", "its data may go beyond its range")
+            reject_unless(self._reaches(node.input_value(0)) <= high, "maps_range", "its data may exceed its range")
         step = (high - low) / details.levels
         for input_end, output_end, limit in (
             (details.input_low, details.output_low, low),

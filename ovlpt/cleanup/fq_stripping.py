@@ -41,7 +41,7 @@ class FQStrippingTransformation(ModelTransformation):
                 self._record(
                     Outcome.REJECTED,
                     node,
-                    Reason("dynamic_intervals", "an end of its intervals is not a constant"),
+                    Reason("dynamic_intervals", "a bound of its intervals is not a constant"),
                 )
                 continue
             moved = max(

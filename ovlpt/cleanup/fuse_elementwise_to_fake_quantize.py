@@ -40,7 +40,9 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
             )
             aligned = (1,) * (len(data) - values.ndim) + values.shape
             reject_unless(
-                all(size == 1 for size in aligned[2:]), "not_per_channel", "the constant varies off the channel axis"
+                all(size == 1 for size in aligned[2:]),
+                "not_per_channel",
+                "the constant varies along an axis other than that of the channels",
             )
 
     @staticmethod

@@ -40,7 +40,7 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
         reject_unless(
             all(size == 1 for size in values.shape[2:]),
             "not_per_channel",
-            "the constant varies off the channel axis",
+            "the constant varies along an axis other than that of the channels",
         )
         source = node.input_value(1 - port).get_node()
         below = source.input_value(0).get_node() if source.get_type_name() == "Subtract" else source
@@ -50,7 +50,7 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             self.dequantization(node, 1 - port).data_precision if port == 1 else precision_of(node.input_value(1))
         )
         if self.params.update_precisions and allowed is not None:
-            reject_unless(precision in allowed, "activation_precision", f"the data comes in {precision}")
+            reject_unless(precision in allowed, "activation_precision", f"the data is {precision}")
 
     @staticmethod
     def _constant_port(node: Node) -> int | None:

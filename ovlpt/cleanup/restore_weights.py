@@ -23,7 +23,7 @@ class RestoreWeightsTransformation(CleanupTransformation):
         reject_unless(all(is_real(precision_of(value)) for value in node.input_values()), "low_precision", "it is int8")
         link, port = self._link(node)
         canonicalized = self.attributes.get(link.input_value(port).get_node(), WeightsBeforeCanonicalization)
-        reject_unless(canonicalized is not None, "not_canonicalized", "its weights are as they were")
+        reject_unless(canonicalized is not None, "not_canonicalized", "its weights are unchanged")
 
     def transform(self, node: Node) -> None:
         link, port = self._link(node)

@@ -91,9 +91,7 @@ def _call(options: argparse.Namespace) -> int:
     if QUANTIZATION not in found.sqnr:
         out.print("Give the model before quantization with -f for the quantization error and an ignored scope.")
     elif lost := sum(QUANTIZATION not in layer.local for layer in found.layers):
-        out.print(
-            f"{lost} layers read or give a value that the float model has under no such name: no quantization error."
-        )
+        out.print(f"{lost} layers have no counterpart of that name in the float model, so no quantization error.")
     if scope := found.ignored_scope():
         out.print("Half of the layers' local quantization error goes with")
         out.print(scope, soft_wrap=True)

@@ -32,14 +32,14 @@ def add(commands, summary: str) -> None:
     add_settings(parser)
     add_isa(parser)
     add_virtual(parser)
-    parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with what lies above it")
+    parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with the operations above it")
     parser.add_argument(
         "--details", action="store_true", help="one row for each operation that is not in low precision"
     )
     parser.add_argument(
         "--graph-only",
         action="store_true",
-        help="compile nothing: faster, but a kernel may be missing for what it says",
+        help="compile nothing: faster, but missing kernels are not seen",
     )
     parser.add_argument(
         "--strict",

@@ -20,7 +20,9 @@ def add_command(
     """A command whose help ends with an example. ``summary``: its line in ``ovlpt --help``."""
     parser = commands.add_parser(name, help=summary, description=description, epilog=f"example: {example}")
     parser.set_defaults(call=call, command=name)
-    parser.add_argument("-v", "--verbose", action="count", default=0, help="say what is done; -vv: with each operation")
+    parser.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say what is done; -vv: to each operation too"
+    )
     return parser
 
 

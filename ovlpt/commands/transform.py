@@ -28,7 +28,7 @@ def add(commands, summary: str) -> None:
     add_settings(parser)
     add_virtual(parser)
     parser.add_argument(
-        "--precision", choices=("f16", "f32"), help="what a GPU computes in elsewhere; default: its own, f16"
+        "--precision", choices=("f16", "f32"), help="what a GPU computes in outside int8; default: its own, f16"
     )
     parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
     add_json(parser, "the file and what it is compiled with")

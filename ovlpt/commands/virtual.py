@@ -34,12 +34,12 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
                 raise InputError("--execute runs the kernels of a virtual GPU; name one with --virtual")
             return (otherwise or command)(options)
         if options.device != "GPU":
-            raise InputError(f'a virtual GPU is no "{options.device}"; give the device "GPU" with it')
+            raise InputError(f'a virtual GPU is not a "{options.device}"; give the device "GPU" with it')
         if getattr(options, "isa", None) is not None:
             raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
         if computes and not options.execute:
             raise InputError(
-                f"this command computes numbers, which --virtual {options.virtual} has with --execute only"
+                f"this command computes numbers, which --virtual {options.virtual} only has with --execute"
             )
         virtual_gpu.check_known(options.virtual, options.execute)
         virtual_gpu.library(options.execute)

@@ -94,7 +94,7 @@ def read_quantized(model: Model | str | Path, core: Core) -> Model:
     read = read_model(model, core)
     if read.has_rt_info([MARKER, "transformed"]):
         raise InputError(
-            f"{label_of(model, read)} is transformed already, and says no more how it was quantized; give the quantized "
+            f"{label_of(model, read)} is transformed already and no longer shows how it was quantized; give the quantized "
             "model that it was made from"
         )
     return read
@@ -333,7 +333,7 @@ def compile_model(
 
         found = numbers_of(compiled, model, device, core, plugin, native_only, self_check, properties)
         if not found.ok:
-            where = f'from the layer "{found.layer}" on' if found.layer else "in the whole"
+            where = f'from the layer "{found.layer}" on' if found.layer else "in the whole network"
             warnings.warn(
                 f'the model "{read_model(model, core).get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the '
                 'plugin\'s own LPT instead ("ovlpt check" says more)',

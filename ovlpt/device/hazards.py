@@ -194,7 +194,7 @@ def _clipped_state(node: Node) -> Reason | None:
         return None
     return Reason(
         "clipped_state",
-        f"its hidden state is stored like its data, in [{low:g}, {high:g}], and clipped where it leaves it",
+        f"its hidden state is stored on the grid of its data, [{low:g}, {high:g}], and clipped outside it",
     )
 
 

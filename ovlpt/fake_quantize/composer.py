@@ -297,7 +297,7 @@ class Composer:
             self.hazards.append(
                 Reason(
                     "clip_apart_from_range",
-                    f"{clip} becomes one with the range of {parameters}, which holds no number of it",
+                    f"{clip} is merged with the range of {parameters}, and they have no number in common",
                 )
             )
 
@@ -379,7 +379,7 @@ class Composer:
                 self.hazards.append(
                     Reason(
                         "negative_scale_after_relu",
-                        f"the scale {lowest} after {kind} moves before it and turns the sign around",
+                        f"the scale {lowest} after {kind} moves before it and flips the sign",
                     )
                 )
 

@@ -168,7 +168,7 @@ def _half(levels: int, precision: str) -> int:
     reject_unless(
         levels % 4 == 0,
         "levels_not_divisible_by_4",
-        f"{levels} levels are not divisible by 4, and ties move with levels / 2 only if that is even",
+        f"{levels} levels are not divisible by 4, and a shift by levels / 2 keeps ties only if it is even",
     )
     return levels // 2
 
@@ -270,7 +270,7 @@ def quantize_only(parameters: FakeQuantize, precision: str) -> QuantizeOnly:
     reject_unless(
         zero is not None,
         "input_zero_point_not_integer",
-        f"the input zero point is {text(parameters.input_shift)}, no integer",
+        f"the input zero point is {text(parameters.input_shift)}, not an integer",
     )
     reject_unless(
         np.all(zero == half),

@@ -114,7 +114,7 @@ def _clip_after_round(chain: Chain, at: int) -> Rewrite:
         reject_unless(
             not isinstance(operation, Multiply) or np.all(operation.scale != 0),
             "zero_scale",
-            "a scale is 0, so the clip's ends say nothing after it",
+            "a scale is 0, so the clip's bounds mean nothing after it",
         )
         with np.errstate(over="ignore"):
             low, high = operation(low), operation(high)
@@ -229,7 +229,9 @@ def _small_shift(chain: Chain, at: int) -> Rewrite:
     )
     size, width = abs(float(add.shift[0])), float((clip.high - clip.low)[0])
     reject_unless(
-        size < 1e-5 * width, "shift_not_small", f"the shift {size:g} counts against a clip of width {width:g}"
+        size < 1e-5 * width,
+        "shift_not_small",
+        f"the shift {size:g} is not negligible against a clip of width {width:g}",
     )
     after = chain.replaced(at, at + 1)
     return Rewrite("small_shift", chain, after, Exactness.APPROXIMATE, chain.spread(size, at + 1))
@@ -262,7 +264,7 @@ def _multiply_before_relu(chain: Chain, at: int) -> Rewrite:
     reject_unless(
         np.all(multiply.scale >= 0),
         "negative_scale",
-        f"{multiply} has a negative scale, which turns {relu} around",
+        f"{multiply} has a negative scale, which reverses {relu}",
     )
     exactness = Exactness.REALS if np.any(relu.slope != 0) else Exactness.FLOAT32
     return Rewrite("multiply_before_relu", chain, chain.replaced(at, stop, multiply, relu), exactness)

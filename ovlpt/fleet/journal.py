@@ -94,7 +94,7 @@ class Journal:
         except ValueError:
             self._file.close()
             raise InputError(
-                f'"{self.path}" is no journal, line {number} is unreadable; give a new file, or the right one'
+                f'"{self.path}" is not a journal: line {number} is unreadable; give a new file, or the right one'
             ) from None
         return content
 

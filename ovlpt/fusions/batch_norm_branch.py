@@ -43,8 +43,8 @@ class BatchNormBranchFusion(Fusion):
             "inference_is_training",
             "the inference branch normalizes with the statistics of its batch, as the training branch does",
         )
-        reject_unless(not training[taken], "training_output", "the condition takes the training branch")
-        reject_unless(_kinds(node, taken) & _NORMALIZES, "no_normalization", "the branch taken holds no normalization")
+        reject_unless(not training[taken], "training_output", "the condition selects the training branch")
+        reject_unless(_kinds(node, taken) & _NORMALIZES, "no_normalization", "the selected branch has no normalization")
 
     def transform(self, node: Node) -> None:
         branch = _THEN if evaluate(node.input_value(0)).all() else _ELSE

@@ -81,7 +81,7 @@ def operand(value: Output, rank: int, axis: int) -> np.ndarray:
     reject_unless(
         shape.is_static and along(np.empty(shape.to_shape(), np.bool_), rank, axis) is not None,
         "not_per_channel",
-        f"a constant of the shape {shape} varies off the channel axis {axis}",
+        f"a constant of the shape {shape} varies along an axis other than that of the channels, {axis}",
     )
     values = evaluate(value)
     reject_unless(values is not None, "not_constant", f"{value.get_node().get_friendly_name()} is not a constant")
@@ -156,7 +156,7 @@ class Path:
             reject_unless(
                 not is_shared(node.output(0)),
                 "shared",
-                f"the value of {node.get_friendly_name()} on the way has another reader",
+                f"the value of {node.get_friendly_name()} in between has another reader",
             )
 
 

@@ -40,7 +40,7 @@ class ConvolutionBatchNormFusion(Fusion):
         reject_unless(
             path is not None,
             "no_weights",
-            f"the data comes from {source.get_type_name()}, which has no constant weights to take the factor",
+            f"the data comes from {source.get_type_name()}, which has no constant weights to absorb the factor",
         )
         path.check_unshared()
         reject_unless(path.last_axis == 1, "other_axis", f"the output channels lie on axis {path.last_axis}, not on 1")

@@ -33,12 +33,12 @@ class RequantizationFusion(Fusion):
         reject_unless(
             upper,
             "upper_bound",
-            f"the quantization tells values apart that the upper bound {high:g} makes equal",
+            f"the quantization distinguishes values that the upper bound {high:g} makes equal",
         )
         reject_unless(
             lower or low == 0,
             "lower_bound",
-            f"the quantization tells values apart that the lower bound {low:g} makes equal",
+            f"the quantization distinguishes values that the lower bound {low:g} makes equal",
         )
 
     def redundant(self, node: Node) -> tuple[bool, bool]:
@@ -54,7 +54,7 @@ class RequantizationFusion(Fusion):
                 f"{reader.get_friendly_name()} reads the clamped values unquantized",
             )
             details = QuantizationDetails.of(reader)
-            reject_unless(details is not None, "dynamic_intervals", "an interval end is not a constant")
+            reject_unless(details is not None, "dynamic_intervals", "an interval bound is not a constant")
 
             def quantized(value: float, details: QuantizationDetails = details) -> np.ndarray:
                 return fake_quantize(np.float32(value), *details.intervals, details.levels)

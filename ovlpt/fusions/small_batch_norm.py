@@ -91,7 +91,7 @@ class SmallBatchNormFusion(Fusion):
         reject_unless(
             path is not None,
             "not_quantizable",
-            f"the data comes from {source.get_type_name()}, no convolution or MatMul with constant weights",
+            f"the data comes from {source.get_type_name()}, which is not a convolution or MatMul with constant weights",
         )
         axis = path.last_axis
         reject_unless(axis > 0, "other_axis", "the output channels lie on axis 0")

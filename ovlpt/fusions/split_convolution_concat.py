@@ -296,7 +296,7 @@ def _check_convolutions(convolutions: list[Node]) -> None:
     reject_unless(
         len({node.get_type_name() for node in convolutions}) == 1,
         "kinds",
-        "some convolutions have groups and some have not",
+        "some convolutions have groups and some do not",
     )
     for node in convolutions:
         value = node.input_value(1)
@@ -317,7 +317,7 @@ def _check_quantization(branches: list[Branch]) -> None:
         if nodes[0].get_type_name() == "Transpose":
             continue
         details = [QuantizationDetails.of(node) for node in nodes]
-        reject_unless(all(details), "dynamic_intervals", "an interval end is not a constant")
+        reject_unless(all(details), "dynamic_intervals", "an interval bound is not a constant")
         for other in details[1:]:
             equal = other.levels == details[0].levels and all(
                 np.array_equal(one, two) for one, two in zip(other.intervals, details[0].intervals, strict=True)
@@ -413,5 +413,9 @@ def _head(data: Output, group: Group) -> Output:
 def _repeated(end: np.ndarray, rank: int, axis: int, count: int) -> np.ndarray:
     """An interval end of one piece for all pieces side by side."""
     values = along(end, rank, axis)
-    reject_unless(values is not None, "not_per_channel", "an interval of the data varies off the channel axis")
+    reject_unless(
+        values is not None,
+        "not_per_channel",
+        "an interval of the data varies along an axis other than that of the channels",
+    )
     return values if values.size == 1 else on_axis(np.tile(values, count), rank, axis)

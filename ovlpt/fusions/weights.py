@@ -80,7 +80,7 @@ def scaled_weights(value: Output, factor: np.ndarray) -> Output:
         for port in (3, 4):
             end = node.input_value(port)
             reject_unless(
-                isinstance(end.get_node(), Constant), "dynamic_intervals", "an interval end is not a constant"
+                isinstance(end.get_node(), Constant), "dynamic_intervals", "an interval bound is not a constant"
             )
             ends.append(constant(values_of(end.get_node()).astype(np.float64) * factor, precision_of(end)))
         inputs = [node.input_value(port) for port in (0, 1, 2)]

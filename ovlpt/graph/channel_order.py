@@ -105,7 +105,7 @@ def _checked(place: Place, value: Output) -> list[Place]:
     reject_unless(
         _can_be_reordered(source, place.axis, count, None if is_weights else rank),
         "dynamic_constants",
-        f"input {place.port} of {place.node.get_friendly_name()} is not a constant with something for each of {count} channels",
+        f"input {place.port} of {place.node.get_friendly_name()} is not a constant with one value for each of {count} channels",
     )
     return [place]
 

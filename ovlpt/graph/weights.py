@@ -72,7 +72,7 @@ def _keeps_outputs(before: tuple[int, ...], after: tuple[int, ...], axes: Sequen
 
 def _fake_quantized(quantize: Node, shape: tuple[int, ...], axes: Sequence[int], allowed: Sequence[str]) -> Weights:
     details = QuantizationDetails.of(quantize)
-    reject_unless(details is not None, "dynamic_intervals", "an interval end of the weights is not a constant")
+    reject_unless(details is not None, "dynamic_intervals", "an interval bound of the weights is not a constant")
     reject_unless(details.is_supported, "weights_levels", f"the weights have {details.levels} levels")
     source = quantize.input_value(0)
     if not isinstance(source.get_node(), Constant):

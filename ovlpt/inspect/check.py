@@ -375,7 +375,7 @@ def _execute(
         return execute(model, device, variants, config, None, core, count, numbers, progress, precision)
     kind = _kind(device)
     if virtual is not None and kind != "GPU":
-        raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
+        raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
     if isa is not None and kind != "CPU":
         raise InputError(f'an instruction set limits the device "CPU", not "{device}"')
     if isinstance(config, PluginConfig):

@@ -42,7 +42,7 @@ class Lack:
 def lacks(node: Node) -> list[Lack]:
     """Of one operation of the given model with weights, those of the data first."""
     if node.get_type_name() == "ScaledDotProductAttention":
-        text = "nothing quantizes what its Softmax gives to the second product"
+        text = "nothing quantizes the result of its Softmax before the second MatMul"
         inner = Lack(
             DATA, Reason("no_fake_quantize", text), title(node), QuantizeProbabilities(node.get_friendly_name())
         )
@@ -156,14 +156,14 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
         return None
     kind = node.get_type_name()
     if details.levels not in (255, 256):
-        return Reason("levels", f"{name} has {details.levels} levels, and the kernels take integers of 8 bits")
+        return Reason("levels", f"{name} has {details.levels} levels, but the kernels take 8-bit integers")
     if details.output_low.size > 1 or details.output_high.size > 1:
         if kind.startswith("GroupConvolution") and kind not in _SIGNED:
             return None
         return Reason("per_channel_activations", f"{name} has one interval per channel, and {kind} sums over channels")
     low, high = float(details.output_low.flat[0]), float(details.output_high.flat[0])
     if low > 0 or high < 0:
-        return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not hold zero")
+        return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
     is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
     if (kind in _SIGNED or is_product) and low != 0 and not _is_around_zero(details):
         what = "a MatMul of two activations" if is_product else kind

@@ -91,7 +91,7 @@ def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Rea
     is_recurrent = node is not None and node.get_type_name() in RECURRENT
     if is_recurrent and node.get_attributes().get("linear_before_reset"):
         text = "it is a GRU with linear_before_reset, for which the plugin has no int8 kernel"
-        return Reason("no_kernel", text), "a GRU without linear_before_reset"
+        return Reason("no_kernel", text), "use a GRU without linear_before_reset"
     if node is not None and not is_recurrent and node.input_value(1).get_node().get_type_name() == "Subtract":
         text = f"its weights have a zero point, for which the plugin has no int8 kernel ({layer.exec_type})"
         return Reason("weights_zero_point", text), "quantize the weights symmetrically, to i8"

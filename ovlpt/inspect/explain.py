@@ -508,11 +508,11 @@ class _Answers:
             types = {precision_of(value) for value in self._data(node)}
             if not types:
                 return Reason("constant_data", "its data is constant, and the plugin computes it once")
-            return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are no quantized numbers")
+            return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are not quantized numbers")
         if kind in _SOURCES:
             return None
         if next(bodies_of(node), None) is not None:
-            return Reason("body", "it runs its body, whose operations have answers of their own")
+            return Reason("body", "it only runs its body, whose operations have answers of their own")
         no_rule = row.why_no_rule(node.get_type_info().version_id, self.native_only) if row is not None else None
         if row is None or no_rule is not None:
             return no_rule or Reason("no_rule", f"there is no rule for {kind}")
@@ -557,10 +557,10 @@ class _Answers:
                 text = f"{other}, and this one absorbs the ratio of both scales"
                 return _Why(Reason("full_branch", text), consumer)
             if (why := self._own(consumer)) is not None:
-                text = f"{self._title(consumer)} below takes no low precision: {why.text}"
+                text = f"{self._title(consumer)} below does not take low precision: {why.text}"
                 return _Why(Reason("no_consumer", text), consumer, ROWS[why.code].help, why)
         if is_output(quantize.output(0)):
-            return _Why(Reason("no_consumer", "its output is the model's, which stays in float"), quantize)
+            return _Why(Reason("no_consumer", "its output is an output of the model, which stays in float"), quantize)
         text = (
             "no operation after it can compute in low precision, so it quantizes and dequantizes in one step, in float"
         )

@@ -72,7 +72,7 @@ def load_fleet(path: str | Path) -> list[Case]:
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f'"{path}" is no TOML file: {error}') from error
+        raise InputError(f'"{path}" is not a TOML file: {error}') from error
     cases = list(_Reader(Path(path), content).cases())
     if not cases:
         raise InputError(f'"{path}" leaves no case to check; see its [[without]]')

@@ -200,7 +200,7 @@ def _read(path: str | Path) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception as error:  # of the archive, of its compression, of a header, of an array too large
-        raise InputError(f'"{path}" is no .npz or .npy of arrays: {last_line(error)}') from error
+        raise InputError(f'"{path}" is not an .npz or .npy file of arrays: {last_line(error)}') from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             kind = f"of {array.dtype}" if isinstance(array, np.ndarray) else "no array"

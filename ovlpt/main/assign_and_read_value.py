@@ -29,7 +29,9 @@ class AssignAndReadValueTransformation(LayerTransformation):
         self.check_row(node, found)
         reject_unless(found.multiply is not None, "no_scale", "what is assigned has no scale")
         reads = self._reads(node)
-        reject_unless(len(reads) == 1, "no_read_value", f"{len(reads)} ReadValue read its variable; one is possible")
+        reject_unless(
+            len(reads) == 1, "no_read_value", f"{len(reads)} ReadValue read its variable; only one is supported"
+        )
         initial = reads[0].input_value(0).get_node() if reads[0].get_input_size() else None
         is_zero = isinstance(initial, Constant) and bool((np.abs(values_of(initial)) <= _ZERO).all())
         reject_unless(is_zero, "initial_value", "the initial value of the variable is not a constant zero")

@@ -23,17 +23,17 @@ class ConcatTransformation(LayerTransformation):
             reject_unless(
                 not branch.empty,
                 "not_quantized",
-                f"input {port} comes in {branch.data_precision} without a dequantization",
+                f"input {port} is {branch.data_precision} and has no dequantization",
             )
             if self.params.update_precisions:
                 reject_unless(
                     branch.is_low_precision,
                     "activation_precision",
-                    f"input {port} comes in {branch.data_precision}",
+                    f"input {port} is {branch.data_precision}",
                 )
         first, axis = branches[0], self._axis(node)
         types = {branch.data_precision for branch in branches}
-        reject_unless(len(types) == 1, "mixed_precisions", f"the inputs come in {' and '.join(sorted(types))}")
+        reject_unless(len(types) == 1, "mixed_precisions", f"the inputs are {' and '.join(sorted(types))}")
         if node.get_output_partial_shape(0)[axis].is_dynamic:
             reject_unless(
                 all(branch.is_per_tensor and _equal(branch, first) for branch in branches),

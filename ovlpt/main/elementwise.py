@@ -24,7 +24,7 @@ class ElementwiseTransformation(LayerTransformation):
             reject_unless(
                 not (product and self.params.native_only),  # the native library gives up where it finds no constant
                 "product",
-                f"input {port} is a product, but no dequantization",
+                f"input {port} is a Multiply that is not a dequantization",
             )
         self.check_row(node, branches[0])
         quantized = [port for port, branch in enumerate(branches) if not branch.empty]
@@ -32,7 +32,7 @@ class ElementwiseTransformation(LayerTransformation):
         reject_unless(
             any(is_per_channel_at_most(branches[port]) for port in quantized),
             "not_per_channel",
-            f"the dequantization of input {quantized[0]} varies off the channel axis",
+            f"the dequantization of input {quantized[0]} varies along an axis other than that of the channels",
         )
 
     @read_once

@@ -42,9 +42,7 @@ class EqualDequantizationsTransformation(LayerTransformation):
         reject_unless(data, "constant", "its inputs are constant")
         found = self.require_dequantization(node, data[0])
         if self.params.update_precisions:
-            reject_unless(
-                found.is_low_precision, "activation_precision", f"input {data[0]} comes in {found.data_precision}"
-            )
+            reject_unless(found.is_low_precision, "activation_precision", f"input {data[0]} is {found.data_precision}")
         return found
 
     def _raw(self, node: Node, port: int, found: Dequantization) -> Output:
@@ -56,7 +54,7 @@ class EqualDequantizationsTransformation(LayerTransformation):
         reject_unless(
             other.data_precision == found.data_precision,
             "mixed_precisions",
-            f"the inputs come in {' and '.join(sorted({other.data_precision, found.data_precision}))}",
+            f"the inputs are {' and '.join(sorted({other.data_precision, found.data_precision}))}",
         )
         equal = _equal(other.scale, found.scale, 1.0) and _equal(other.zero_point, found.zero_point, 0.0)
         reject_unless(equal, "different_dequantizations", f"input {port} has another scale or zero point")
@@ -73,7 +71,7 @@ class EqualDequantizationsTransformation(LayerTransformation):
         reject_unless(
             (np.abs(real.reshape(values.shape) - integers) < _STEP).all(),
             "constant_off_grid",
-            f"input {port} is constant, and {found.data_precision} with this scale has no {float(values.flat[0]):g}",
+            f"input {port} is constant, and {found.data_precision} with this scale cannot hold {float(values.flat[0]):g}",
         )
         return integers
 

@@ -28,7 +28,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         is_elementwise = parent.get_type_name() in _FUSIBLE
         reject_unless(is_elementwise, "no_elementwise", "no elementwise operation to fuse above it")
         details = self.details(node)
-        reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
+        reject_unless(details is not None, "dynamic_intervals", "a bound of its intervals is not a constant")
         fused = self._fused(parent, details)
         reject_unless(
             fused is not None, "no_elementwise", f"the {parent.get_type_name()} above cannot be fused into it"

@@ -35,11 +35,11 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         details = self.details(node)
         if details is not None and details.is_supported and _low_convert(node) is not None:
             return
-        reject_unless(details is not None, "dynamic_intervals", "an end of its intervals is not a constant")
+        reject_unless(details is not None, "dynamic_intervals", "a bound of its intervals is not a constant")
         reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
         reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
-        reject_unless(allowed is not None, "no_markup", "no markup says which precisions its consumers take")
-        reject_unless(allowed.value, "consumer_forbids", "there is not an integer type that all of its consumers take")
+        reject_unless(allowed is not None, "no_markup", "nothing marks which precisions its consumers take")
+        reject_unless(allowed.value, "consumer_forbids", "no integer type suits all of its consumers")
         if is_low(stored):
             below = dequantization_below(node)
             reject_unless(not below.empty, "decomposed", "it is in low precision already")
@@ -61,7 +61,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             reject_unless(
                 alignment.value.min_levels > 2,
                 "alignment",
-                f"aligned with its neighbours it would keep {alignment.value.min_levels} levels"
+                f"aligned with its neighbours it would keep only {alignment.value.min_levels} levels"
                 if alignment.value.min_levels
                 else "the tensors that meet after it have different numbers of levels and cannot share one scale",
             )
@@ -171,7 +171,7 @@ def _aligned(details: QuantizationDetails, precision: DataPrecision, combined: I
         part = aligned_levels(*limits, *ends)
         low, high = np.rint(part.output_low), np.rint(part.output_high)
         levels, scale, zero_point = part.levels, part.scale, part.zero_point
-        reject_unless(levels > 2, "alignment", f"aligned with its neighbours it would keep {levels} levels")
+        reject_unless(levels > 2, "alignment", f"aligned with its neighbours it would keep only {levels} levels")
     zero_points = np.full(shape, zero_point, np.float32) if zero_point else None
     return levels, Decomposition(
         np.asarray(low, np.float32), np.asarray(high, np.float32), np.full(shape, scale, np.float32), zero_points

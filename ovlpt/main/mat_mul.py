@@ -51,7 +51,7 @@ class MatMulTransformation(LayerTransformation):
         attributes = node.get_attributes()
         rank = len(shape_of(left.data) or ())
         if self.params.update_precisions:
-            reject_unless(left.is_low_precision, "activation_precision", f"input 0 comes in {left.data_precision}")
+            reject_unless(left.is_low_precision, "activation_precision", f"input 0 is {left.data_precision}")
         self._check_contracted(left.scale, rank, rank - 2 if attributes["transpose_a"] else rank - 1, "input 0")
         right = self._right(node)
         b_rank = len(shape_of(node.input_value(1)) or ())
@@ -59,7 +59,7 @@ class MatMulTransformation(LayerTransformation):
         quantize = right.data.get_node() if right.empty else None
         if quantize is not None and quantize.get_type_name() == "FakeQuantize":
             details = self.details(quantize)
-            reject_unless(details is not None, "dynamic_intervals", "an interval end of input 1 is not a constant")
+            reject_unless(details is not None, "dynamic_intervals", "an interval bound of input 1 is not a constant")
             precision = self._weights_precision(node, details)
             reject_unless(
                 not precision.has_zero_point,
@@ -76,7 +76,7 @@ class MatMulTransformation(LayerTransformation):
         else:
             reject_unless(not right.empty, "weights_not_quantized", "input 1 is not quantized")
             if self.params.update_precisions:
-                reject_unless(right.is_low_precision, "weights_precision", f"input 1 comes in {right.data_precision}")
+                reject_unless(right.is_low_precision, "weights_precision", f"input 1 is {right.data_precision}")
             if self._has_zero_point(right):
                 self._check_sums(node, left, right, "weights_zero_point", "input 1 has a zero point")
             self._check_contracted(right.scale, b_rank, contracted, "input 1")
@@ -93,7 +93,7 @@ class MatMulTransformation(LayerTransformation):
             shape = shape_of(found.data)
             length = shape[_contracted(node, port)] if shape is not None and len(shape) > 1 else None
             reject_unless(length, code, f"{text}, and the length of the contracted axis is not known")
-            long = f"{text}, which is computed apart only where at least {LONG} products are summed"
+            long = f"{text}; computing its part separately pays off only where at least {LONG} products are summed"
             reject_unless(length >= LONG, code, f"{long}, here {length}")
 
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:

@@ -27,7 +27,7 @@ class MVNTransformation(LayerTransformation):
             reject_unless(
                 is_scalar_like(np.abs(found.scale)),
                 "per_channel",
-                "eps cannot follow a scale that differs between channels",
+                "eps cannot be adjusted to a scale that differs between channels",
             )
 
     def transform(self, node: Node) -> None:

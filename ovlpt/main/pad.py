@@ -24,7 +24,7 @@ class PadTransformation(MoveDequantizationAfter):
         reject_unless(
             not is_low(precision) or (value.astype(NUMPY[precision]) == value).all(),
             "pad_value",
-            f"{precision} has no {float(value.flat[0]):g}, with which it pads",
+            f"{precision} cannot hold {float(value.flat[0]):g}, the padding value",
         )
 
     def move_dequantization_after(self, node: Node, found: Dequantization, *constants, **settings) -> Node:

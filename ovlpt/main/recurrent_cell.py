@@ -44,7 +44,7 @@ class RecurrentCellTransformation(LayerTransformation):
                 reject_unless(
                     found.data_precision == "u8",
                     "activation_precision",
-                    f"input {port} comes in {found.data_precision}; the cell takes u8",
+                    f"input {port} is {found.data_precision}; the cell takes u8",
                 )
         unusable = self._unusable(node)
         if unusable is not None and not self.params.native_only:
@@ -60,7 +60,7 @@ class RecurrentCellTransformation(LayerTransformation):
                 reject_unless(
                     isinstance(source, Constant) or not self.dequantization(node, port).empty,
                     "not_dequantized",
-                    f"input {port} comes without a dequantization: it is lost above",
+                    f"input {port} has no dequantization: it was lost above",
                 )
         reject_unless(
             self._waiting(node)
@@ -135,7 +135,7 @@ class RecurrentCellTransformation(LayerTransformation):
             quantize = node.input_value(port).get_node()
             details = self.details(quantize)
             if details is None:
-                return port, Reason("dynamic_intervals", f"an interval end of input {port} is not a constant")
+                return port, Reason("dynamic_intervals", f"an interval bound of input {port} is not a constant")
             if self._precision(quantize, details).has_zero_point:
                 ends = f"[{details.output_low.min():g}, {details.output_high.max():g}]"
                 return port, Reason("weights_zero_point", f"input {port} has an asymmetric interval {ends}")

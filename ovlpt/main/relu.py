@@ -24,7 +24,7 @@ class ReluTransformation(MoveDequantizationAfter):
         reject_unless(
             whole and zero_point_fits(found.zero_point, found.data_precision),
             "zero_point",
-            f"the zero point {extreme(found.zero_point):g} is no {found.data_precision}, with which to compare",
+            f"the zero point {extreme(found.zero_point):g} does not fit {found.data_precision}, so nothing can be compared with it",
         )
 
     def transform(self, node: Node) -> None:

@@ -52,9 +52,7 @@ class WeightableLayerTransformation(LayerTransformation):
         reject_unless(found.multiply is not None, "no_scale", "the activations have a zero point but no scale")
         self.check_activations(node, found)
         if self.params.update_precisions:
-            reject_unless(
-                found.is_low_precision, "activation_precision", f"the activations come in {found.data_precision}"
-            )
+            reject_unless(found.is_low_precision, "activation_precision", f"the activations are {found.data_precision}")
             reject_unless(
                 zero_point_fits(found.zero_point, found.data_precision),
                 "zero_point_range",
@@ -88,7 +86,7 @@ class WeightableLayerTransformation(LayerTransformation):
             reject_unless(
                 varies_along(values, rank, (1,)) or (is_taken and values.size == self.input_channels(node)),
                 "not_per_channel",
-                f"the dequantization has the shape {list(values.shape)} and varies off the channel axis",
+                f"the dequantization has the shape {list(values.shape)} and varies along an axis other than that of the channels",
             )
 
     def check_activations(self, node: Node, found: Dequantization) -> None:

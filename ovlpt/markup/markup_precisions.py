@@ -14,7 +14,7 @@ from ovlpt.operations import OPERATIONS, along_channels
 class MarkupPrecisions(Propagation):
     """Marks precision-preserved operations, and the element types that restrictions allow on inputs.
 
-    An operation without a rule, or whose dequantization varies off the channel axis, takes no low precision.
+    An operation without a rule, or whose dequantization varies along an axis other than that of the channels, takes no low precision.
     """
 
     def __init__(self, restrictions: Sequence[PrecisionsRestriction] = (), **settings):

@@ -39,7 +39,7 @@ class MoveFakeQuantize(LayerTransformation):
         reject_unless(
             self.details(node) is not None,
             "dynamic_intervals",
-            "an end of its intervals is not a constant",
+            "a bound of its intervals is not a constant",
         )
         reject_unless(parts.concat.get_output_partial_shape(0).rank.is_static, "dynamic_rank", "the rank is not known")
         reject_unless(node.output(0).get_target_inputs(), "unused", "nothing reads it")

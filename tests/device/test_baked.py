@@ -168,7 +168,7 @@ def test_what_asks_for_the_quantization_refuses_it(baked, tmp_path, command):
     done = subprocess.run([sys.executable, "-c", code, command, str(baked), *options], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        f'ovlpt: "{baked}" is transformed already, and says no more how it was quantized; give the quantized model that '
+        f'ovlpt: "{baked}" is transformed already and no longer shows how it was quantized; give the quantized model that '
         "it was made from"
     ]
 

@@ -120,7 +120,7 @@ def test_check_and_verify_compare_numbers():
     ("arguments", "sentence"),
     [
         ({"device": "GPU", "virtual": "xelp"}, "computes numbers only where it is to execute"),
-        ({"device": "CPU", "virtual": "xelp", "execute": True}, 'a virtual GPU is no "CPU"'),
+        ({"device": "CPU", "virtual": "xelp", "execute": True}, 'a virtual GPU is not a "CPU"'),
         ({"device": "GPU", "virtual": "dg2", "execute": True}, "machine code of its matrix engines"),
     ],
 )
@@ -134,8 +134,8 @@ def test_what_cannot_be_computed(arguments, sentence):
     ("arguments", "sentence"),
     [
         (["-d", "GPU", "--execute"], "name one with --virtual"),
-        (["-d", "GPU", "--virtual", "xelp"], "with --execute only"),
-        (["--virtual", "xelp", "--execute"], 'a virtual GPU is no "CPU"'),
+        (["-d", "GPU", "--virtual", "xelp"], "only has with --execute"),
+        (["--virtual", "xelp", "--execute"], 'a virtual GPU is not a "CPU"'),
         (["-d", "GPU", "--virtual", "bmg", "--execute"], "machine code of its matrix engines"),
     ],
 )

@@ -127,7 +127,7 @@ def test_an_executor_changes_nothing_and_a_journal_spares_what_it_has(folder, mo
         ('[models]\na = "good.xml"\n[without]\nmodels = ["a"]', "write .*without.* and lists of names"),
         ('[models]\na = "good.xml"\n[[without]]\nmodels = ["a"]', "leaves no case to check"),
         ('[models]\na = "absent.xml"', "cannot read"),
-        ("[models", "is no TOML file"),
+        ("[models", "is not a TOML file"),
     ],
 )
 def test_an_unusable_file_is_one_sentence(folder, text, sentence):

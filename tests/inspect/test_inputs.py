@@ -84,7 +84,7 @@ def test_too_few_arrays():
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"text"])
 def test_a_file_that_is_no_array(tmp_path, content):
     (tmp_path / "data.npz").write_bytes(content)
-    with pytest.raises(InputError, match=r"is no \.npz or \.npy of arrays"):
+    with pytest.raises(InputError, match=r"is not an \.npz or \.npy file of arrays"):
         load_inputs(tmp_path / "data.npz", network((1, 3, 4)))
 
 

@@ -90,7 +90,7 @@ def test_a_callback_of_a_pass_of_several_steps_counts_in_each():
     passes = ovlpt.PassConfig()
     passes.set_callback(PropagatePrecisions, lambda node: node.get_type_name() == "FakeQuantize")
     text, trace = run(one_convolution(), passes)
-    assert "fq_x: f32" in text  # no markup says which precisions its consumers take
+    assert "fq_x: f32" in text  # nothing marks which precisions its consumers take
     assert any(event.reason and event.reason.code == "no_markup" for event in trace)
 
 

@@ -79,7 +79,7 @@ def check_known(gpu: str, execute: bool = False) -> None:
 def check_computes(gpu: str, device: str, execute: bool, config: object) -> None:
     """Raise `InputError` for what cannot be asked of a virtual GPU that is to compute numbers."""
     if device != "GPU":
-        raise InputError(f'a virtual GPU is no "{device}"; give the device "GPU" with it')
+        raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
     if not execute:
         raise InputError(f'the virtual GPU "{gpu}" computes numbers only where it is to execute (execute=True)')
     if config is not None:

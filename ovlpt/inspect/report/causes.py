@@ -112,7 +112,7 @@ def _obstacle(layer: Layer, own_settings: bool) -> _Obstacle:
     if layer.kind is Kind.BORDER:
         return _of_row("conversion", layer, "it changes the type or the layout of values, and computes nothing")
     if layer.kind is Kind.OTHER:
-        return _of_row("not_real", layer, "it computes indices, shapes or masks, which are no quantized numbers")
+        return _of_row("not_real", layer, "it computes indices, shapes or masks, which are not quantized numbers")
     answer = layer.answer
     if answer is None:
         return _of_row("unknown", layer, "the plugin made this layer of its own, in float")
