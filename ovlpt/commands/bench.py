@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean
 
 from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
+from ovlpt.commands.workers import add_workers, workers
 from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
+from ovlpt.inspect.fleet_bench import bench_fleet
 from ovlpt.trace import InputError
 
 _FLAGS = ("-d", "-hint", "-niter", "-t", "-nstreams", "-infer_precision", "-report_folder")
@@ -47,6 +49,7 @@ def add(commands, summary: str) -> None:
     parser.add_argument(
         "-report_folder", metavar="FOLDER", help="write MODEL/SIDE/benchmark_report.csv there, as benchmark_app does"
     )
+    add_workers(parser)
     add_json(parser, "all figures")
 
 
@@ -56,22 +59,7 @@ def _call(options: argparse.Namespace) -> int:
         raise InputError("no model to measure; give one, as in: ovlpt bench resnet50.xml")
     folders = _folders(models, options.report_folder)
     out, found = console(options.json), []
-    for model, folder in zip(models, folders, strict=True):
-        result = bench(
-            model,
-            options.against,
-            options.device,
-            options.input,
-            "throughput" if options.hint == "tput" else options.hint,
-            options.t,
-            options.niter,
-            options.nstreams,
-            options.infer_precision,
-            config=settings(options)
-            if options.config is None
-            else options.config,  # a file's name is for the processes too
-            progress=progress(f"measures {Path(model).name}"),
-        )
+    for model, folder, result in zip(models, folders, _measured(models, options, out), strict=True):
         _print(out, result)
         found.append(result)
         for side in result.sides if folder else ():
@@ -79,6 +67,30 @@ def _call(options: argparse.Namespace) -> int:
     model = models[0] if len(models) == 1 else None
     write_result(options, {"benches": [result.to_json() for result in found]}, model=model)
     return 0
+
+
+def _measured(models: list[str], options: argparse.Namespace, out) -> Iterator[Bench]:
+    """Each model, here or by workers."""
+    given = {
+        "against": options.against,
+        "device": options.device,
+        "inputs": options.input,
+        "hint": "throughput" if options.hint == "tput" else options.hint,
+        "seconds": options.t,
+        "iterations": options.niter,
+        "streams": options.nstreams,
+        "infer_precision": options.infer_precision,
+        # a file's name is for the processes too
+        "config": settings(options) if options.config is None else options.config,
+    }
+    if options.workers is None and options.scheduler is None and options.resume is None:
+        for model in models:
+            yield bench(model, **given, progress=progress(f"measures {Path(model).name}"))
+        return
+    if options.force:
+        raise InputError("--force is for this process; write the settings into a file for --config")
+    with workers(options, out, "measuring", "models") as (executor, told):
+        yield from bench_fleet(models, executor, options.resume, told, **given)
 
 
 def _print(out, found: Bench) -> None:

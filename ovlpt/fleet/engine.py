@@ -6,7 +6,7 @@ import math
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import suppress
 
@@ -35,17 +35,20 @@ def answers(
     journal: Journal | None = None,
     progress: Progress | None = None,
     total: int | None = None,
+    alike: Collection[str] = machine.ALIKE,
 ) -> Iterator[tuple[Task, object]]:
     """Each task with its answer, in the order in which they are finished; `Died` where a worker cannot survive it.
 
     Without ``executor`` the tasks are carried out here, one after the other. ``tasks`` are taken as workers get free,
     so they may be many and hold data. What ``journal`` has is not computed again. ``progress`` is told after each task;
-    ``total``: how many there are.
+    ``total``: how many there are. ``alike``: what all workers have to have the same of (`machine.machine`).
 
     Raises what a task raises, and `InputError` where a worker's numbers are not comparable with the others'.
     """
     source = _Counted(tasks, journal)
-    carried_out = _here(source, journal) if executor is None else _Run(executor, source, journal).answers()
+    carried_out = (
+        _here(source, journal, alike) if executor is None else _Run(executor, source, journal, alike).answers()
+    )
     for finished, (task, answer) in enumerate(carried_out, 1):
         if progress is not None:
             progress(finished, total)
@@ -70,9 +73,9 @@ class _Counted:
         return task
 
 
-def _here(tasks: _Counted, journal: Journal | None) -> Iterator[tuple[Task, object]]:
+def _here(tasks: _Counted, journal: Journal | None, alike: Collection[str]) -> Iterator[tuple[Task, object]]:
     if journal is not None and journal.machine is not None:
-        machine.check_same(machine.name(), machine.machine(), journal.machine)
+        machine.check_same(machine.name(), machine.machine(), journal.machine, alike)
     for task in tasks:
         if task.key in tasks.known:
             yield task, tasks.known[task.key]
@@ -91,11 +94,11 @@ class _Run:
     too often then are tried at the end, one by one.
     """
 
-    def __init__(self, executor: Executors, tasks: _Counted, journal: Journal | None):
+    def __init__(self, executor: Executors, tasks: _Counted, journal: Journal | None, alike: Collection[str]):
         is_one = hasattr(executor, "submit") and not isinstance(executor, type)
         self._make = None if is_one else executor
         self._executor = executor if self._make is None else self._make()
-        self._tasks, self._journal = tasks, journal
+        self._tasks, self._journal, self._alike = tasks, journal, alike
         self._machine = None if journal is None else journal.machine
         self._again: deque[Task] = deque()
         self._suspects: deque[Task] = deque()
@@ -170,7 +173,7 @@ class _Run:
 
     def _accept(self, task: Task, answer: Answer) -> None:
         self._machine = self._machine or answer.machine
-        machine.check_same(answer.worker, answer.machine, self._machine)
+        machine.check_same(answer.worker, answer.machine, self._machine, self._alike)
         self._renewals = 0
         if answer.missing is not None:
             self._again.appendleft(task.packed(answer.missing))

@@ -6,7 +6,7 @@ import functools
 import os
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -35,9 +35,17 @@ def name() -> str:
     return f"{socket.gethostname()} (process {os.getpid()})"
 
 
-def check_same(worker: str, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    """Raise `InputError` that names a ``worker`` whose numbers cannot be compared with those of the others."""
-    for what, value in wanted.items():
+ALIKE = ("OpenVINO", "ovlpt", "CPU")
+
+
+def check_same(
+    worker: str, found: Mapping[str, str], wanted: Mapping[str, str], alike: Collection[str] = ALIKE
+) -> None:
+    """Raise `InputError` that names a ``worker`` whose numbers cannot be compared with those of the others, as it is not
+    ``alike`` in all of these.
+    """
+    for what in alike:
+        value = wanted.get(what)
         if found.get(what) != value:
             raise InputError(
                 f"the worker {worker} has the {what} {found.get(what)}, and the others of this run have {value}: its numbers "

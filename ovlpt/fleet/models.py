@@ -23,8 +23,14 @@ def model_parcel(model: Model | str | Path, core: Core, folder: Path, name: str)
     if path is None or path.suffix != ".xml":
         path = folder / f"{name}.xml"
         save_model(read_model(model, core), path)
+    return file_parcel(path)
+
+
+def file_parcel(model: str | Path) -> Parcel:
+    """The files of a model as they are: of an IR both."""
+    path = Path(model)
     weights = path.with_suffix(".bin")
-    return Parcel.of(path, *([weights] if weights.exists() else []))
+    return Parcel.of(path, *([weights] if path.suffix == ".xml" and weights.exists() else []))
 
 
 def settings_parcel(config: PluginConfig | str | Path | None) -> Settings:

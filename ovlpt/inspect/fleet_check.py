@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 from ovlpt.display import printable
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
+from ovlpt.fleet.models import file_parcel
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.check import Kind, check
@@ -109,17 +110,12 @@ def _result(case: Case, answer: Mapping[str, object]) -> CaseResult:
 
 
 def _task(case: Case) -> Task:
-    parcels = {"model": _model(case.path)}
+    parcels = {"model": file_parcel(case.path)}
     parcels |= {name: Parcel.of(case.options[name]) for name in FILES if name in case.options}
     options = {name: value for name, value in case.options.items() if name not in FILES}
     content = json.dumps([case.label, options, {name: parcel.digest for name, parcel in parcels.items()}])
     key = hashlib.sha256(content.encode()).hexdigest()
     return Task(key, case.label, check_case, (tuple(options.items()), tuple(parcels.items())))
-
-
-def _model(path: Path) -> Parcel:
-    weights = path.with_suffix(".bin")
-    return Parcel.of(path, *([weights] if path.suffix == ".xml" and weights.exists() else []))
 
 
 def check_case(options: Sequence[tuple[str, object]], parcels: Sequence[tuple[str, Parcel]]) -> dict[str, object]:
