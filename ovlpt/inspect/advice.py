@@ -111,7 +111,7 @@ class Requantize(Advice):
         return f"another interval, {'around zero' if self.signed else 'with 256 levels'}"
 
     def __str__(self) -> str:
-        where = "around zero" if self.signed else "that begins at zero or lies around it"
+        where = "around zero" if self.signed else "that holds zero"
         return f"quantize {self.name} per tensor to 256 levels on an interval {where}"
 
     def apply(self, model: Model, ranges: Ranges) -> None:
@@ -120,7 +120,7 @@ class Requantize(Advice):
         if details is None:
             raise InputError(f'the interval of "{self.name}" is not constant, and cannot be changed')
         low, high = float(details.output_low.min()), float(details.output_high.max())
-        made = _fake_quantize(node.input_value(0), *interval(low, high, self.signed), 256)
+        made = _fake_quantize(node.input_value(0), *interval(low, high, self.signed, zero_point=True), 256)
         node.output(0).replace(made.output(0))
         made.set_friendly_name(self.name)
 

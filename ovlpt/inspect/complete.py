@@ -12,7 +12,8 @@ before:
 3. The latency, paired with that of what was kept before: both are compiled anew for each block and run in turn, with
    the hints that a user has by default, until the 95 % interval tells whether enough is gained, for 12 blocks at most. What
    gains less than wanted, or less than the interval can tell, is refused.
-4. What was refused as a whole is tried again by halves, those layers that take more time first, until the time is over.
+4. What costs too much as a whole, or is known to gain too little, is tried again by halves, the layers that take more time
+   first, until the time is over.
 
 A FakeQuantize before an activation function that loses it is dropped where one after it takes its place.
 """
@@ -52,7 +53,7 @@ _LOSES_QUANTIZATION = frozenset(
     ("Elu", "Gelu", "HSigmoid", "HSwish", "Interpolate", "Mish", "PRelu", "Sigmoid", "SoftPlus", "Swish", "Tanh")
 )
 
-KEPT, REFUSED = "kept", "refused"
+KEPT, REFUSED, HALVED = "kept", "refused", "halved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,13 +340,22 @@ class _Plan:
         while queue:
             kind = queue.popleft()
             decision = self._tried(_joined(kind))
-            if decision.verdict == REFUSED and len(kind) > 1 and decision.loss is not None:
-                half = (len(kind) + 1) // 2
-                queue.extend((kind[:half], kind[half:]))
-                self.progress(f"{decision.candidate.which}: {decision.why}; tried again by halves")
-                continue
+            halves = self._halves(kind, decision)
+            if halves:
+                queue.extend(halves)
+                decision = replace(decision, verdict=HALVED)
             self.progress(f"{decision.candidate.which}: {decision.verdict}: {decision.why}")
             self.decisions.append(decision)
+
+    def _halves(self, kind: list[Candidate], decision: Decision) -> list[list[Candidate]]:
+        """What is worth a trial of what was refused as a whole: where it costs too much, or is known not to gain enough."""
+        slow = decision.interval is not None and decision.interval[1] < self.min_gain
+        costly = decision.loss is not None and decision.loss > self.max_loss
+        if decision.verdict != REFUSED or len(kind) == 1 or not (slow or costly):
+            return []
+        middle = (len(kind) + 1) // 2
+        halves = kind[:middle], kind[middle:]
+        return [half for half in halves if sum(group.share for group in half) >= self.min_gain]
 
     def _tried(self, candidate: Candidate) -> Decision:
         """Measured on top of what was kept; the loss first, which takes one run."""
@@ -392,7 +402,7 @@ class _Plan:
             after=_state(after, self.current),
             ratio=ratio,
             interval=interval,
-            decisions=tuple(sorted(self.decisions, key=lambda each: (each.verdict, -each.candidate.share))),
+            decisions=tuple(sorted(self.decisions, key=lambda each: (each.verdict != KEPT, -each.candidate.share))),
             unadvised=tuple(each for each in self.found if has_weights(each.operation) and not each.advices),
         )
 

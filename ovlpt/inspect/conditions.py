@@ -62,16 +62,22 @@ def data_ports(node: Node) -> list[int]:
     return [0]
 
 
-def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeInput:
-    """On that input, or before what only moves its data: a plugin fuses a FakeQuantize into the layer that it follows."""
+def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeInput | Requantize:
+    """On that input, or before what only moves its data: a plugin fuses a FakeQuantize into the layer that it follows. One
+    that is there, and that nothing else reads, gets another interval.
+    """
     zero_point = _takes_zero_point(node)
-    while (source := node.input_value(port).get_node()).get_type_name() in _MOVES and len(
-        source.output(0).get_target_inputs()
-    ) == 1:
-        node, port = source, 0
-    source = title(node.input_value(port).get_node())
+    source = node.input_value(port).get_node()
+    while source.get_type_name() in _MOVES and _has_one_reader(source):
+        node, port, source = source, 0, source.input_value(0).get_node()
+    if source.get_type_name() == "FakeQuantize" and like is None and _has_one_reader(source):
+        return Requantize(source.get_friendly_name(), signed=not zero_point)
     kind, name = node.get_type_name(), node.get_friendly_name()
-    return QuantizeInput(kind, name, port, source, like, zero_point=zero_point)
+    return QuantizeInput(kind, name, port, title(source), like, zero_point=zero_point)
+
+
+def _has_one_reader(node: Node) -> bool:
+    return len(node.output(0).get_target_inputs()) == 1
 
 
 def _takes_zero_point(node: Node) -> bool:
