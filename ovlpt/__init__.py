@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.inspect.explain import explain as explain
     from ovlpt.inspect.report import report as report
     from ovlpt.inspect.run import run as run
+    from ovlpt.inspect.tune import tune as tune
     from ovlpt.inspect.verify import verify as verify
     from ovlpt.layer_transformation import LayerTransformation as LayerTransformation
     from ovlpt.layer_transformation import MoveDequantizationAfter as MoveDequantizationAfter
@@ -59,6 +60,7 @@ _HOMES = {
     "ovlpt.inspect.explain": ("explain",),
     "ovlpt.inspect.report": ("report",),
     "ovlpt.inspect.run": ("run",),
+    "ovlpt.inspect.tune": ("tune",),
     "ovlpt.inspect.verify": ("verify",),
     "ovlpt.layer_transformation": ("LayerTransformation", "MoveDequantizationAfter"),
     "ovlpt.low_precision": ("LowPrecision",),

@@ -44,7 +44,9 @@ class Params:
     deq_precision: element type of the dequantization's arithmetic.
     default_precisions: types that count as low precision where nothing more specific is known, in order of preference.
     reshape_ignore_per_tensor_quantization_check: keep the dequantization before a Reshape that feeds a MatMul.
-    mat_mul_as_convolution: write a MatMul by quantized weights as a 1x1 convolution, for plugins where that is faster.
+    mat_mul_as_convolution: write a MatMul by quantized weights as a 1x1 convolution, for plugins where that is faster:
+        all of them, or those of the listed shapes (rows, input channels, output channels), which `ovlpt.tune` measures;
+        -1 for an open number of rows.
     recurrent_on_one_grid: give data, state and weights of a recurrent layer the grids that are all its kernels have.
     native_only: do exactly what the native library does and nothing more.
     """
@@ -53,16 +55,33 @@ class Params:
     deq_precision: str = "f32"
     default_precisions: tuple[str, ...] = ("u8", "i8")
     reshape_ignore_per_tensor_quantization_check: bool = False
-    mat_mul_as_convolution: bool = False
+    mat_mul_as_convolution: bool | tuple[tuple[int, int, int], ...] = False
     recurrent_on_one_grid: bool = False
     native_only: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "default_precisions", tuple(self.default_precisions))
+        if not isinstance(self.mat_mul_as_convolution, bool):
+            object.__setattr__(self, "mat_mul_as_convolution", _known_shapes(self.mat_mul_as_convolution))
         if self.deq_precision not in ("f32", "f16", "bf16"):
             raise InputError(f'deq_precision is "{self.deq_precision}"; it must be "f32", "f16" or "bf16"')
         for precision in self.default_precisions:
             _known_precision(precision)
+
+
+def _known_shapes(shapes: object) -> tuple[tuple[int, int, int], ...]:
+    lists = (list, tuple)
+    if isinstance(shapes, lists) and all(
+        isinstance(shape, lists)
+        and len(shape) == 3
+        and all(type(size) is int and (size > 0 or (size == -1 and not at)) for at, size in enumerate(shape))
+        for shape in shapes
+    ):
+        return tuple(tuple(shape) for shape in shapes)
+    raise InputError(
+        f"mat_mul_as_convolution is {shapes!r}; it must be true, false, or shapes [rows, input channels, output channels], "
+        "-1 for open rows"
+    )
 
 
 def _known_precision(precision: str) -> str:
@@ -201,7 +220,8 @@ class PassConfig:
 class PluginConfig:
     """All settings of `LowPrecision` for one plugin.
 
-    ``transformations``: one's own, beside those of the package (`ovlpt.own_transformations`).
+    ``transformations``: one's own, beside those of the package (`ovlpt.own_transformations`). ``tuned_for``: the CPU on
+    which `ovlpt.tune` chose the forms of layers; a saved model says it.
     """
 
     name: str
@@ -211,6 +231,7 @@ class PluginConfig:
     disabled: tuple[str, ...] = ()
     callbacks: Mapping[str, Callable[[Node], bool]] = field(default_factory=dict)
     transformations: tuple[str | Operation | type, ...] = ()
+    tuned_for: str = ""
 
     def native_params(self) -> Params:
         """The parameters with ``native_only`` set."""

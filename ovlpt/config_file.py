@@ -105,7 +105,7 @@ class _Reader:
             key = ("params", name)
             if name == "default_precisions":
                 self._types(key, value)
-            else:
+            elif name != "mat_mul_as_convolution":
                 self._typed(key, value, *((str, "a text") if name == "deq_precision" else (bool, "true or false")))
             self._at(key, lambda: Params(**{name: value}))  # noqa: B023
         return Params(**params)

@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.attributes import ZeroPointAfter
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import is_output
+from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
@@ -36,8 +37,9 @@ class MatMulToConvolution(LayerTransformation):
         return ["opset1.MatMul"]
 
     def concerns(self, node: Node) -> bool:
+        chosen = self.params.mat_mul_as_convolution
         return (
-            self.params.mat_mul_as_convolution
+            (chosen is True or (bool(chosen) and sizes_by_weights(node) in chosen))
             and is_constant_path(node.input_value(1).get_node())
             and has_quantized_weights(node, (_outputs(node),))
             and _is_quantized_per_tensor(node.input_value(0))
@@ -57,7 +59,7 @@ class MatMulToConvolution(LayerTransformation):
             _is_rebuildable(node.input_value(1)), "dynamic_weights", "the weights are computed in another way"
         )
         # in whose memory the data then is, while the convolution, whose Transpose is not a copy, reads where it was
-        concatenated = _is_concatenated(_quantizer(node.input_value(0)))
+        concatenated = _is_concatenated(quantizer(node.input_value(0)))
         reject_unless(not concatenated, "concatenated", "a Concat also reads its data")
         apart = None in (shape_of(node.input_value(0)) or (None,)) and _is_moved_apart(node)
         reject_unless(not apart, "open_sizes", "its data has an open size, and others read it in another shape")
@@ -110,15 +112,7 @@ class MatMulToConvolution(LayerTransformation):
 
     @read_once
     def _followers(self, node: Node) -> list[Node]:
-        """What goes along, up to a FakeQuantize."""
-        followers: list[Node] = [node]
-        while True:
-            follower = _follower(followers[-1].output(0), self._rank(node))
-            if follower is None:
-                return followers[1:]
-            followers.append(follower)
-            if follower.get_type_name() == "FakeQuantize":
-                return followers[1:]
+        return followers(node, self._rank(node))
 
     @read_once
     def _rank(self, node: Node) -> int | None:
@@ -126,12 +120,22 @@ class MatMulToConvolution(LayerTransformation):
         return None if shape is None else len(shape)
 
 
+def followers(node: Node, rank: int) -> list[Node]:
+    """What follows a MatMul of ``rank`` element by element and goes along, up to a FakeQuantize."""
+    chain: list[Node] = [node]
+    while (follower := _follower(chain[-1].output(0), rank)) is not None:
+        chain.append(follower)
+        if follower.get_type_name() == "FakeQuantize":
+            break
+    return chain[1:]
+
+
 def _outputs(node: Node) -> int:
     """The axis of the weights with the output channels."""
     return 0 if node.get_attributes()["transpose_b"] else 1
 
 
-def _quantizer(value: Output) -> Node:
+def quantizer(value: Output) -> Node:
     """What stands above the moves of data."""
     node = value.get_node()
     while node.get_type_name() in _MOVES:
@@ -141,7 +145,7 @@ def _quantizer(value: Output) -> Node:
 
 def _is_quantized_per_tensor(value: Output) -> bool:
     """Whether a FakeQuantize of one interval stands above, with nothing but moves of data in between."""
-    node = _quantizer(value)
+    node = quantizer(value)
     details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
     return details is not None and all(end.size == 1 for end in details.intervals)
 

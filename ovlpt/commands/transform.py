@@ -3,15 +3,22 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from ovlpt.commands.printing import console, write_result
+from ovlpt.commands.activity import progress
+from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties, read_model
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
-from ovlpt.openvino_api import Core
+from ovlpt.inspect.tune import Tuned, tune
+from ovlpt.openvino_api import Core, Model
+
+if TYPE_CHECKING:
+    from ovlpt.config import PluginConfig
 
 
 def add(commands, summary: str) -> None:
@@ -30,6 +37,9 @@ def add(commands, summary: str) -> None:
     parser.add_argument(
         "--precision", choices=("f16", "f32"), help="what a GPU computes in outside int8; default: its own, f16"
     )
+    parser.add_argument(
+        "--tune", action="store_true", help="measure on this CPU which form of each MatMul is faster; takes seconds"
+    )
     parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
     add_json(parser, "the file and what it is compiled with")
 
@@ -38,13 +48,29 @@ def _call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     config, core = settings(options), Core()
     model = fuse(read_model(options.model, core)) if options.fuse else options.model
+    tuned = _tune(model, options, config, core) if options.tune else None
+    config = tuned.config if tuned else config
     transformed = transform(model, options.device, config, core=core, precision=options.precision)
     save_model(transformed, options.output)
     properties = lpt_properties(transformed, options.device)
     code = _loading_code(options.output, options.device, properties)
     console(options.json).print("\n".join(code), soft_wrap=True)
-    write_result(options, {"output": options.output, "properties": properties})
+    measured = {"tuned": [asdict(each) for each in tuned.measured]} if tuned else {}
+    write_result(options, {"output": options.output, "properties": properties, **measured})
     return 0
+
+
+def _tune(model: Model | str, options: argparse.Namespace, config: PluginConfig | None, core: Core) -> Tuned:
+    """And a table of what was measured."""
+    tuned = tune(model, options.device, config, core=core, progress=progress("measures layers"))
+    rows = table(">rows", ">inputs", ">outputs", ">layers", ">as a convolution, ratio of times", "runs as")
+    for each in tuned.measured:
+        form = "convolution" if each.shape in tuned.config.params.mat_mul_as_convolution else "MatMul"
+        ratio = f"{each.ratio:.2f} ({each.low:.2f}–{each.high:.2f})"
+        rows.add_row(*map(str, (*each.shape, each.layers)), ratio, form)
+    out = console(options.json)
+    out.print(rows if tuned.measured else "no MatMul of this model can run as a convolution: there is nothing to tune")
+    return tuned
 
 
 def _loading_code(path: str, device: str, properties: Mapping[str, object]) -> list[str]:

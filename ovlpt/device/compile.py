@@ -157,18 +157,22 @@ def transform(
     trace: Trace | None = None,
     serializable: bool = True,
     precision: str | None = None,
+    tune: bool = False,
 ) -> Model:
     """A new model, transformed for ``device``; the caller's stays as it is.
 
     ``config``: settings other than the device's own, which then need not be on this machine. ``lowered=False``: the
     pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
     it stands and never saved. ``precision``: in which type a GPU will run
-    what is not in low precision, "f16" or "f32"; without it the device's own. A model that was lowered before is
+    what is not in low precision, "f16" or "f32"; without it the device's own. ``tune``: choose the forms of layers by
+    measurement on this machine (`ovlpt.inspect.tune`). A model that was lowered before is
     returned as it is. One with compressed weights only, or quantized to floats of 8 bits, passes unchanged, with a
     warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
     """
     core = core or Core()
     virtual = device.split(":")[0] in plugin_config.VIRTUAL
+    if tune:
+        config = _tuned(model, device, config, {}, core)
     own = config or plugin_config.for_device(core, device)
     devices = plugin_config.physical_devices(core, device)
     physical = devices[0]
@@ -199,13 +203,17 @@ def transform(
             ("version", VERSION),
             ("config", own.name),
             ("openvino", ".".join(map(str, RELEASE))),
-            *([("cpu", _made_for(trace.events[before:]))] if plugin_config.kind(physical) == "CPU" else []),
+            *(
+                [("cpu", own.tuned_for or _made_for(trace.events[before:]))]
+                if plugin_config.kind(physical) == "CPU"
+                else []
+            ),
         ):
             work.set_rt_info(value, [MARKER, key])
-    elif _is_slow_here(work, physical):
+    elif made_for := _is_slow_here(work, physical, core):
         warnings.warn(
-            f"{label} was transformed for a CPU of the kind {SLOW_MAT_MUL}, with MatMuls as convolutions, and is slower on "
-            "this one than it need be; transform the quantized model again here",
+            f"{label} was transformed for a CPU of the kind {made_for}, with MatMuls as convolutions where they are faster "
+            "there, and may be slower on this one than it need be; transform the quantized model again here",
             stacklevel=3,
         )
     if work.has_rt_info([MARKER, "lowered"]):
@@ -228,6 +236,14 @@ def transform(
     return work
 
 
+def _tuned(
+    model: Model | str | Path, device: str, config: PluginConfig | None, properties: Mapping[str, object], core: Core
+) -> PluginConfig:
+    from ovlpt.inspect.tune import tune  # which transforms and compiles models itself
+
+    return tune(model, device, config, properties, core).config
+
+
 def _log(label: str, device: str, settings: str, events: Sequence[Event]) -> None:
     counts = Counter(str(event.outcome) for event in events)
     text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
@@ -243,10 +259,15 @@ def _made_for(events: Iterable[Event]) -> str:
     return SLOW_MAT_MUL if MatMulToConvolution.__name__ in transformed else "any"
 
 
-def _is_slow_here(model: Model, device: str) -> bool:
+def _is_slow_here(model: Model, device: str, core: Core) -> str:
+    """The kind of CPU that the forms of the model's layers were chosen for, where that is not this one."""
     key = [MARKER, "cpu"]
-    slow = model.has_rt_info(key) and model.get_rt_info(key).astype(str) == SLOW_MAT_MUL
-    return slow and plugin_config.kind(device) == "CPU" and not plugin_config.cpu.multiplies_slowly()
+    made_for = model.get_rt_info(key).astype(str) if model.has_rt_info(key) else "any"
+    if plugin_config.kind(device) != "CPU" or made_for == "any":
+        return ""
+    if made_for == SLOW_MAT_MUL:
+        return "" if plugin_config.cpu.multiplies_slowly() else made_for
+    return "" if made_for == core.get_property(device, "FULL_DEVICE_NAME") else made_for
 
 
 _PASS_UNCHANGED = {
@@ -281,6 +302,7 @@ def compile_model(
     cache_dir: str | Path | None = None,
     *,
     strict: bool = False,
+    tune: bool = False,
     device: str | None = None,
     properties: Mapping[str, object] | None = None,
 ) -> CompiledModel:
@@ -295,6 +317,9 @@ def compile_model(
     ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
     CACHE_DIR of ``config`` or of ``core``. A model of the same content, with the same settings, is loaded from
     there instead of being transformed, unless ``trace`` asks what is done or ``plugin`` holds functions of the caller's.
+
+    ``tune``: choose the forms of layers by measurement on this machine, with ``config`` (`ovlpt.inspect.tune`); takes
+    seconds the first time.
 
     ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
     own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
@@ -322,6 +347,8 @@ def compile_model(
     if cache_dir is not None:
         properties.setdefault("CACHE_DIR", str(cache_dir))
     try:
+        if tune:
+            plugin = _tuned(model, device, plugin, properties, core)
         compiled = _compile_kept(model, device, properties, plugin, native_only, core, trace, cache_dir)
     except NotQuantized as error:
         if strict:

@@ -109,7 +109,7 @@ def key_of(
         facts = {
             "config": _described(config),
             "settings": settings,
-            "machine": [_machine(core, each) for each in plugin_config.physical_devices(core, device)],
+            "machine": [machine(core, each) for each in plugin_config.physical_devices(core, device)],
             "package": _content_of_package(),
             "openvino": openvino.get_version(),
             "model": _content(model, read),
@@ -140,7 +140,7 @@ def _described(value: object) -> object:
     raise _NoContentError
 
 
-def _machine(core: Core, device: str) -> object:
+def machine(core: Core, device: str) -> object:
     """What decides how the probes of `plugin_config` and `this_cpu` end, cheaper than they are."""
     kind = plugin_config.kind(device)
     names = (core.get_property(device, each) for each in ("FULL_DEVICE_NAME", "OPTIMIZATION_CAPABILITIES"))

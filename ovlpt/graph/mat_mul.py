@@ -1,7 +1,10 @@
-"""Transposes that a MatMul can do itself."""
+"""The shape of a MatMul by weights, and Transposes that a MatMul can do itself."""
 
 from __future__ import annotations
 
+import math
+
+from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 
 
@@ -19,3 +22,12 @@ def absorbed_transposes(node: Node) -> tuple[list[Output], dict[str, object]] | 
             if rank >= 2 and order == [*range(rank - 2), rank - 1, rank - 2]:
                 inputs[port], attributes[flag], changed = source.input_value(0), not attributes[flag], True
     return (inputs, attributes) if changed else None
+
+
+def sizes_by_weights(node: Node) -> tuple[int, int, int] | None:
+    """(rows, input channels, output channels) of a MatMul by weights of rank 2, -1 for an open number of rows."""
+    data, weights = (shape_of(value) for value in node.input_values())
+    if not data or weights is None or None in weights or len(weights) != 2:
+        return None
+    inputs, outputs = reversed(weights) if node.get_attributes()["transpose_b"] else weights
+    return -1 if None in data else math.prod(data) // inputs, inputs, outputs

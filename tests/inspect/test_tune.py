@@ -1,0 +1,149 @@
+"""The form of each layer that was measured to be faster. What is measured is not tested: the measurements are given."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from openvino import save_model
+from ovlpt.plugin_config import cpu
+
+import ovlpt
+from ovlpt import cli
+from ovlpt.device.compile import read_model
+from ovlpt.inspect import tune as module
+from ovlpt.inspect.tune import Measured, tune
+from ovlpt.openvino_api import opset1
+from ovlpt.trace import InputError
+from tests.networks import int8_weights, model, parameter, quantized
+
+SMALL, LARGE, OPEN = (4, 32, 48), (4, 48, 16), (-1, 16, 24)
+RATIOS = {SMALL: (0.8, 0.7, 0.9), LARGE: (1.2, 1.1, 1.3)}
+
+
+def perceptron(rows: int = 4):
+    """Two layers, each with a quantization after it."""
+    x = parameter([rows, 32])
+    first = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([48, 32], seed=1), False, True)
+    second = opset1.matmul(quantized(opset1.relu(first), 0, 2.55), int8_weights([16, 48]), False, True)
+    return model(opset1.softmax(quantized(second, -4, 4), 1), x)
+
+
+@pytest.fixture
+def given(monkeypatch, tmp_path):
+    """Measurements, and an empty cache. The shapes that were asked for."""
+    asked = []
+
+    def measure(shape, *_):
+        asked.append(shape)
+        return Measured(*shape, *RATIOS[shape])
+
+    monkeypatch.setattr(module, "_measure", measure)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return asked
+
+
+def forms(net) -> dict[str, int]:
+    kinds = [node.get_type_name() for node in net.get_ops()]
+    return {kind: kinds.count(kind) for kind in ("MatMul", "Convolution")}
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_the_faster_form_is_chosen(given, default):
+    net = perceptron()
+    tuned = tune(net, config=cpu.config(slow_mat_mul=default))
+    assert tuned.config.params.mat_mul_as_convolution == (SMALL,)
+    assert [each.shape for each in tuned.measured] == [SMALL, LARGE]
+    assert forms(ovlpt.transform(net, config=tuned.config)) == {"MatMul": 1, "Convolution": 1}
+    assert forms(net) == {"MatMul": 2, "Convolution": 0}
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_where_neither_is_faster_the_default_stays(given, monkeypatch, default):
+    monkeypatch.setitem(RATIOS, SMALL, (0.95, 0.8, 1.1))
+    monkeypatch.setitem(RATIOS, LARGE, (1.05, 0.9, 1.2))
+    tuned = tune(perceptron(), config=cpu.config(slow_mat_mul=default))
+    assert tuned.config.params.mat_mul_as_convolution == ((SMALL, LARGE) if default else ())
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_open_rows_keep_the_default(given, default):
+    x = parameter([-1, 16])
+    layer = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([24, 16]), False, True)
+    tuned = tune(model(opset1.softmax(layer, 1), x), config=cpu.config(slow_mat_mul=default))
+    assert given == []
+    assert tuned.config.params.mat_mul_as_convolution == ((OPEN,) if default else ())
+
+
+def test_what_was_measured_is_remembered(given, tmp_path):
+    first, second = tune(perceptron()), tune(perceptron())
+    assert given == [SMALL, LARGE]
+    assert [each.remembered for each in (*first.measured, *second.measured)] == [False, False, True, True]
+    assert first.config == second.config
+    tune(perceptron(), properties={"INFERENCE_NUM_THREADS": 1})
+    assert given == [SMALL, LARGE] * 2
+    for file in (tmp_path / "cache" / "ovlpt" / "tuning").iterdir():
+        file.write_text(file.read_text()[:-5])
+    tune(perceptron())
+    assert given == [SMALL, LARGE] * 3
+
+
+def test_measured_for_once(monkeypatch, tmp_path):
+    """Both forms of the layers alone compile, run, and are what they are called."""
+    compiled = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(module, "SECONDS", 0.0)
+    monkeypatch.setattr(module, "BLOCKS", 1)
+    monkeypatch.setattr(module, "_run", lambda each, data: compiled.append(each) or (lambda: each(data)))
+    for each in tune(perceptron()).measured:
+        assert 0 < each.low <= each.ratio <= each.high
+    kinds = [{layer.layer_type for layer in ovlpt.execution_types(each).executed if layer.is_int8} for each in compiled]
+    assert ["Convolution" in each for each in kinds] == [False, True] * 2
+    assert all(kinds)
+
+
+def test_tuned_networks_compute_the_same(given, core):
+    net, data = perceptron(), np.random.default_rng(0).standard_normal((4, 32)).astype(np.float32)
+    plain = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core)(data)[0]
+    tuned = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core, tune=True)
+    assert np.abs(tuned(data)[0] - plain).max() < 1e-6
+
+
+def test_a_saved_model_says_what_it_was_tuned_for(given, core, recwarn):
+    transformed = ovlpt.transform(perceptron(), tune=True, core=core)
+    assert transformed.get_rt_info(["ovlpt", "cpu"]).astype(str) == core.get_property("CPU", "FULL_DEVICE_NAME")
+    ovlpt.transform(transformed, core=core)
+    assert not recwarn
+    transformed.set_rt_info("another CPU", ["ovlpt", "cpu"])
+    with pytest.warns(UserWarning, match="of the kind another CPU"):
+        ovlpt.transform(transformed, core=core)
+
+
+def test_the_command(given, tmp_path, capsys, core):
+    save_model(perceptron(), tmp_path / "net.xml", compress_to_fp16=False)
+    arguments = [tmp_path / "net.xml", "-o", tmp_path / "out.xml", "--tune", "--json", tmp_path / "out.json"]
+    assert cli.main(["transform", *map(str, arguments)]) == 0
+    printed = capsys.readouterr().out
+    assert "0.80 (0.70–0.90)" in printed
+    assert "1.20 (1.10–1.30)" in printed
+    assert forms(read_model(tmp_path / "out.xml", core))["Convolution"] == 1
+    written = json.loads((tmp_path / "out.json").read_text())["result"]["tuned"]
+    assert [(each["rows"], each["inputs"], each["outputs"]) for each in written] == [SMALL, LARGE]
+
+
+def test_another_device_is_refused(core):
+    with pytest.raises(InputError, match='not on "AUTO:GPU"'):
+        tune(perceptron(), "AUTO:GPU", core=core)
+
+
+@pytest.mark.parametrize("shapes", ["all", [[1, 2]], [[0, 4, 4]], [[4, -1, 4]], [4]])
+def test_shapes_that_are_none(shapes):
+    with pytest.raises(InputError, match="mat_mul_as_convolution is"):
+        ovlpt.Params(mat_mul_as_convolution=shapes)
+
+
+def test_shapes_in_a_file(tmp_path):
+    path = tmp_path / "cpu.toml"
+    path.write_text("[params]\nmat_mul_as_convolution = [[4, 32, 48], [-1, 16, 24]]\n")
+    assert ovlpt.load_config(path).params.mat_mul_as_convolution == (SMALL, OPEN)
