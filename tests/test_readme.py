@@ -9,6 +9,7 @@ import openvino
 import pytest
 
 import ovlpt
+from ovlpt import data
 from ovlpt.cli import COMMANDS
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
@@ -37,8 +38,6 @@ EXAMPLES = [
 def test_the_examples_run(code, tmp_path, monkeypatch):
     """Each example stands alone but for the model at ``path``, which the text introduces."""
     monkeypatch.chdir(tmp_path)
-    from ovlpt import data
-
     exec(compile(code, "example", "exec"), {"path": str(data.digits()), "__name__": "example"})
 
 
@@ -73,7 +72,11 @@ def test_the_table_of_lowering_rules_is_the_tables():
     assert lowering_table.table() in (DOCS / "lowering.md").read_text()
 
 
-@pytest.mark.parametrize("network", [one_convolution, residual, shared_zero_point, encoder])
+def bundled():
+    return openvino.Core().read_model(data.digits())
+
+
+@pytest.mark.parametrize("network", [bundled, one_convolution, residual, shared_zero_point, encoder])
 def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
     """What the document registers in a Manager is all that compile_model does."""
     path = tmp_path / "net.xml"
@@ -91,7 +94,7 @@ def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
 
 
 def test_the_settings_load_and_run(tmp_path):
-    from ovlpt import cli, data
+    from ovlpt import cli
 
     file = tmp_path / "my.toml"
     (settings,) = blocks(DOCS / "configuration.md", "toml")

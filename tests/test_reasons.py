@@ -11,11 +11,11 @@ from ovlpt import reasons
 from ovlpt.trace import Reason
 
 PACKAGE = Path(__file__).parents[1] / "ovlpt"
-_PLACE_OF_CODE = {"Reason": 0, "reject": 0, "_check_sums": 3, "reject_unless": 1}
+_PLACE_OF_CODE = {"Reason": 0, "reject": 0, "_check_sums": 3, "reject_unless": 1, "_of_row": 0}
 
 
 def given() -> set[str]:
-    """The codes with which the sources give a reason; ABSENT stands for "absent"."""
+    """The codes with which the sources give a reason, or that they call ``code`` first; ABSENT stands for "absent"."""
     codes = set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -27,6 +27,9 @@ def given() -> set[str]:
                     codes.add(code.value)
                 elif isinstance(code, ast.Name) and code.id.isupper():
                     codes.add(code.id.lower())
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "code":
+                constants = {value.value for value in ast.walk(node.value) if isinstance(value, ast.Constant)}
+                codes |= constants & set(reasons.ROWS)
     return codes
 
 
