@@ -30,6 +30,7 @@ def blocks(document: Path, language: str) -> list[str]:
 EXAMPLES = [
     pytest.param(code, id=f"{document.relative_to(ROOT)}-{number}")
     for document in DOCUMENTS
+    if document.parent.name != "recipes"  # tests/test_recipes.py
     for number, code in enumerate(blocks(document, "python"))
 ]
 
@@ -47,6 +48,12 @@ def test_links_lead_to_files(document):
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text()):
         if ":" not in target:
             assert (document.parent / target).exists(), target
+
+
+def test_what_a_package_index_shows_needs_no_repository():
+    text = (DOCS / "package.md").read_text()
+    assert not re.findall(r"\]\(", text)
+    assert "docs/package.md" in (ROOT / "pyproject.toml").read_text()
 
 
 def test_the_readme_is_short():

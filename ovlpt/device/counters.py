@@ -60,4 +60,6 @@ def write_counters(path: str | Path, layers: ExecutionTypes) -> None:
 def _layer(records: list[list[str]]) -> LayerExecution:
     name, status, layer_type, exec_type = records[0][:4]
     real, cpu = (sum(float(record[at]) for record in records) / len(records) for at in (4, 5))
+    if layer_type.startswith("FullyConnected"):  # FullyConnectedQuantizedLegacy, FullyConnectedCompressed
+        layer_type = "FullyConnected"
     return LayerExecution(name, layer_type, status.rsplit(".", 1)[-1], exec_type, "", "", real, cpu, (name,))

@@ -69,7 +69,8 @@ LAYER_TYPES = {
     "FakeQuantize": ("FakeQuantize", "Quantize"),
 }
 WEIGHTED = frozenset(name for name, row in OPERATIONS.items() if row.kind == "weighted")
-WEIGHTED_LAYERS = frozenset(layer_type for name in WEIGHTED for layer_type in LAYER_TYPES[name])
+# The counters of benchmark_app name the operation where the execution graph names the layer.
+WEIGHTED_LAYERS = WEIGHTED.union(*(LAYER_TYPES[name] for name in WEIGHTED))
 EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}
 _FLOATS = ("f32", "f16", "bf16")
 _BETWEEN = ("Reorder", "Reshape", "Result")
@@ -483,7 +484,7 @@ def _holds(layer: LayerPrecision, operation: str, operations: Mapping[str, str])
     types = {operations[name] for name in layer.operations if name in operations}
     if operation in WEIGHTED and layer.layer_type in LAYER_TYPES[operation]:
         return operation in types or not types & WEIGHTED
-    return operation in types or layer.layer_type in LAYER_TYPES.get(operation, (operation,))
+    return operation in types or layer.layer_type in (operation, *LAYER_TYPES.get(operation, ()))
 
 
 def _difference(kind: Kind, wanted: str, layer: LayerPrecision) -> Difference:

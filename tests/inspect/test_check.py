@@ -187,3 +187,18 @@ def test_the_bundled_network_against_the_plugin():
     assert len(found.compared) == 11
     assert {"ok", "question", "compared", "differences", "notes"} < set(found.to_json())
     json.dumps(found.to_json())
+
+
+def test_counters_of_benchmark_app_name_operations(tmp_path):
+    """Recorded by benchmark_app 2026.4 on a saved model."""
+    (tmp_path / "counters.csv").write_text(
+        "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms);\n"
+        "a;Status.EXECUTED;Convolution;brgconv_avx512_I8;0.008;0.008;\n"
+        "b;Status.EXECUTED;GroupConvolution;brgconv_avx512_dw_I8;0.004;0.004;\n"
+        "c;Status.EXECUTED;FullyConnectedQuantizedLegacy;brgemm_avx512_f32;0.002;0.002;\n"
+    )
+    found = {}
+    for operation in ("Convolution", "GroupConvolution", "MatMul"):
+        checked = ovlpt.check(counters=tmp_path / "counters.csv", expect=f"int8:{operation}")
+        found[operation] = [layer.name for layer in checked.compared], checked.ok
+    assert found == {"Convolution": (["a"], True), "GroupConvolution": (["a", "b"], True), "MatMul": (["c"], False)}
