@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from ovlpt.commands import activity
 from ovlpt.commands.settings import check_outputs
@@ -125,7 +126,7 @@ class _Version(argparse.Action):
 
 
 class _Completion(argparse.Action):
-    def __call__(self, asked: argparse.ArgumentParser, namespace: argparse.Namespace, shell: str, *_) -> None:
+    def __call__(self, asked: argparse.ArgumentParser, namespace: argparse.Namespace, shell: Any, *_) -> None:
         from ovlpt.commands.completion import script
 
         print(script(parser(), shell))

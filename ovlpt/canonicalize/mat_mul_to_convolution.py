@@ -39,7 +39,7 @@ class MatMulToConvolution(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         chosen = self.params.mat_mul_as_convolution
         return (
-            (chosen is True or (bool(chosen) and sizes_by_weights(node) in chosen))
+            (chosen if isinstance(chosen, bool) else sizes_by_weights(node) in chosen)
             and is_constant_path(node.input_value(1).get_node())
             and has_quantized_weights(node, (_outputs(node),))
             and _is_quantized_per_tensor(node.input_value(0))

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ovlpt.display import printable
 
@@ -34,7 +35,7 @@ class Activity(logging.Handler):
 
         text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
         columns = (SpinnerColumn(), TimeElapsedColumn(), BarColumn(20), TimeRemainingColumn(), text)
-        still = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+        still: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         with self.lock:
             self._bar = Progress(*columns, console=Console(file=self._stream, highlight=False), **still)
             self._task = self._bar.add_task(self._step, total=None)

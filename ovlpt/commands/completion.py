@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from ovlpt.trace import InputError
 
@@ -30,7 +31,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     return shtab.complete(parser, shell)
 
 
-def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+def _actions(parser: argparse.ArgumentParser) -> list[Any]:  # shtab reads an attribute that they do not declare
     """Of the parser and of its commands."""
     found = list(parser._actions)
     for action in parser._actions:

@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
@@ -64,8 +64,9 @@ def _tune(model: Model | str, options: argparse.Namespace, config: PluginConfig 
     """And a table of what was measured."""
     tuned = tune(model, options.device, config, core=core, progress=progress("measures layers"))
     rows = table(">rows", ">inputs", ">outputs", ">layers", ">as a convolution, ratio of times", "runs as")
+    chosen: Any = tuned.config.params.mat_mul_as_convolution
     for each in tuned.measured:
-        form = "convolution" if each.shape in tuned.config.params.mat_mul_as_convolution else "MatMul"
+        form = "convolution" if each.shape in chosen else "MatMul"
         ratio = f"{each.ratio:.2f} ({each.low:.2f}–{each.high:.2f})"
         rows.add_row(*map(str, (*each.shape, each.layers)), ratio, form)
     out = console(options.json)

@@ -85,14 +85,15 @@ class QuantizeInput(Advice):
             details = QuantizationDetails.of(_find(model, self.like, "FakeQuantize"))
             if details is None:
                 raise InputError(f'the interval of "{self.like}" is not constant, and cannot be taken')
-            ends, levels = (details.output_low, details.output_high), details.levels
+            low, high, levels = details.output_low, details.output_high, details.levels
         else:
             if self.measured not in ranges:
                 raise InputError(f'there is no range for the output of "{self.measured}"; calibrate it on data')
-            ends, levels = interval(*ranges[self.measured], zero_point=self.zero_point), self.levels
-        made = _shared_fake_quantize(value, *ends, levels)
+            low, high = interval(*ranges[self.measured], zero_point=self.zero_point)
+            levels = self.levels
+        made = _shared_fake_quantize(value, low, high, levels)
         if made is None:
-            made = _fake_quantize(value, *ends, levels)
+            made = _fake_quantize(value, low, high, levels)
             made.set_friendly_name(f"{self.name}/FakeQuantize_{self.port}")
         node.input(self.port).replace_source_output(made.output(0))
 

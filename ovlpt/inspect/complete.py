@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -238,7 +238,7 @@ class _Measure:
             made.accuracy = _accuracy(np.concatenate([classes(each[0]) for each in outputs]), self.labels)
         return made
 
-    def compiled(self, ready: Model, more: dict[str, object]) -> CompiledModel:
+    def compiled(self, ready: Model, more: Mapping[str, object]) -> CompiledModel:
         properties = {**_HINTS, **more, **lpt_properties(ready, self.device)}
         return self.core.compile_model(ready, self.device, properties)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
@@ -36,7 +37,7 @@ def bench_fleet(
     `OvlptError` where a model cannot be measured.
     """
     tasks = [_task(str(model), str(against), settings) for model in models]
-    found = {}
+    found: dict[str, Any] = {}
     run = {"command": "bench", "models": hashlib.sha256("".join(task.key for task in tasks).encode()).hexdigest()}
     with nullcontext() if resume is None else Journal(resume, run) as journal:
         for task, answer in answers(tasks, executor, journal, progress, len(tasks), _VERSIONS):
@@ -46,7 +47,7 @@ def bench_fleet(
     return [_bench(found[task.key], str(model)) for task, model in zip(tasks, models, strict=True)]
 
 
-def _task(model: str, against: str, settings: dict[str, object]) -> Task:
+def _task(model: str, against: str, settings: dict[str, Any]) -> Task:
     parcels = {"model": file_parcel(model)}
     if against not in (STOCK, FLOAT):
         parcels["against"] = file_parcel(against)
