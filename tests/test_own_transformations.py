@@ -222,6 +222,14 @@ def test_its_name_in_settings(name, tmp_path):
             assert [event.outcome for event in trace.of("moved")] == ["disabled"]
 
 
+def test_what_examines_a_model_takes_them():
+    """Exact integers after an operation of one's own; and one that gives real numbers leaves the layer after it in float."""
+    found = {record.name: record.status for record in ovlpt.verify(space_to_depth(), plugin=plugin(ROW))}
+    assert found["conv"] == "equal"
+    real = dataclasses.replace(flip_row(), precision_preserved=False)
+    assert_right_in_int8(flipped(), plugin(real), layers=0)
+
+
 OFFERED = (ROW, OnlySmallWindows)
 
 
@@ -254,7 +262,7 @@ def test_a_package_offers_them(offered, tmp_path, capsys):
         ([ROW, ROW], "2 transformations have the name SpaceToDepthTransformation"),
         ([OPERATIONS["Convolution"]], "the row of Convolution is weighted"),
         ([ovlpt.LayerTransformation], "LayerTransformation has no row"),
-        ([3], "3 is no transformation"),
+        ([3], "3 is not a transformation"),
     ],
 )
 def test_what_cannot_be_one(given, sentence, offered):

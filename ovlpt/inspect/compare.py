@@ -67,6 +67,7 @@ from ovlpt.inspect.shard_errors import Setup, Workbench, measure_with, usable_sa
 from ovlpt.inspect.shards import Data, Shard, data_of, divided
 from ovlpt.inspect.totals import Totals
 from ovlpt.openvino_api import Core, Model
+from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import InputError
 
 Inputs = str | Path | Sequence[np.ndarray] | Iterable[object]
@@ -134,6 +135,7 @@ class Comparison:
 
 
 @other_names(plugin="config", device_name="device")
+@knows_own_operations
 def compare(
     model: Model | str | Path | None = None,
     inputs: Inputs | None = None,

@@ -19,6 +19,7 @@ from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model
+from ovlpt.own_transformations import knows_own_operations
 
 HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
 
@@ -59,6 +60,7 @@ class Run:
 
 
 @other_names(plugin="config", device_name="device")
+@knows_own_operations
 def run(
     model: str | Path | Model | None = None,
     device: str = "CPU",

@@ -36,6 +36,7 @@ from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.interpreter.layer import FUNCTIONS, integer_source
 from ovlpt.interpreter.post_operations import clamp_ends, slope_of
 from ovlpt.openvino_api import Core, Manager, Model, Node, opset1
+from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT8
 from ovlpt.trace import InputError
 
@@ -64,6 +65,7 @@ class Record:
 
 
 @other_names(plugin="config", device_name="device")
+@knows_own_operations
 def verify(
     model: Model | str | Path,
     inputs: Sequence[np.ndarray] | None = None,
