@@ -213,3 +213,23 @@ def test_group_normalization(shape, groups, core):
     if RELEASE >= (2025, 2):  # before, no MVN-6 can be relaxed
         assert len(mine) <= len(stock)
         assert [layer.is_int8 for layer in mine if layer.layer_type == "MVN"] == [True]
+
+
+@pytest.mark.parametrize("shape", [IMAGE, (-1, *IMAGE[1:])], ids=["fixed", "batch"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic"])
+def test_an_interpolate_between_transposes_to_nhwc_and_back(mode, shape, core):
+    """The plugin drops the Transposes, which stayed as layers where a dequantization came between."""
+    data = fake_quantize(convolution_of(parameter(shape), small_weights((16, 16, 3, 3))), -1.28, 1.27)
+    attributes = {
+        "mode": mode, "shape_calculation_mode": "sizes", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "floor",
+        "antialias": False, "pads_begin": [0] * 4, "pads_end": [0] * 4, "cube_coeff": -0.75,
+    }  # fmt: skip
+    inputs = [opset1.transpose(data, i64(0, 2, 3, 1)), i64(16, 16), i64(1, 2)]
+    resized = NodeFactory("opset11").create("Interpolate", [each.output(0) for each in inputs], attributes)
+    back = opset1.transpose(resized, i64(0, 3, 1, 2))
+    graph = model(convolution_of(back, small_weights((8, 16, 3, 3))))
+    values = [np.random.default_rng(0).uniform(-1.3, 1.3, (1, *IMAGE[1:])).astype(np.float32)]
+    compiled = core.compile_model(graph, "CPU", EXACT), ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    stock, mine = (ovlpt.execution_types(each, values).executed for each in compiled)
+    assert len(mine) <= len(stock)
+    assert_close([compiled[1](values)[0]], run(graph, values), level=0.05, share=1e-3)
