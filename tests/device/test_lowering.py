@@ -299,6 +299,20 @@ def test_two_products_that_become_one_subgraph(by_form, form, hint, biased, top)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+def test_a_zero_point_after_one_element_of_open_batch(core):
+    """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
+    x = parameter([-1, 16, 1, 1])
+    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    hidden = NodeFactory("opset4").create("Swish", [opset1.add(layer, const(np.full((1, 8, 1, 1), 0.1))).output(0)])
+    hidden = quantized(hidden, -0.3, 1.7)
+    layer = opset1.convolution(hidden, int8_weights((16, 8, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(opset1.sigmoid(opset1.add(layer, const(np.full((1, 16, 1, 1), 0.1)))), x)
+    values = np.random.default_rng(0).uniform(0, 2.5, (1, 16, 1, 1)).astype(np.float32)
+    stock, mine = core.compile_model(net, "CPU", EXACT), ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    assert len(execution_types(mine).executed) <= len(execution_types(stock).executed)
+    assert_close([mine(values)[0]], [core.compile_model(net, "CPU", TRUTH)(values)[0]])
+
+
 @pytest.mark.parametrize("operation", [opset1.add, opset1.subtract])
 def test_a_bias_in_f16_of_one_element_of_open_sizes(core, infer, operation):
     """The guard looked for a bias in f32, and left this one to the plugin."""

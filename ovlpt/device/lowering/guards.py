@@ -6,14 +6,16 @@ from collections.abc import Collection, Set
 
 import numpy as np
 
-from ovlpt.device.hazards import is_int8_layer, negative_scale_after_relu
+from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.precisions import INT8
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
 BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
@@ -137,12 +139,21 @@ def part_by_column(product: Node) -> Node | None:
 def _block_fusion_after(last: Node, but: Collection[str] = ()) -> bool:
     """Keep the first post-operation out of the fusion that has a constant of several values, ``but`` for these kinds."""
     while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
+        if kind == "Subtract" and _is_zero_point(reader):
+            return False
         constants = map(constant_above, reader.input_values())
         if kind not in but and any(values is not None and values.size > 1 for values in constants):
             block_fusion(last)
             return True
         last = reader
     return False
+
+
+def _is_zero_point(subtract: Node) -> bool:
+    """Whether layers with integer weights take it with their data."""
+    readers = [target.get_node() for target in subtract.output(0).get_target_inputs()]
+    is_of_integers = precision_of(subtract.input_value(0)) in INT8
+    return is_of_integers and all(reader.get_type_name() in WEIGHTED and is_relaxed(reader) for reader in readers)
 
 
 def _only_reader(node: Node) -> Node | None:
