@@ -335,6 +335,12 @@ class MoveDequantizationAfter(LayerTransformation):
         return self.operation.preserves_precision(node.get_attributes(), self.params.native_only)
 
 
+@functools.cache
+def class_of(row: Operation) -> type[MoveDequantizationAfter]:
+    """The transformation of a row that needs no code of its own."""
+    return type(f"{row.name}Transformation", (MoveDequantizationAfter,), {"operation": row, "__module__": __name__})
+
+
 def _moved(values: np.ndarray | None, move: Move, site: NodeFacts) -> np.ndarray | None:
     """One value never has more axes than the output: it would add them."""
     if values is None:

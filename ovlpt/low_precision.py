@@ -36,20 +36,16 @@ from ovlpt.config import (
 )
 from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.grafting import graft
-from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.layer_transformation import LayerTransformation, class_of
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
-from ovlpt.main.batch_to_space import BatchToSpaceTransformation
-from ovlpt.main.broadcast import BroadcastTransformation
 from ovlpt.main.clamp import ClampTransformation
 from ovlpt.main.concat import ConcatTransformation
 from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.main.convolution_backprop_data import ConvolutionBackpropDataTransformation
-from ovlpt.main.depth_to_space import DepthToSpaceTransformation
 from ovlpt.main.fake_quantize import FakeQuantizeTransformation
 from ovlpt.main.fake_quantize_decomposition import FakeQuantizeDecompositionTransformation
-from ovlpt.main.gather import GatherTransformation
 from ovlpt.main.group_convolution import GroupConvolutionTransformation
 from ovlpt.main.group_convolution_backprop_data import GroupConvolutionBackpropDataTransformation
 from ovlpt.main.interpolate import InterpolateTransformation
@@ -63,23 +59,10 @@ from ovlpt.main.normalize_l2 import NormalizeL2Transformation
 from ovlpt.main.pad import PadTransformation
 from ovlpt.main.prelu import PReluTransformation
 from ovlpt.main.recurrent_cell import RecurrentCellTransformation
-from ovlpt.main.reduce_max import ReduceMaxTransformation
-from ovlpt.main.reduce_mean import ReduceMeanTransformation
-from ovlpt.main.reduce_min import ReduceMinTransformation
-from ovlpt.main.reduce_sum import ReduceSumTransformation
 from ovlpt.main.relu import ReluTransformation
 from ovlpt.main.reshape import ReshapeTransformation
-from ovlpt.main.roll import RollTransformation
 from ovlpt.main.select import SelectTransformation
-from ovlpt.main.shuffle_channels import ShuffleChannelsTransformation
-from ovlpt.main.slice import SliceTransformation
-from ovlpt.main.space_to_batch import SpaceToBatchTransformation
 from ovlpt.main.split import SplitTransformation
-from ovlpt.main.squeeze import SqueezeTransformation
-from ovlpt.main.strided_slice import StridedSliceTransformation
-from ovlpt.main.tile import TileTransformation
-from ovlpt.main.transpose import TransposeTransformation
-from ovlpt.main.unsqueeze import UnsqueezeTransformation
 from ovlpt.main.variadic_split import VariadicSplitTransformation
 from ovlpt.markup.align_quantization_intervals import AlignQuantizationIntervals
 from ovlpt.markup.align_quantization_parameters import AlignQuantizationParameters
@@ -91,7 +74,7 @@ from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranu
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.markup.propagation import Markup, ModelIndex
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
-from ovlpt.operations import Operation
+from ovlpt.operations import OPERATIONS, Operation
 from ovlpt.own_transformations import known, main_of, resolved
 from ovlpt.prerequisites.common_optimizations import BEFORE_LPT
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION, LinOpSequenceFusion
@@ -120,16 +103,13 @@ PREREQUISITES: tuple[type[LayerTransformation], ...] = (
     MoveFakeQuantize,
 )
 
-MAIN: tuple[type[LayerTransformation], ...] = (
+_WRITTEN: tuple[type[LayerTransformation], ...] = (
     AddTransformation,
     AvgPoolTransformation,
-    BatchToSpaceTransformation,
-    BroadcastTransformation,
     ClampTransformation,
     ConcatTransformation,
     ConvolutionTransformation,
     ConvolutionBackpropDataTransformation,
-    DepthToSpaceTransformation,
     FakeQuantizeDecompositionTransformation,
     FakeQuantizeTransformation,
     InterpolateTransformation,
@@ -142,30 +122,27 @@ MAIN: tuple[type[LayerTransformation], ...] = (
     PadTransformation,
     PReluTransformation,
     RecurrentCellTransformation,
-    ReduceMaxTransformation,
-    ReduceMeanTransformation,
-    ReduceMinTransformation,
-    ReduceSumTransformation,
     ReluTransformation,
     ReshapeTransformation,
-    SqueezeTransformation,
-    ShuffleChannelsTransformation,
-    SliceTransformation,
-    SpaceToBatchTransformation,
     SplitTransformation,
-    StridedSliceTransformation,
-    TransposeTransformation,
-    GatherTransformation,
-    UnsqueezeTransformation,
     VariadicSplitTransformation,
     # what the native library has no rule for
     GroupConvolutionBackpropDataTransformation,
     MaximumTransformation,
     MinimumTransformation,
-    RollTransformation,
     SelectTransformation,
-    TileTransformation,
 )
+
+
+def _needs_no_code(row: Operation) -> bool:
+    """Whether its dequantization passes, by the checks and moves of the row, and there is no more to do."""
+    written = {
+        kind.operation.name for kind in (*_WRITTEN, AssignAndReadValueTransformation) if hasattr(kind, "operation")
+    }
+    return row.kind in ("passes", "reduces") and row.name not in written
+
+
+MAIN = (*_WRITTEN, *(class_of(row) for row in OPERATIONS.values() if _needs_no_code(row)))
 
 CLEANUP: tuple[type[LayerTransformation], ...] = (
     EliminateFakeQuantizeTransformation,

@@ -22,7 +22,7 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from ovlpt.config import PluginConfig, nearest
-from ovlpt.layer_transformation import LayerTransformation, MoveDequantizationAfter
+from ovlpt.layer_transformation import LayerTransformation, class_of
 from ovlpt.operations import OPERATIONS, Operation
 from ovlpt.trace import InputError
 
@@ -74,14 +74,13 @@ def _offered(name: str) -> Sequence[object]:
     return offered if isinstance(offered, (tuple, list)) else [offered]
 
 
-@functools.cache
 def _of_row(row: Operation) -> type[LayerTransformation]:
     if row.kind in ("weighted", "absent"):
         raise InputError(
             f"the row of {row.name} is {row.kind}, and a row alone only says how a dequantization passes; give a subclass of "
             "ovlpt.LayerTransformation that has it"
         )
-    return type(f"{row.name}Transformation", (MoveDequantizationAfter,), {"operation": row, "__module__": __name__})
+    return class_of(row)
 
 
 def main_of(

@@ -3,20 +3,15 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.graph.constants import is_scalar_like
 from ovlpt.graph.consumers import is_output
+from ovlpt.graph.copies import copied_data
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.trace import Reason, reject_unless
 
-_COPIES = frozenset(
-    (
-        *("Concat", "DepthToSpace", "Gather", "MaxPool", "Reshape", "Roll", "ShuffleChannels", "Slice", "Split"),
-        *("Squeeze", "StridedSlice", "Tile", "Transpose", "Unsqueeze", "VariadicSplit"),
-    )
-)
 _NEAR = 1e-6  # of the interval: what float32 leaves of an equal value
 _MOST = 2**16  # values that are tried
 
@@ -79,12 +74,10 @@ def _quantized(node: Node) -> list[Node]:
         if source.get_instance_id() in seen:
             continue
         seen.add(source.get_instance_id())
-        kind = source.get_type_name()
-        if kind == "FakeQuantize":
+        if source.get_type_name() == "FakeQuantize":
             found.append(source)
-        elif kind in _COPIES:
-            inputs = source.input_values() if kind == "Concat" else source.input_values()[:1]
-            pending += [value.get_node() for value in inputs]
+        elif data := copied_data(source):
+            pending += [value.get_node() for value in data]
         else:
             return []
     return found
@@ -97,8 +90,10 @@ def _is_of_use(node: Node) -> bool:
         outputs = pending.pop().outputs()
         for reader in (target.get_node() for output in outputs for target in output.get_target_inputs()):
             row = OPERATIONS.get(reader.get_type_name())
-            if reader.get_type_name() not in _COPIES:
-                if row is not None and row.has_rule():
+            if row is None:
+                continue
+            if not row.copies:
+                if row.has_rule():
                     return True
             elif reader.get_instance_id() not in seen:
                 seen.add(reader.get_instance_id())

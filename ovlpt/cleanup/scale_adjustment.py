@@ -6,17 +6,10 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.trace import reject, reject_unless
 
-_LINEAR = frozenset(("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "Multiply"))
 _JOINS = frozenset(("Add", "Subtract", "Concat", "Maximum", "Minimum"))
-_HOMOGENEOUS = frozenset(
-    (
-        *("AvgPool", "Broadcast", "DepthToSpace", "Gather", "Interpolate", "MaxPool", "PRelu", "Relu", "Reshape"),
-        *("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ShuffleChannels", "Slice", "Split", "Squeeze"),
-        *("StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"),
-    )
-)
 _INVARIANT = "MVN"  # (x / d - mean(x / d)) / deviation(x / d) is what it was, with eps divided as well
 
 
@@ -58,7 +51,7 @@ class ScaleAdjustment:
             kind, ports = node.get_type_name(), range(node.get_input_size())
             if kind == "FakeQuantize":
                 ports = range(1, 5)
-            elif kind in _LINEAR:
+            elif self._multiplies(kind):
                 inside = any(_key(value) in self._values for value in node.input_values())
                 ports = (
                     [] if inside else [port for port in ports if is_constant_path(node.input_value(port).get_node())]
@@ -76,12 +69,12 @@ class ScaleAdjustment:
     def _look_up(self, value: Output) -> None:
         node = value.get_node()
         kind = node.get_type_name()
-        if kind in _LINEAR:
+        if self._multiplies(kind):
             constants = [is_constant_path(source.get_node()) for source in node.input_values()]
             reject_unless(any(constants), "two_activations", f"{node.get_friendly_name()} multiplies two activations")
         elif kind in _JOINS:
             self._pending += [source for source in node.input_values() if not is_constant_path(source.get_node())]
-        elif kind in _HOMOGENEOUS or kind == "FakeQuantize":
+        elif self._follows(kind):
             self._pending.append(node.input_value(0))
         else:
             reject("not_homogeneous", f"the scale of {node.get_friendly_name()} ({kind}) cannot be changed")
@@ -91,10 +84,19 @@ class ScaleAdjustment:
         ends = (_INVARIANT, "ShapeOf", "Softmax") if self.native_only else (_INVARIANT, "ShapeOf")
         if kind in ends:
             return
-        follows = kind in _LINEAR or kind in _JOINS or (port == 0 and (kind in _HOMOGENEOUS or kind == "FakeQuantize"))
+        follows = self._multiplies(kind) or kind in _JOINS or (port == 0 and self._follows(kind))
         text = "it reaches a result" if kind == "Result" else f"it reaches {consumer.get_friendly_name()} ({kind})"
         reject_unless(follows, "not_homogeneous", f"{text}, which a scale would change")
         self._pending += consumer.outputs()
+
+    def _multiplies(self, kind: str) -> bool:
+        """Whether the operation has the scale of both of its inputs."""
+        return kind == "Multiply" or (kind in WEIGHTED and OPERATIONS[kind].has_rule(self.native_only))
+
+    def _follows(self, kind: str) -> bool:
+        """Whether the operation has the scale of its data."""
+        row = OPERATIONS.get(kind)
+        return kind == "FakeQuantize" or (row is not None and row.follows_scale(self.native_only))
 
     def _divided(self, value: Output) -> Output:
         """A constant, or the dequantization of one, with its scale divided; other consumers keep theirs."""

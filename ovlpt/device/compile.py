@@ -24,9 +24,9 @@ from ovlpt.device.properties import LPT_OFF
 from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.low_precision import MARKER, LowPrecision
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
+from ovlpt.operations import RECURRENT
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations

@@ -24,16 +24,12 @@ from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
-from ovlpt.graph.recurrent import RECURRENT, quantized_weights, state_interval
+from ovlpt.graph.recurrent import quantized_weights, state_interval
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
+from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.precisions import is_low
 from ovlpt.trace import OvlptError, Reason
-
-WEIGHTED = frozenset(
-    ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
-)
-
 
 _FUNCTIONS = {
     "Sigmoid": "sigmoid",

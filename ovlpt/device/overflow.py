@@ -15,6 +15,7 @@ import numpy as np
 from ovlpt.device.hazards import is_int8_layer
 from ovlpt.graph.constants import precision_of, values_of
 from ovlpt.openvino_api import Constant, Model, Node, Output
+from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8
 from ovlpt.reference.saturation import risky_pairs
 
@@ -22,13 +23,6 @@ REMEDY = (
     "quantize again with NNCF's advanced_parameters=nncf.AdvancedQuantizationParameters("
     "overflow_fix=nncf.OverflowFix.ENABLE), which keeps the weights of such layers within half of their range"
 )
-
-_AXES = {  # outputs, inputs
-    "Convolution": (0, 1),
-    "GroupConvolution": (1, 2),
-    "ConvolutionBackpropData": (1, 0),
-    "GroupConvolutionBackpropData": (2, 1),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +112,10 @@ def weights_by_channel(node: Node, weights: np.ndarray) -> np.ndarray:
         elif node.get_attributes()["transpose_b"]:
             weights = weights.swapaxes(-1, -2)
         return weights.swapaxes(-1, -2).reshape(-1, weights.shape[-2], 1)
-    weights = np.moveaxis(weights, _AXES[kind], (-2, -1))  # [groups and kernel in their order, outputs, inputs]
+    row = OPERATIONS[kind]
+    weights = np.moveaxis(
+        weights, (row.weights_axes[-1], row.input_axis), (-2, -1)
+    )  # [groups and kernel in their order, outputs, inputs]
     if kind.startswith("Group"):
         groups, *_, outputs, inputs = weights.shape
         by_channel = np.moveaxis(weights.reshape(groups, -1, outputs, inputs), 1, -1)

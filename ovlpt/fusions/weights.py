@@ -8,14 +8,8 @@ from ovlpt.fusions.channelwise import order_of, rank_of
 from ovlpt.fusions.evaluation import is_constant
 from ovlpt.graph.constants import constant, is_real, precision_of, values_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.trace import reject, reject_unless
-
-OUTPUT_CHANNELS = {  # axes of the weights that number the output channels
-    "Convolution": (0,),
-    "GroupConvolution": (0, 1),
-    "ConvolutionBackpropData": (1,),
-    "GroupConvolutionBackpropData": (0, 2),
-}
 
 
 def output_channel_axis(node: Node) -> int | None:
@@ -24,7 +18,7 @@ def output_channel_axis(node: Node) -> int | None:
     Weighted: the operations that quantization lowers, and only with constant weights on input 1.
     """
     kind = node.get_type_name()
-    if kind not in OUTPUT_CHANNELS and kind != "MatMul":
+    if kind not in WEIGHTED:
         return None
     if not is_constant(node.input_value(1)):
         return None
@@ -42,7 +36,7 @@ def factor_for(node: Node, factor: np.ndarray) -> np.ndarray:
     if node.get_type_name() == "MatMul":
         axes = (len(sizes) - (2 if node.get_attributes()["transpose_b"] else 1),)
     else:
-        axes = OUTPUT_CHANNELS[node.get_type_name()]
+        axes = OPERATIONS[node.get_type_name()].weights_axes
     if factor.size == 1:
         return factor.reshape((1,) * len(sizes))
     return factor.reshape([size if axis in axes else 1 for axis, size in enumerate(sizes)])

@@ -51,16 +51,6 @@ def same_operation(node: Node, inputs: list[Output]) -> Node:
     return NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
 
 
-def is_scalar_like(values: np.ndarray) -> bool:
-    """One element, or all elements equal."""
-    return values.size == 1 or bool((values == values.flat[0]).all())
-
-
-def to_scalar_if_possible(values: np.ndarray) -> np.ndarray:
-    """Collapse equal elements to one value of shape ()."""
-    return values.reshape(-1)[0].reshape(()) if is_scalar_like(values) else values
-
-
 _SOURCES_OF_ACTIVATIONS = frozenset(
     ("Parameter", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "ReadValue")
 )

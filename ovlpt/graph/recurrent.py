@@ -8,18 +8,14 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.consumers import consumers_of
+from ovlpt.graph.copies import copied_data
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Model, Node, Output, Tensor, opset1
+from ovlpt.operations import RECURRENT
 from ovlpt.precisions import REAL
 
-RECURRENT = {"LSTMSequence": (4, 5), "GRUSequence": (3, 4)}  # ports of their weights: for the input, and recurrent
 MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
-# What gives out values of its first input and no others.
-_HANDS_ON = MOVES | {
-    "Broadcast", "DepthToSpace", "Gather", "MaxPool", "Reverse", "ReverseSequence", "Roll", "ShuffleChannels",
-    "SpaceToDepth", "Tile",
-}  # fmt: skip
 _STATES, _LAST_STATE = 0, 1  # outputs
 
 
@@ -55,12 +51,10 @@ def sources(value: Output) -> Iterator[Output]:
     while pending:
         value = pending.pop()
         node = value.get_node()
-        kind = node.get_type_name()
-        if kind == "Concat":
-            pending += reversed(node.input_values())
-        elif kind in _HANDS_ON or (
-            kind == "Convert" and {precision_of(value), precision_of(node.input_value(0))} <= REAL
-        ):
+        is_convert = node.get_type_name() == "Convert"
+        if data := copied_data(node):
+            pending += reversed(data)
+        elif is_convert and {precision_of(value), precision_of(node.input_value(0))} <= REAL:
             pending.append(node.input_value(0))
         else:
             yield value

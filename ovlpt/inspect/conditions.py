@@ -13,11 +13,10 @@ import numpy as np
 
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.inspect.advice import Advice, QuantizeInput, QuantizeProbabilities, QuantizeWeights, Requantize
 from ovlpt.main.mat_mul import LONG
 from ovlpt.openvino_api import Node, Output
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import is_low
 from ovlpt.trace import Reason
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ovlpt.device.execution_types import LayerExecution
 from ovlpt.device.hazards import epilogue
-from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.openvino_api import Model, Node
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import INT8
 from ovlpt.trace import Reason
 

@@ -22,13 +22,12 @@ from ovlpt.display import html_table, to_frame
 from ovlpt.graph.bodies import all_nodes, bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
-from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
 from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, lacks, quantize_input, title
 from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT4, INT8, INT16, REAL
 from ovlpt.reasons import ROWS, Cause

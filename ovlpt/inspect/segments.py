@@ -14,11 +14,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
-from ovlpt.interpreter.layer import WEIGHTED
 from ovlpt.openvino_api import Model, Node, Output, opset1
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED
 
-_LAYERS = WEIGHTED | {"LSTMSequence", "GRUSequence"}
+_LAYERS = WEIGHTED | RECURRENT.keys()
 
 
 @dataclass(frozen=True)

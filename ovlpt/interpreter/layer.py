@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from ovlpt.graph.constants import constant_above, is_real, precision_of
 from ovlpt.openvino_api import Model, Node, Output
+from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8
 
-WEIGHTED = frozenset(
-    ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
-)
 FUNCTIONS = frozenset(("Gelu", "HSigmoid", "HSwish", "Mish", "Sigmoid", "SoftPlus", "Swish", "Tanh"))
 _WITH_CONSTANT = frozenset(("Add", "Subtract", "Multiply", "PRelu"))
 _FOLLOWS = FUNCTIONS | _WITH_CONSTANT | {"Relu", "Clamp", "Convert"}

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of, to_scalar_if_possible
+from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import to_scalar_if_possible
 from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 

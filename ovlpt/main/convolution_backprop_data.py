@@ -1,10 +1,10 @@
 import numpy as np
 
-from ovlpt.graph.constants import to_scalar_if_possible
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main.weightable_layer import WeightableLayerTransformation
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import to_scalar_if_possible
 
 
 class ConvolutionBackpropDataTransformation(WeightableLayerTransformation):

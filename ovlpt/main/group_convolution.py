@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import is_scalar_like
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main.weightable_layer import WeightableLayerTransformation
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.trace import reject_unless
 
 

@@ -5,14 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovlpt.attributes import Precisions
-from ovlpt.graph.constants import (
-    constant,
-    is_constant_path,
-    is_scalar_like,
-    precision_of,
-    to_scalar_if_possible,
-    values_of,
-)
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -28,6 +21,7 @@ from ovlpt.layer_transformation import (
 from ovlpt.main.fake_quantize_decomposition import write_decomposition
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import is_scalar_like, to_scalar_if_possible
 from ovlpt.precisions import DataPrecision
 from ovlpt.trace import reject_unless
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import is_scalar_like, precision_of
+from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.trace import reject_unless
 
 

@@ -5,12 +5,12 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, valu
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.recurrent import RECURRENT, make_weights_real, quantized_weights
+from ovlpt.graph.recurrent import make_weights_real, quantized_weights
 from ovlpt.graph.weights import weights_precision
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.main.fake_quantize_decomposition import write_decomposition
 from ovlpt.openvino_api import Constant, Node
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import DataPrecision
 from ovlpt.trace import Reason, Rejected, reject_unless
 

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of, to_scalar_if_possible
+from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import to_scalar_if_possible
 from ovlpt.precisions import REAL
 
 

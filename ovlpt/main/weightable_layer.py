@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointAfter
-from ovlpt.graph.constants import constant, is_scalar_like, precision_of, rounded_to, values_of
+from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
@@ -30,6 +30,7 @@ from ovlpt.layer_transformation import (
     shape_of,
 )
 from ovlpt.openvino_api import Node, Output
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import round_half_away
 from ovlpt.trace import reject, reject_unless
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ovlpt.attributes import Grid, Interval, IntervalsAlignment
-from ovlpt.graph.constants import is_scalar_like, precision_of
+from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.markup.propagation import (
@@ -15,6 +15,7 @@ from ovlpt.markup.propagation import (
     Propagations,
 )
 from ovlpt.openvino_api import Node
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 
 

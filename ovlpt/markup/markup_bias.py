@@ -3,10 +3,7 @@ from __future__ import annotations
 from ovlpt.attributes import Bias
 from ovlpt.markup.propagation import Propagation
 from ovlpt.openvino_api import Constant, Node
-
-_LAYERS = frozenset(
-    ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MatMul")
-)
+from ovlpt.operations import WEIGHTED
 
 
 class MarkupBias(Propagation):
@@ -19,7 +16,7 @@ class MarkupBias(Propagation):
             return
         for port in (0, 1):
             layer, other = node.input_value(port).get_node(), node.input_value(1 - port).get_node()
-            if layer.get_type_name() in _LAYERS and isinstance(other, Constant):
+            if layer.get_type_name() in WEIGHTED and isinstance(other, Constant):
                 if sum(size != 1 for size in other.get_output_shape(0)) <= 1:
                     self.attributes.set(node, Bias(True))
                 return

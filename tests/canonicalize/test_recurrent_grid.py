@@ -8,9 +8,10 @@ import ovlpt
 from ovlpt import Params
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
-from ovlpt.graph.recurrent import RECURRENT, make_weights_real
+from ovlpt.graph.recurrent import make_weights_real
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import Model, opset1
+from ovlpt.operations import RECURRENT
 from ovlpt.trace import Outcome
 from tests.conftest import EXACT, Transformed
 from tests.graphs import (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.device.hazards import WEIGHTED
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Model, opset1
+from ovlpt.operations import WEIGHTED
 from tests.networks import (
     const,
     convolution,

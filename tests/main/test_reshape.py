@@ -1,7 +1,7 @@
 import pytest
 
 from ovlpt import Params
-from ovlpt.operations import _blocks
+from ovlpt.operations.values import blocks_of
 from tests.graphs import quantized
 
 NATIVE = Params(native_only=True)
@@ -81,5 +81,5 @@ def test_groups_per_channel_zero_point_stays(assert_rejected):
     ],
 )
 def test_axes_that_hold_the_same_elements(before, after, blocks):
-    found = _blocks(before, after)
+    found = blocks_of(before, after)
     assert blocks == (None if found is None else [(tuple(axes), tuple(others)) for axes, others in found])

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovlpt.device.hazards import WEIGHTED
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1
+from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 

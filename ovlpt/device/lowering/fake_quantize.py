@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
-from ovlpt.graph.constants import constant, constant_above, is_scalar_like, precision_of
+from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -13,6 +13,7 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, opset1
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 
 # What an operation by tensor is moved up through

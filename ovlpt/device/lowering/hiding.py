@@ -12,9 +12,9 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
-from ovlpt.graph.recurrent import RECURRENT
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, PartialShape, opset1
+from ovlpt.operations import RECURRENT
 
 
 def hide_from_lpt(model: Model) -> list[Node]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from ovlpt.device.lowering.guards import block_fusion
-from ovlpt.graph.constants import constant_above, is_scalar_like, precision_of
+from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import REAL
 
 # Post-operations of a reduction, beside FakeQuantize

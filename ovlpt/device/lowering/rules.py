@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from ovlpt import plugin_config
-from ovlpt.device.hazards import WEIGHTED
 from ovlpt.device.lowering import (
     element_types,
     fake_quantize,
@@ -29,6 +28,7 @@ from ovlpt.device.lowering import (
     sharing,
     zero_points,
 )
+from ovlpt.operations import WEIGHTED
 
 
 class Phase(StrEnum):

@@ -6,23 +6,16 @@ from collections import defaultdict
 
 import numpy as np
 
-from ovlpt.device.hazards import WEIGHTED
 from ovlpt.device.lowering.element_types import convert_data, is_widened
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import (
-    constant,
-    constant_above,
-    is_real,
-    is_scalar_like,
-    precision_of,
-    same_operation,
-    values_of,
-)
+from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, opset1
+from ovlpt.operations import WEIGHTED
+from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 
 # Elementwise arithmetic of one or two inputs, through which a stride is moved up

@@ -1,0 +1,79 @@
+"""Operations without a rule, and why."""
+
+from __future__ import annotations
+
+from ovlpt.operations.row import Operation
+from ovlpt.trace import Reason
+
+
+def _absent(text: str, names: str, copies: bool = False) -> tuple[Operation, ...]:
+    """Rows for names like "Gelu-2,7": the operation and its opset versions (none: 1)."""
+    rows = []
+    for name, _, versions in (each.partition("-") for each in names.split()):
+        opsets = tuple(f"opset{version}" for version in (versions or "1").split(","))
+        rows.append(Operation(name, "absent", opsets, why_absent=Reason("no_rule", text.format(name)), copies=copies))
+    return tuple(rows)
+
+
+_MOVES_DATA = "it moves data, but there is no rule: the native library has none either"
+_NONLINEAR = "{} is not linear, so a scale cannot pass it"
+
+
+ABSENT = (
+    *_absent(
+        _NONLINEAR,
+        "Acos Acosh-4 Asin Asinh-4 Atan Atanh-4 Cos Cosh Elu Erf Exp Gelu-2,7 HardSigmoid HSigmoid-5 HSwish-4 Log LogSoftmax-5 "
+        "Mish-4 Power ReduceL2-4 ReduceProd Selu Sigmoid Sin Sinh Softmax-1,8 SoftPlus-4 SoftSign-9 Sqrt Swish-4 Tan Tanh",
+    ),
+    *_absent(
+        "a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"
+    ),
+    *_absent(
+        "{} compares two inputs, whose scales differ",
+        "Equal Greater GreaterEqual Less LessEqual NotEqual",
+    ),
+    *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
+    *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
+    *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN"),
+    *_absent(
+        "{} is made an MVN, which has a rule, unless the device has a kernel of it, as GPUs do", "GroupNormalization-12"
+    ),
+    *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
+    *_absent(
+        "{} computes between values, and there is no rule for its weights",
+        "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling",
+    ),
+    *_absent(
+        "the native library has no rule for {} either, so plugins run it in float",
+        "CumSum-3 DeformableConvolution-1,8 BinaryConvolution",
+    ),
+    *_absent(
+        "{} is decomposed into MatMul, which has rules, unless it has more than two operands or takes a diagonal",
+        "Einsum-7",
+    ),
+    *_absent(
+        "{} is decomposed into MatMul and Softmax, which have rules, unless the plugin fuses it whole, in float",
+        "ScaledDotProductAttention-13",
+    ),
+    *_absent(
+        "there is a rule for sequences (LSTMSequence, GRUSequence), none for {}",
+        "GRUCell-3 LSTMCell-1,4 RNNCell RNNSequence-5",
+    ),
+    *_absent("it averages over windows of its own choice, and there is no rule", "AdaptiveAvgPool-8"),
+    *_absent(
+        _MOVES_DATA,
+        "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 "
+        "ScatterUpdate-3",
+    ),
+    *_absent(
+        _MOVES_DATA,
+        "GatherElements-6 GatherND-5,8 Reverse ReverseSequence SpaceToDepth",
+        copies=True,
+    ),
+    *_absent(
+        "it sorts or selects, and indices come with its values: there is no rule",
+        "NonMaxSuppression-1,3,4,5,9 TopK-1,3,11",
+    ),
+    *_absent("the sign or the magnitude alone has no rule", "Abs Negative Sign"),
+    *_absent("it rounds real values, which a scale changes", "Ceiling Floor FloorMod Mod Round-5"),
+)

@@ -1,0 +1,408 @@
+"""Checks: whether a dequantization passes an operation. Each gives None, or the `Reason` against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ovlpt.operations.facts import Check, Move, NodeFacts
+from ovlpt.operations.moves import reshape, transpose
+from ovlpt.operations.values import (
+    axes_of,
+    blocks_of,
+    copies_values,
+    interpolated_axes,
+    is_scalar_like,
+    mapped_axes,
+    pad_value,
+    show,
+    with_rank,
+)
+from ovlpt.trace import Reason
+
+
+def static_rank(site: NodeFacts) -> Reason | None:
+    if site.output_shape is None or site.shape is None:
+        return Reason("dynamic_rank", "the rank is not known")
+    return None
+
+
+def along_channels(site: NodeFacts) -> Reason | None:
+    """Constants vary along the channel axis only."""
+    if reason := static_rank(site):
+        return reason
+    for values in site.values:
+        shape = values.shape
+        if values.size == 1:
+            continue
+        if site.rank - len(shape) == 1:
+            shape = (1, *shape)
+        if len(shape) == 1:
+            continue
+        if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != site.channel_axis):
+            return Reason(
+                "not_per_channel",
+                f"the dequantization has the shape {list(values.shape)} and varies off the channel axis",
+            )
+    return None
+
+
+def constant_in_space(site: NodeFacts) -> Reason | None:
+    """Windows run over the axes from the third on. (After a MatMul the channels lie last.) The native library fails."""
+    if site.native_only or site.channel_axis < 2 or all(values.size == 1 for values in site.values):
+        return None
+    return Reason("spatial_scale", f"the scale varies along axis {site.channel_axis}, over which its windows run")
+
+
+def no_zero_point(site: NodeFacts) -> Reason | None:
+    if site.zero_point is not None:
+        return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
+    return None
+
+
+def no_kink_moved(site: NodeFacts) -> Reason | None:
+    return no_zero_point(site) if site.native_only else None
+
+
+def positive_scale(site: NodeFacts) -> Reason | None:
+    if (site.scale < 0).any():
+        return Reason(
+            "negative_scale", f"a scale is negative ({site.scale.min():g}) and the order of values would turn"
+        )
+    return None
+
+
+def scalar_like(site: NodeFacts) -> Reason | None:
+    if not all(is_scalar_like(values) for values in site.values):
+        return Reason("per_channel", "the scale or zero point differs between channels")
+    return None
+
+
+def per_tensor(site: NodeFacts) -> Reason | None:
+    size = max(values.size for values in site.values)
+    if size > 1:
+        return Reason("per_channel", f"the dequantization has {size} values and only one can pass")
+    return None
+
+
+def all_of(*checks: Check) -> Check:
+    def check(site: NodeFacts) -> Reason | None:
+        return next((reason for each in checks if (reason := each(site))), None)
+
+    return check
+
+
+_PER_CHANNEL = " and the scale differs between channels"
+
+
+def constant_input(port: int, what: str, where: str = "") -> Check:
+    """That an input is a constant; ``where``: of which data alone it is asked."""
+
+    def check(site: NodeFacts) -> Reason | None:
+        if port >= len(site.constants) or site.constants[port] is None:
+            return Reason("not_constant", f"the {what} is not a constant{where}")
+        return None
+
+    return check
+
+
+def scales_not_reduced(site: NodeFacts) -> Reason | None:
+    axes = axes_of(site)
+    return next((reason for values in site.values if (reason := _not_along(values, axes, site))), None)
+
+
+def _not_along(values: np.ndarray, axes: Iterable[int], site: NodeFacts) -> Reason | None:
+    aligned = with_rank(values, site.rank)
+    for axis in axes:
+        if aligned.shape[axis] > 1:
+            return Reason(
+                "reduced_scale",
+                f"the scale has {aligned.shape[axis]} values along axis {axis}, and that axis is reduced",
+            )
+    return None
+
+
+def normalized_axes(site: NodeFacts) -> Reason | None:
+    """The scale is constant over what is normalized."""
+    if len(site.constants) > 1:
+        if site.constants[1] is None:
+            return Reason("not_constant", "the list of axes is not a constant")
+        axes = axes_of(site)
+    else:
+        axes = site.attributes.get("reduction_axes") or range(
+            1 if site.attributes.get("across_channels") else 2, site.rank
+        )
+    if 1 not in axes:
+        return _not_along(site.scale, axes, site)
+    if any(axis not in axes for axis in range(2, site.rank)):
+        return Reason(
+            "normalized_axes",
+            f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows",
+        )
+    return scalar_like(site)
+
+
+def _in_low_precision(site: NodeFacts) -> Reason | None:
+    if site.is_low:
+        return None
+    return Reason("activation_precision", "the data is real, and its scale is better left where a layer takes it in")
+
+
+def unpadded_or_zero(begin: int, end: int) -> Check:
+    """Cells that the operation pads hold raw zero, which stands for zero only without a zero point."""
+
+    def check(site: NodeFacts) -> Reason | None:
+        if site.native_only or site.zero_point is None:
+            return None
+        pads = [site.constants[port] for port in (begin, end)]
+        if any(values is None for values in pads):
+            return Reason("not_constant", "the padding is not a constant and the data has a zero point")
+        if any(values.any() for values in pads):
+            return Reason("zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}")
+        return None
+
+    return check
+
+
+def padding_not_averaged(site: NodeFacts) -> Reason | None:
+    """Averaged padding holds raw zero, which stands for zero only without a zero point."""
+    attributes = site.attributes
+    if site.native_only or site.zero_point is None or attributes.get("exclude-pad", True):
+        return None
+    padded = any(attributes.get("pads_begin", ())) or any(attributes.get("pads_end", ()))
+    if padded or attributes.get("auto_pad", "explicit") in ("same_upper", "same_lower"):
+        return Reason("zero_point", f"it averages padding, and the zero point is {site.zero_point.flat[0]:g}")
+    return None
+
+
+def broadcastable(site: NodeFacts) -> Reason | None:
+    if len(site.output_shape) != site.rank and site.attributes["mode"] == "bidirectional":
+        return Reason("broadcast_rank", f"the rank changes from {site.rank} to {len(site.output_shape)}")
+    if all(is_scalar_like(values) for values in site.values):
+        return None
+    axes = mapped_axes(site)
+    if axes is None:
+        return Reason(
+            "not_constant",
+            "the axes mapping or the target shape is not a constant and the scale differs between channels",
+        )
+    axis = site.channel_axis
+    if axes[axis] != axis or site.shape[axis] is None or site.shape[axis] != site.output_shape[axis]:
+        return Reason(
+            "channel_moves",
+            f"{show(site.shape)} becomes {show(site.output_shape)}: the channels do not stay where they are",
+        )
+    return None
+
+
+def gatherable(site: NodeFacts) -> Reason | None:
+    if all(is_scalar_like(values) for values in site.values):
+        return None
+    if site.constants[2] is None:
+        return Reason("not_constant", "the axis is not a constant and the scale differs between channels")
+    axis, indices = axes_of(site, 2)[0], site.constants[1]
+    if all(with_rank(values, site.rank).shape[axis] == 1 for values in site.values if values.size > 1):
+        return None
+    if indices is None or indices.ndim > 1:
+        what = "not constant" if indices is None else f"of rank {indices.ndim}"
+        return Reason("gathered_scale", f"the indices are {what}, and the scale differs along the gathered axis {axis}")
+    return None
+
+
+def interpolable(site: NodeFacts) -> Reason | None:
+    """Means whose weights sum to one commute with scale and zero point, as copies do."""
+    if site.native_only or "axes" in site.attributes:
+        return _nearest(site)
+    if not copies_values(site.attributes) and (reason := _in_low_precision(site)):
+        return reason
+    pads = [*site.attributes["pads_begin"], *site.attributes["pads_end"]]
+    if any(pads):
+        return Reason("padding", f"it pads by {pads}")
+    if all(map(is_scalar_like, site.values)):
+        return None
+    axes = interpolated_axes(site)
+    if axes is None:
+        return Reason("not_constant", "the list of axes is not a constant and the scale differs between channels")
+    for values in site.values:
+        if any(with_rank(values, site.rank).shape[axis] > 1 for axis in axes):
+            return Reason("interpolated_axes", f"it resizes the axes {axes}, and the scale differs along one of them")
+    return None
+
+
+def _nearest(site: NodeFacts) -> Reason | None:
+    attributes = site.attributes
+    if attributes["mode"] != "nearest":
+        return Reason(
+            "interpolation_mode",
+            f"the mode is {attributes['mode']}, which computes between values; only nearest copies",
+        )
+    pads = [*attributes.get("pads_begin", ()), *attributes.get("pads_end", ())]
+    if "axes" in attributes:  # the first version of the operation
+        if any(axis < 2 for axis in attributes["axes"]):
+            return Reason(
+                "interpolated_axes",
+                f"it resizes the axes {sorted(attributes['axes'])}, batch or channels among them",
+            )
+        aligned = attributes.get("align_corners")
+        pads = pads if not site.native_only else [*attributes["pads_begin"][:1], *attributes["pads_end"][:1]]
+    else:
+        aligned = attributes["coordinate_transformation_mode"] == "align_corners"
+    if any(pads):
+        return Reason("padding", f"it pads by {pads}")
+    return Reason("align_corners", "it aligns corners") if aligned else None
+
+
+def normalized_together(site: NodeFacts) -> Reason | None:
+    axes = sorted(axes_of(site))
+    if axes not in ([1], [1, 2, 3]):
+        return Reason("normalized_axes", f"it normalizes over axes {axes}, not over [1] or [1, 2, 3]")
+    return scalar_like(site)
+
+
+def known_count(site: NodeFacts) -> Reason | None:
+    axes = axes_of(site)
+    if site.zero_point is not None and any(site.shape[axis] is None for axis in axes):
+        return Reason("dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known")
+    return None
+
+
+def paddable(site: NodeFacts) -> Reason | None:
+    begin, end, mode = site.constants[1], site.constants[2], site.attributes["pad_mode"]
+    if (begin <= 0).all() and (end <= 0).all():
+        return None  # it crops at most
+    padded = sorted({int(axis) for pads in (begin, end) for axis in np.flatnonzero(pads)})
+    value = pad_value(site)
+    if mode == "constant":
+        values = [site.zero_point] if site.zero_point is not None else []
+        if value != 0:
+            values.append(site.scale)
+        if not values:
+            return None
+        if len(padded) > 1:
+            return Reason(
+                "padded_axes",
+                f"it pads the axes {padded} with a value that is not a raw zero; one axis is possible",
+            )
+        for axis in padded:
+            if site.shape[axis] is None:
+                return Reason("dynamic_shape", f"the padded axis {axis} has no known size")
+            if any(
+                size > 1 and other != axis
+                for each in values
+                for other, size in enumerate(with_rank(each, site.rank).shape)
+            ):
+                return Reason("padded_axes", f"it pads axis {axis}, and the scale differs along another")
+    if mode == "reflect":
+        checked = (site.scale,) if site.native_only else site.values
+        for each in checked:
+            if each.size > 1 and any(with_rank(each, site.rank).shape[axis] > 1 for axis in padded):
+                return Reason("padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them")
+    return None
+
+
+def sliceable(site: NodeFacts) -> Reason | None:
+    if site.shape is None:
+        return Reason("dynamic_rank", "the rank is not known")
+    one_value = all(values.size == 1 for values in site.values)
+    if one_value and (site.zero_point is not None or not site.native_only):
+        return None
+    names = ("begin", "end", "strides")
+    unknown = [name for name, values in zip(names, site.constants[1:], strict=False) if values is None]
+    return Reason("not_constant", f"the {unknown[0]} of the slice is not a constant") if unknown else None
+
+
+def sliced(site: NodeFacts) -> Reason | None:
+    if reason := along_channels(site):
+        return reason
+    if all(values.size == 1 for values in site.values):
+        return None
+    names = ("begin", "end", "step", "list of axes")
+    constant = (constant_input(port, names[port - 1]) for port in range(1, len(site.constants)))
+    return per_tensor(site) if site.as_native else all_of(*constant)(site)
+
+
+def _lands_on_channels(move: Move, site: NodeFacts) -> Reason | None:
+    """After a scale along another axis not a layer computes in low precision."""
+    rank = len(site.output_shape)
+    for values in site.values:
+        shape = with_rank(move(values, site), rank).shape
+        if any(size > 1 and axis != 1 for axis, size in enumerate(shape)):
+            return Reason(
+                "channel_moves", f"after it the scale would have the shape {list(shape)}, not one per channel"
+            )
+    return None
+
+
+def transposable(site: NodeFacts) -> Reason | None:
+    if not site.as_native:
+        if reason := static_rank(site):
+            return reason
+        if all(map(is_scalar_like, site.values)):
+            return None
+        return constant_input(1, "order")(site) or _lands_on_channels(transpose, site)
+    if reason := along_channels(site) or constant_input(1, "order")(site):
+        return reason
+    if all(is_scalar_like(values) for values in site.values):
+        return None
+    order = site.constants[1]
+    if list(order[:2]) != [0, 1]:
+        return Reason("channel_moves", f"the order {order.tolist()} moves the channel axis of a scale per channel")
+    for values in site.values:
+        if values.ndim not in (0, 1, site.rank, site.rank - 1) and values.size > 1:
+            return Reason(
+                "constant_rank", f"a dequantization of rank {values.ndim} has no axis for each of {site.rank}"
+            )
+    return None
+
+
+def reshapable(site: NodeFacts) -> Reason | None:
+    if reason := static_rank(site):
+        return reason
+    is_per_tensor = all(map(is_scalar_like, site.values))
+    followed = not site.as_native and blocks_of(site.shape, site.output_shape) is not None
+    if (is_per_tensor or followed) and not (site.strict and site.only_consumer == "MatMul"):
+        if not followed:
+            return along_channels(site)
+        return None if is_per_tensor else _lands_on_channels(reshape, site)
+    return all_of(along_channels, constant_input(1, "target shape", _PER_CHANNEL), _channels_stay, _scale_not_split)(
+        site
+    )
+
+
+def _channels_stay(site: NodeFacts) -> Reason | None:
+    """Each channel becomes one or several neighbouring ones."""
+    before, after = site.shape, site.output_shape
+    channels = max(values.size for values in site.values)
+    if len(after) < 2 or len(before) < 2 or after[1] is None or before[0] != after[0]:
+        return Reason("channels_merge", f"channels cannot be followed from {show(before)} to {show(after)}")
+    if after[1] < channels or after[1] % channels:
+        return Reason("channels_merge", f"{channels} channels become {after[1]}")
+    return None
+
+
+def _scale_not_split(site: NodeFacts) -> Reason | None:
+    """The axes that change come after those along which the scale differs, or both begin at the channels."""
+    before, after = site.shape, site.output_shape
+    shapes = [with_rank(values, site.rank).shape for values in site.values]
+    last = max((axis for shape in shapes for axis, size in enumerate(shape) if size != 1), default=1)
+    changed = (axis for axis, (a, b) in enumerate(zip(before, after, strict=False)) if a != b)
+    first = next(changed, min(len(before), len(after)))
+    if last == first == 1 or last < first:
+        return None
+    text = f"the scale differs along axis {last}, which the reshape to {show(after)} takes apart"
+    return Reason("channels_merge", text)
+
+
+def tileable(site: NodeFacts) -> Reason | None:
+    if reason := _in_low_precision(site):
+        return reason
+    return None if all(map(is_scalar_like, site.values)) else constant_input(1, "number of copies")(site)
+
+
+def rollable(site: NodeFacts) -> Reason | None:
+    if reason := _in_low_precision(site):
+        return reason
+    if all(map(is_scalar_like, site.values)):
+        return None
+    return all_of(constant_input(1, "shift"), constant_input(2, "list of axes"))(site)

@@ -1,0 +1,48 @@
+"""What checks and moves are: functions of facts about a node, and never of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovlpt.trace import Reason
+
+Shape = tuple[int | None, ...]  # None: a dynamic dimension
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What a check or a move may know of a node."""
+
+    shape: Shape | None  # of input 0; None: dynamic rank
+    output_shape: Shape | None  # of output 0
+    attributes: Mapping[str, object]
+    constants: tuple[np.ndarray | None, ...]  # per input: its value where it is a Constant
+    scale: np.ndarray  # of the dequantization on input 0, float32; ones where there is none
+    zero_point: np.ndarray | None
+    channel_axis: int = 1
+    only_consumer: str | None = None  # its type, where there is just one
+    strict: bool = False  # Params.reshape_ignore_per_tensor_quantization_check
+    native_only: bool = False  # Params.native_only
+    is_low: bool = True  # the data is in low precision, not the real sum of a weighted operation
+
+    @property
+    def as_native(self) -> bool:
+        """Whether only what the native library does is done: a scale is better left where a layer takes it in."""
+        return self.native_only or not self.is_low
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def values(self) -> tuple[np.ndarray, ...]:
+        return (self.scale,) if self.zero_point is None else (self.zero_point, self.scale)
+
+
+Check = Callable[[NodeFacts], Reason | None]
+
+
+Move = Callable[[np.ndarray, NodeFacts], np.ndarray]

@@ -1,0 +1,76 @@
+"""One row of the table: what is asked of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ovlpt.operations.checks import along_channels
+from ovlpt.operations.facts import Check, Move
+from ovlpt.operations.moves import keep
+from ovlpt.trace import Reason
+
+Kind = Literal["passes", "elementwise", "reduces", "weighted", "absent"]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row."""
+
+    name: str
+    kind: Kind
+    opsets: tuple[str, ...] = ("opset1",)
+    check: Check = along_channels
+    move: Move = keep
+    move_zero_point: Move | None = None  # where it differs from the scale's
+    precision_preserved: bool = False
+    preserves_where: Callable[[Mapping[str, object]], bool] | None = None  # by attributes; not with native_only
+    data_inputs: tuple[int, ...] | None = (0,)  # ports a restriction may name; None: any number (Concat)
+    weights: tuple[int, ...] = ()  # ports of the weights of a weighted operation
+    weights_axes: tuple[int, ...] = ()  # output channels of the weights, after those of groups
+    input_axis: int | None = None  # input channels of the weights
+    copies: bool = False  # gives out values of its data and no others
+    homogeneous: bool = False  # ``f(x / d) == f(x) / d`` for each positive d; so is what copies
+    why_absent: Reason | None = None
+    added: tuple[str, ...] = ()  # versions for which the native library has no rule: not with Params.native_only
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return (*self.opsets, *self.added)
+
+    @property
+    def type_names(self) -> list[str]:
+        """As `WrapType` wants them: "opset1.MaxPool"."""
+        return [f"{opset}.{self.name}" for opset in self.versions]
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether it has weights for its input, and recurrent ones."""
+        return len(self.weights) > 1
+
+    def follows_scale(self, native_only: bool = False) -> bool:
+        """Whether the data by a factor gives the result by that factor; ``native_only``: as the native library knows."""
+        return (self.copies or self.homogeneous) and (self.has_rule(native_only=True) or not native_only)
+
+    def has_rule(self, native_only: bool = False) -> bool:
+        """Whether there is a rule for any version."""
+        return self.kind != "absent" and bool(self.opsets if native_only else self.versions)
+
+    def preserves_precision(self, attributes: Mapping[str, object], native_only: bool = False) -> bool:
+        """Whether the output of a node with these attributes has the element type of the data."""
+        if native_only or self.preserves_where is None:
+            return self.precision_preserved
+        return self.precision_preserved and self.preserves_where(attributes)
+
+    def why_no_rule(self, opset: str, native_only: bool = False) -> Reason | None:
+        """Why there is no rule for the operation in this version ("opset14"); None where there is one."""
+        if self.why_absent is not None:
+            return self.why_absent
+        versions = self.opsets if native_only else self.versions
+        if opset in versions:
+            return None
+        if not versions:
+            return Reason("no_rule", f"the native library has no rule for {self.name}")
+        known = " and ".join(versions)
+        return Reason("no_rule", f"this is {self.name} of {opset}, and there is a rule for that of {known} only")

@@ -1,0 +1,89 @@
+"""Readings of a node's constants and shapes that checks and moves share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ovlpt.operations.facts import NodeFacts, Shape
+
+
+def is_scalar_like(values: np.ndarray) -> bool:
+    """One element, or all elements equal."""
+    return values.size == 1 or bool((values == values.flat[0]).all())
+
+
+def with_rank(values: np.ndarray, rank: int) -> np.ndarray:
+    """The constant with leading ones up to ``rank``."""
+    return values.reshape((1,) * (rank - values.ndim) + values.shape) if values.ndim < rank else values
+
+
+def axes_of(site: NodeFacts, port: int = 1) -> list[int] | None:
+    axes = site.constants[port] if port < len(site.constants) else None
+    return None if axes is None else [int(axis) % site.rank for axis in np.ravel(axes)]
+
+
+def mapped_axes(site: NodeFacts) -> list[int] | None:
+    """Where each axis of the data goes."""
+    if site.constants[1] is None:
+        return None
+    if len(site.constants) < 3:
+        return list(range(len(site.output_shape) - site.rank, len(site.output_shape)))
+    return None if site.constants[2] is None else [int(axis) for axis in np.ravel(site.constants[2])]
+
+
+def copies_values(attributes: Mapping[str, object]) -> bool:
+    return attributes["mode"] == "nearest"
+
+
+def interpolated_axes(site: NodeFacts) -> list[int] | None:
+    """Axes are the last input where it is an integer and not the sizes; all without them; None: not known."""
+    if len(site.constants) > 2:
+        if site.constants[-1] is None:
+            return None
+        if np.issubdtype(site.constants[-1].dtype, np.integer):
+            return axes_of(site, -1)
+    return list(range(site.rank))
+
+
+def pad_value(site: NodeFacts) -> float:
+    if site.attributes["pad_mode"] != "constant" or len(site.constants) < 4:
+        return 0.0
+    return float(np.ravel(site.constants[3])[0])
+
+
+def to_scalar_if_possible(values: np.ndarray) -> np.ndarray:
+    """Collapse equal elements to one value of shape ()."""
+    return values.reshape(-1)[0].reshape(()) if is_scalar_like(values) else values
+
+
+def show(shape: Shape) -> str:
+    return "[" + ",".join("?" if size is None else str(size) for size in shape) + "]"
+
+
+def blocks_of(before: Shape, after: Shape) -> list[tuple[range, range]] | None:
+    """Neighbouring axes before and after a Reshape that hold the same elements; None where sizes do not tell.
+
+    One dynamic dimension on each side is the same where all others agree.
+    """
+    if before.count(None) > 1 or after.count(None) > 1 or 0 in (*before, *after):
+        return None
+    blocks, ends = [], [0, 0]
+    while ends[0] < len(before) and ends[1] < len(after):
+        begin, sizes = tuple(ends), [before[ends[0]], after[ends[1]]]
+        ends = [ends[0] + 1, ends[1] + 1]
+        while sizes[0] != sizes[1]:
+            if None in sizes:
+                return None
+            side = 0 if sizes[0] < sizes[1] else 1
+            shape = (before, after)[side]
+            if ends[side] == len(shape) or shape[ends[side]] is None:
+                return None
+            sizes[side] *= shape[ends[side]]
+            ends[side] += 1
+        blocks.append((range(begin[0], ends[0]), range(begin[1], ends[1])))
+    if not blocks or any(size != 1 for size in (*before[ends[0] :], *after[ends[1] :])):
+        return None
+    last = blocks.pop()
+    return [*blocks, (range(last[0].start, len(before)), range(last[1].start, len(after)))]
