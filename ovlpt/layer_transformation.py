@@ -14,6 +14,7 @@ from ovlpt.config import Params, PassConfig, pass_name
 from ovlpt.graph.constants import precision_of, rounded_to
 from ovlpt.graph.consumers import consumers_of, is_output
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
+from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
@@ -23,8 +24,6 @@ from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
 T = TypeVar("T")
-
-ORIGINAL_SUFFIX = "_original"  # a node whose name went to the dequantization after it, as the native library calls it
 
 
 class _Configured:
@@ -405,6 +404,6 @@ def insert_after(data: Output, dequantized: Output, targets: Iterable[Any], node
     if reaches_result and nodes:
         producer = data.get_node()
         name = producer.get_friendly_name()
-        if not name.endswith(ORIGINAL_SUFFIX):
-            producer.set_friendly_name(name + ORIGINAL_SUFFIX)
+        if original(name) != name:
+            producer.set_friendly_name(original(name))
             nodes[-1].set_friendly_name(name)

@@ -10,6 +10,7 @@ import numpy as np
 from ovlpt.graph.channel_order import Place, above, below
 from ovlpt.graph.constants import constant
 from ovlpt.graph.consumers import consumers_of
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
@@ -198,7 +199,7 @@ class ChannelShuffles(LayerTransformation):
             if len(parts) > 1:
                 lengths = constant(np.array([len(part.numbers) for part in parts]), "i64")
                 split = opset1.variadic_split(value, constant(np.array(AXIS), "i64"), lengths)
-                split.set_friendly_name(f"{value.get_node().get_friendly_name()}/Pieces")
+                split.set_friendly_name(made_for(value.get_node().get_friendly_name(), Made.PIECES))
                 outputs = split.outputs()
             pieces += zip(parts, outputs, strict=True)
         for index, (value, readers, places) in enumerate(plan.exits):

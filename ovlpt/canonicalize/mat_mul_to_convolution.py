@@ -10,10 +10,11 @@ from ovlpt.attributes import ZeroPointAfter
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.mat_mul import sizes_by_weights
+from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
-from ovlpt.layer_transformation import ORIGINAL_SUFFIX, LayerTransformation, read_once, replace_output
+from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.trace import Reason, reject_unless
 
@@ -107,7 +108,7 @@ class MatMulToConvolution(LayerTransformation):
             result = _named(opset1.squeeze(result, constant(np.array(0), "i64")), f"{ended}/Squeeze")
         if is_output(end):
             result.get_node().set_friendly_name(ended)
-            value.get_node().set_friendly_name(ended + ORIGINAL_SUFFIX)
+            value.get_node().set_friendly_name(original(ended))
         replace_output(end, result)
 
     @read_once

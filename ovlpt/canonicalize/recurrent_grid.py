@@ -7,6 +7,7 @@ import numpy as np
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.dequantization import read_dequantization, write_dequantization
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import (
     MOVES,
@@ -310,7 +311,7 @@ def _take_grid(fake_quantize: Node, grid: float) -> None:
     low, high = (float(end.reshape(())) for end in QuantizationDetails.of(fake_quantize).intervals[:2])
     if low > (1 - _NEAR) * _ends(grid)[0] or high < (1 - _NEAR) * _ends(grid)[1]:
         clamp = opset1.clamp(fake_quantize.input_value(_DATA), low, high)
-        clamp.set_friendly_name(f"{fake_quantize.get_friendly_name()}/Clip")
+        clamp.set_friendly_name(made_for(fake_quantize.get_friendly_name(), Made.CLIP))
         _read(fake_quantize, _DATA, clamp)
     for port, end in enumerate(_ends(grid) * 2, 1):
         _read(fake_quantize, port, constant(np.float32(end), _precision(fake_quantize, port)))
@@ -320,7 +321,7 @@ def _quantize_again(node: Node, port: int, ends: tuple[float, ...], name: str) -
     """A FakeQuantize before the input. Of the data it changes no integer, and cleanup leaves it out."""
     constants = [constant(np.float32(end), _precision(node, port)) for end in ends]
     new = opset1.fake_quantize(node.input_value(port), *constants, _LEVELS)
-    new.set_friendly_name(f"{node.get_friendly_name()}/{name}")
+    new.set_friendly_name(made_for(node.get_friendly_name(), name))
     _read(node, port, new)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
+from ovlpt.graph.names import made_for
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.openvino_api import Constant, Node
 from ovlpt.trace import Reason
@@ -33,7 +34,7 @@ class UnsharedConstants(LayerTransformation):
         port = self._port(node)
         shared = node.input_value(port)
         copy = constant(np.copy(values_of(shared.get_node())), precision_of(shared))
-        copy.set_friendly_name(f"{shared.get_node().get_friendly_name()}/{node.get_friendly_name()}")
+        copy.set_friendly_name(made_for(shared.get_node().get_friendly_name(), node.get_friendly_name()))
         node.input(port).replace_source_output(copy.output(0))
 
     @staticmethod

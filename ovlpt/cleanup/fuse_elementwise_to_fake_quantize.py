@@ -6,6 +6,7 @@ from ovlpt.attributes import IntervalsAlignment
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.names import is_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output, shape_of
 from ovlpt.openvino_api import Constant, Node
@@ -61,7 +62,7 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
             quantize.input_value(0), ends, self.levels(quantize, details), precision_of(node.output(0))
         )
         name = node.get_friendly_name()  # a dequantization that comes back leaves no trace in the name
-        fused.set_friendly_name(quantize.get_friendly_name() if "/Dequantization" in name else name)
+        fused.set_friendly_name(quantize.get_friendly_name() if is_dequantization(name) else name)
         self.attributes.move(quantize, fused)
         replace_output(node.output(0), fused.output(0))
         self.register_new_node(fused)

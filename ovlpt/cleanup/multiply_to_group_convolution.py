@@ -6,6 +6,7 @@ from ovlpt.attributes import Precisions
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output, shape_of
 from ovlpt.openvino_api import Constant, Node, opset1
@@ -80,10 +81,10 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             "dilations": [1] * spatial,
         }
         last = relaxed("GroupConvolution", [found.data, ones.output(0)], "f32", attributes | {"auto_pad": "explicit"})
-        last.set_friendly_name(f"{name}/GroupConvolution")
+        last.set_friendly_name(made_for(name, Made.GROUP_CONVOLUTION))
         if found.zero_point is not None:
             last = opset1.add(last, constant(-found.zero_point))
-            last.set_friendly_name(f"{name}/GroupConvolution/Add")
+            last.set_friendly_name(made_for(made_for(name, Made.GROUP_CONVOLUTION), "Add"))
         original, scale = precision_of(node.output(0)), node.input_value(port)
         if original == precision_of(scale) == "f32":
             product = opset1.multiply(last, scale)

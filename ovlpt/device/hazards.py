@@ -24,6 +24,7 @@ from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.graph.names import given, is_dequantization
 from ovlpt.graph.recurrent import quantized_weights, state_interval
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import RELEASE, Model, Node, Output
@@ -95,8 +96,8 @@ def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
         unread = unread if unread in held else None
         # a dequantization of the plugin's own LPT has another name, a clip that a FakeQuantize swallows none
         last = max((at for at, (name, *_) in enumerate(read) if name in held), default=-1)
-        own = node.get_friendly_name().removesuffix("_original")
-        dequantized = sum(1 for _ in takewhile(lambda each: "/Dequantization" in each[0] or each[0] == own, read))
+        own = given(node.get_friendly_name())
+        dequantized = sum(1 for _ in takewhile(lambda each: is_dequantization(each[0]) or each[0] == own, read))
         read = read[: max(last + 1, dequantized)]
     # the plugin's FullyConnected has no bias after its scale since 2025
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ovlpt.device.hazards import is_int8_layer
 from ovlpt.graph.constants import precision_of, values_of
+from ovlpt.graph.names import given
 from ovlpt.openvino_api import Constant, Model, Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8
@@ -73,7 +74,7 @@ def _risk(node: Node) -> OverflowRisk | None:
     if not risky.any():
         return None
     return OverflowRisk(
-        layer=node.get_friendly_name().removesuffix("_original"),
+        layer=given(node.get_friendly_name()),
         operation=node.get_type_name(),
         pairs=risky.size,
         risky_pairs=int(risky.sum()),

@@ -15,6 +15,7 @@ from ovlpt.fusions.channelwise import (
 from ovlpt.fusions.fusion import Fusion, forget_names, take_over
 from ovlpt.fusions.weights import factor_for, output_channel_axis, scaled_weights
 from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.names import made_for
 from ovlpt.layer_transformation import consumers_of
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.trace import reject_unless
@@ -72,7 +73,7 @@ def add_bias(source: Node, axis: int, values) -> Node:
     value = source.output(0)
     readers = consumers_of(value)
     bias = opset1.add(value, constant(on_axis(values, rank_of(value), axis), precision_of(value)))
-    bias.set_friendly_name(f"{source.get_friendly_name()}/bias")
+    bias.set_friendly_name(made_for(source.get_friendly_name(), "bias"))
     for reader in readers:
         reader.replace_source_output(bias.output(0))
     return bias

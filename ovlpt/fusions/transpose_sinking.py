@@ -8,6 +8,7 @@ from ovlpt.fusions.channelwise import order_of, rank_of
 from ovlpt.fusions.evaluation import is_constant
 from ovlpt.fusions.fusion import Fusion
 from ovlpt.graph.consumers import is_output
+from ovlpt.graph.names import Made, made_for
 from ovlpt.layer_transformation import move_tensor_names
 from ovlpt.openvino_api import Node, Output, opset1
 
@@ -50,7 +51,7 @@ class TransposeSinkingFusion(Fusion):
             reader.replace_source_output(transposed.output(0))
         move_tensor_names(value, transposed.output(0))
         if was_output:
-            node.set_friendly_name(f"{name}/channels_first")
+            node.set_friendly_name(made_for(name, Made.CHANNELS_FIRST))
             transposed.set_friendly_name(name)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.precisions import INT4, INT8, REAL, is_low
@@ -229,7 +230,7 @@ def write_dequantization(
 
     def append(node: Node, link: str) -> None:
         nonlocal output
-        node.set_friendly_name(f"{name}/Dequantization{link}")
+        node.set_friendly_name(dequantization_name(name, link))
         nodes.append(node)
         output = node.output(0)
 

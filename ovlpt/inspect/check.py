@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import functools
 import json
-import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
+from ovlpt.graph.names import without_added
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.numbers import UNKNOWN, Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
@@ -74,7 +74,6 @@ WEIGHTED_LAYERS = WEIGHTED.union(*(LAYER_TYPES[name] for name in WEIGHTED))
 EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}
 _FLOATS = ("f32", "f16", "bf16")
 _BETWEEN = ("Reorder", "Reshape", "Result")
-_ADDED = re.compile(r"(_original|/DequantizationMultiply|/Scale|/FullBranch|/Guard)+$")  # to names, on the way
 
 
 class Kind(StrEnum):
@@ -99,7 +98,7 @@ class LayerPrecision:
     @classmethod
     def of(cls, layer: LayerExecution, operations: Collection[str]) -> LayerPrecision:
         """``operations``: the names in the model; empty where there is no model."""
-        names = dict.fromkeys(_ADDED.sub("", name) for name in (layer.name, *layer.original_names))
+        names = dict.fromkeys(without_added(name) for name in (layer.name, *layer.original_names))
         held = tuple(name for name in names if not operations or name in operations)
         return cls(layer.name, layer.layer_type, executed_precision(layer), layer.exec_type, held)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ovlpt.device.execution_types import LayerExecution
 from ovlpt.device.hazards import epilogue
+from ovlpt.graph.names import given, original, renamed
 from ovlpt.openvino_api import Model, Node
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import INT8
@@ -17,20 +18,12 @@ WEIGHTED_LAYERS = frozenset(
      "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
 )  # fmt: skip
 _CELLS = frozenset(("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell"))
-_SUFFIXES = ("_original", "/Rank3", "/Guard", "/Scale", "/WithoutBiases")
 
 
 def has_weights(operation: str) -> bool:
     """Whether a type of operation multiplies with weights, or with other data as a MatMul can: what int8 speeds up."""
     row = OPERATIONS.get(operation)
     return operation in _CELLS or (row is not None and row.kind == "weighted")
-
-
-def plain(name: str) -> str:
-    """The name in the transformed model of what the lowering or a dequantization renamed."""
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
 
 
 def names_of(layer: LayerExecution) -> list[str]:
@@ -46,7 +39,7 @@ def owners(lowered: Model, wanted: Iterable[str]) -> Iterator[tuple[str, Node]]:
     for node in lowered.get_ordered_ops():
         name = node.get_friendly_name()
         if name in wanted:
-            for each in (name, name.removesuffix("_original"), *epilogue(node).names[:2]):
+            for each in (name, given(name), *epilogue(node).names[:2]):
                 yield each, node
 
 
@@ -56,7 +49,7 @@ class Layers:
     def __init__(self, execution: Iterable[LayerExecution], lowered: Model):
         weighted = [node.get_friendly_name() for node in lowered.get_ops() if has_weights(node.get_type_name())]
         owner = dict(owners(lowered, weighted))
-        self._nodes = {plain(node.get_friendly_name()): node for node in owner.values()}
+        self._nodes = {renamed(node.get_friendly_name()): node for node in owner.values()}
         self._weighted: dict[str, LayerExecution] = {}
         self._any: dict[str, LayerExecution] = {}
         for layer in execution:
@@ -65,7 +58,7 @@ class Layers:
             names = names_of(layer)
             if layer.layer_type in WEIGHTED_LAYERS:
                 for node in (owner[name] for name in names if name in owner):
-                    self._weighted.setdefault(plain(node.get_friendly_name()), layer)
+                    self._weighted.setdefault(renamed(node.get_friendly_name()), layer)
             for name in names:
                 known = self._any.setdefault(name, layer)
                 if layer.layer_type in WEIGHTED_LAYERS and known.layer_type not in WEIGHTED_LAYERS:
@@ -74,8 +67,8 @@ class Layers:
     def of(self, name: str, operation: str) -> LayerExecution | None:
         """The layer that holds an operation of the transformed model; None where none is known to."""
         if has_weights(operation):
-            return self._weighted.get(name) or self._any.get(f"{name}_original") or self._any.get(name)
-        return self._any.get(f"{name}_original") or self._any.get(name)
+            return self._weighted.get(name) or self._any.get(original(name)) or self._any.get(name)
+        return self._any.get(original(name)) or self._any.get(name)
 
     def lowered(self, name: str) -> Node | None:
         """An operation with weights in the model that was compiled."""

@@ -22,6 +22,7 @@ from ovlpt.display import html_table, to_frame
 from ovlpt.graph.bodies import all_nodes, bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
+from ovlpt.graph.names import dequantization, given, is_dequantization, original
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
 from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, lacks, quantize_input, title
 from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
@@ -384,13 +385,13 @@ def _comes_low(value: Output) -> bool:
 
 def _after(node: Node) -> tuple[str, str]:
     """Names that stand before a dequantization which took over its producer's name."""
-    return f"{node.get_friendly_name()}_original", f"{node.get_friendly_name()}/Dequantization"
+    return original(node.get_friendly_name()), dequantization(node.get_friendly_name(), "")
 
 
 def _is_dequantization(node: Node) -> bool:
     if not node.get_input_size():  # a constant that was folded has the name of what it was folded from
         return False
-    return "/Dequantization" in node.get_friendly_name() or (
+    return is_dequantization(node.get_friendly_name()) or (
         node.get_type_name() in ("Multiply", "Subtract")
         and isinstance(node.input_value(1).get_node(), Constant)
         and (
@@ -410,7 +411,7 @@ def _precision_read(value: Output) -> str:
 
 
 def _name(node: Node) -> str:
-    return node.get_friendly_name().removesuffix("_original")
+    return given(node.get_friendly_name())
 
 
 class _Why(NamedTuple):

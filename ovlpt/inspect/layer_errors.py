@@ -12,12 +12,13 @@ import numpy as np
 
 from ovlpt.device import ExecutionTypes, execution_types
 from ovlpt.graph.constants import constant_above, is_constant_path
+from ovlpt.graph.names import given
 from ovlpt.inspect.noise import Noise
 from ovlpt.inspect.run import relative_difference
 from ovlpt.inspect.runs import ERRORS, FAKE_QUANTIZED, FLOAT, INT8, QUANTIZATION, TRANSFORMATION, Network, Runs
 from ovlpt.inspect.segments import Segment, Segments, apart, observed, up_to
-from ovlpt.interpreter.layer import WEIGHTED
 from ovlpt.openvino_api import Model, Output, opset1
+from ovlpt.operations import WEIGHTED
 
 _logger = logging.getLogger("ovlpt")
 
@@ -192,7 +193,7 @@ def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:
     inside: set[str] = set()
     overwritten: set[str] = set()
     weighted = {node.get_friendly_name() for node in model.get_ops() if node.get_type_name() in WEIGHTED}
-    kernels = [{name.removesuffix("_original") for name in layer.original_names} for layer in layers]
+    kernels = [{given(name) for name in layer.original_names} for layer in layers]
     # a Subgraph of several products, which the CPU plugin makes of small ones, rounds between them as layers do
     kernels = [names for names in kernels if len(names & weighted) < 2]
     for node in model.get_ops():

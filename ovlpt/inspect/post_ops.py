@@ -27,6 +27,7 @@ from ovlpt.device.hazards import Epilogue, epilogue, is_int8_layer
 from ovlpt.device.properties import F32, LPT_OFF, UNCACHED
 from ovlpt.fake_quantize.composer import Attributes, Step, predict
 from ovlpt.fake_quantize.forms import FakeQuantize, adjust
+from ovlpt.graph.names import given
 from ovlpt.openvino_api import RELEASE, Core, Model, Node
 from ovlpt.trace import InputError, OvlptError
 
@@ -234,7 +235,7 @@ def _names(node: Node) -> tuple[str, ...]:
     """The names that a layer can have of its operation: its own, or that of the operation it was fused into."""
     chain = epilogue(node)
     name = node.get_friendly_name()
-    return name, name.removesuffix("_original"), *chain.names[:1]
+    return name, given(name), *chain.names[:1]
 
 
 def _lines(layers: Sequence[LayerExecution], lines: Sequence[str]) -> Iterator[str | None]:

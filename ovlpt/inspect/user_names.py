@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.names import given as given_name
 from ovlpt.inspect.executed import has_weights
 from ovlpt.openvino_api import Model, Node
 
@@ -56,7 +57,7 @@ class UserNames:
     def _around(self, node: Node, name: str) -> tuple[str, str]:
         """The operation that a fusion rebuilt, or the nearest operation after it that the given model has."""
         for reader in _walk(node, _readers):
-            own = reader.get_friendly_name().removesuffix("_original")
+            own = given_name(reader.get_friendly_name())
             if own in self._given and reader.get_type_name() != "Result":
                 given = self._given[own]
                 if _is_decomposed(reader, given):

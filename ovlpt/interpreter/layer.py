@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ovlpt.graph.constants import constant_above, is_real, precision_of
+from ovlpt.graph.names import given
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8
@@ -28,7 +29,7 @@ class Layer:
 
     @property
     def name(self) -> str:
-        return self.node.get_friendly_name().removesuffix("_original")
+        return given(self.node.get_friendly_name())
 
     @property
     def type(self) -> str:

@@ -5,6 +5,7 @@ import numpy as np
 from ovlpt.attributes import Bias
 from ovlpt.graph.constants import constant, precision_of, rounded_to
 from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
@@ -86,7 +87,7 @@ class AddTransformation(ElementwiseTransformation):
         source = branches[full]
         dequantized, _ = write_dequantization(
             source.data,
-            f"{name}/FullBranch",
+            made_for(name, Made.FULL_BRANCH),
             scale,
             zero_point if zero_point.any() else None,
             deq,

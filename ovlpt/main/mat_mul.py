@@ -8,6 +8,7 @@ from ovlpt.attributes import Precisions
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant, rounded_zero_point, weights_precision
@@ -173,7 +174,7 @@ class MatMulTransformation(LayerTransformation):
             result = opset1.subtract(result, nodes[-1]).output(0)
             nodes.append(result.get_node())
         for index, node in enumerate(nodes):
-            node.set_friendly_name(f"{layer.get_friendly_name()}/DequantizationSums{index}")
+            node.set_friendly_name(dequantization_name(layer.get_friendly_name(), f"Sums{index}"))
         return result
 
     def _summed(self, layer: Node, port: int, factor: np.float32) -> list[Node]:

@@ -4,6 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
@@ -72,7 +73,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         joined = scale * values_or(branches[1 - full])[1]
         dequantized, _ = write_dequantization(
             branches[full].data,
-            f"{name}/FullBranch",
+            made_for(name, Made.FULL_BRANCH),
             joined,
             zero_point if zero_point.any() else None,
             deq,

@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointAfter
 from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import (
@@ -121,7 +122,7 @@ class WeightableLayerTransformation(LayerTransformation):
 
     def _activations(self, node: Node, found: Dequantization) -> Output:
         """The raw data, minus its zero point as an array of one value per input channel, if that is subtracted here."""
-        name = f"{node.get_friendly_name()}/ZeroPoint"
+        name = made_for(node.get_friendly_name(), Made.ZERO_POINT)
         if found.zero_point is None or self._zero_point_is_after(node, found):
             return found.data
         if not found.is_low_precision:  # precisions are not updated

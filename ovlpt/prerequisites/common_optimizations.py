@@ -16,6 +16,7 @@ from openvino._offline_transformations import apply_moc_transformations
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
+from ovlpt.graph.names import made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, ModelTransformation, consumers_of, replace_output, shape_of
 from ovlpt.openvino_api import (
@@ -464,7 +465,7 @@ def _one_direction_each(node: Node) -> Node | None:
             halves[port].output(half) if port in halves else value for port, value in enumerate(node.input_values())
         ]
         each.append(NodeFactory("opset5").create(node.get_type_name(), inputs, {**attributes, "direction": direction}))
-        each[half].set_friendly_name(f"{node.get_friendly_name()}/{direction}")
+        each[half].set_friendly_name(made_for(node.get_friendly_name(), direction))
     for port in range(1, node.get_output_size()):
         joined = opset1.concat([sequence.output(port) for sequence in each], 1)
         replace_output(node.output(port), joined.output(0))

@@ -13,8 +13,8 @@ from ovlpt.device.lowering.rules import RULES, Phase, Rule
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import remembering_walks
+from ovlpt.graph.names import given
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.layer_transformation import ORIGINAL_SUFFIX
 from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import Model, ModelPass, Node
 from ovlpt.trace import InputError, Outcome, Reason, Trace
@@ -103,5 +103,5 @@ class PluginLowering(ModelPass):
 
     def _add(self, rule: Rule, operation: str, node: str) -> None:
         """The event, of the node by the name that it had in the model that was given."""
-        name = node.removesuffix(ORIGINAL_SUFFIX)
+        name = given(node)
         self.trace.add(Outcome.LOWERED, rule.name, operation, name, Reason("lowered", rule.defect))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
@@ -44,7 +45,7 @@ def _narrow(node: Node, wide: Node) -> None:
     """Let a Convert to f16 of ``wide``, the same in f32, stand in place of ``node``."""
     narrow = opset1.convert(wide.output(0), "f16")
     narrow.set_friendly_name(node.get_friendly_name())
-    wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
+    wide.set_friendly_name(made_for(node.get_friendly_name(), Made.F32))
     replace_output(node.output(0), narrow.output(0))
 
 
@@ -147,7 +148,7 @@ def convert_by_f64(convert: Node) -> Node | None:
     if not all(map(is_decompression_multiply, readers)):
         return None
     wide = opset1.convert(source, "f64")
-    wide.set_friendly_name(f"{convert.get_friendly_name()}/F64")
+    wide.set_friendly_name(made_for(convert.get_friendly_name(), Made.F64))
     convert.input(0).replace_source_output(wide.output(0))
     return convert
 

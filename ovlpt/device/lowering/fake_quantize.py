@@ -8,6 +8,7 @@ from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_ab
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
@@ -200,7 +201,7 @@ def _in_f32(node: Node) -> Node:
     ends = [constant(constant_above(end)).output(0) for end in node.input_values()[1:]]
     wide = fake_quantize_node(data.output(0), ends, node.get_attributes()["levels"], reported)
     found = wide if reported == precision else opset1.convert(wide, precision)
-    wide.set_friendly_name(f"{node.get_friendly_name()}/F32")
+    wide.set_friendly_name(made_for(node.get_friendly_name(), Made.F32))
     found.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), found.output(0))
     return wide

@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
@@ -106,9 +107,9 @@ def scale_to_interval(node: Node) -> Node | None:
     old = (links[-1] if links else node).output(0)
     targets, new = old.get_target_inputs(), opset1.multiply(node.output(0), constant(scale * factor))
     if shift.any():
-        new.set_friendly_name(f"{node.get_friendly_name()}/Scale")
+        new.set_friendly_name(made_for(node.get_friendly_name(), Made.SCALE))
         new = opset1.add(new, constant(shift * factor))
-    new.set_friendly_name(links[-1].get_friendly_name() if links else f"{node.get_friendly_name()}/Interval")
+    new.set_friendly_name(links[-1].get_friendly_name() if links else made_for(node.get_friendly_name(), Made.INTERVAL))
     for target in targets:
         target.replace_source_output(new.output(0))
     for link in links[:1]:  # who holds it would let it count among the readers of its data
@@ -200,7 +201,7 @@ def shift_after_scale(node: Node) -> Node | None:
         shift, last = shift + after[0], bias[0]
     scaled = opset1.multiply(node.output(0), constant(scale))
     shifted = opset1.add(scaled, constant(shift))
-    scaled.set_friendly_name(f"{multiply.get_friendly_name()}/Scale")
+    scaled.set_friendly_name(made_for(multiply.get_friendly_name(), Made.SCALE))
     shifted.set_friendly_name(last.get_friendly_name())
     replace_output(last.output(0), shifted.output(0))
     # who holds it would let it count among the readers of its data
@@ -211,10 +212,12 @@ def shift_after_scale(node: Node) -> Node | None:
 def guard_output(node: Node, floor: bool = False) -> Node | None:
     """A Floor changes no integer, and no post-operation passes it."""
     targets = node.output(0).get_target_inputs()
-    if any(target.get_node().get_friendly_name() == f"{node.get_friendly_name()}/Guard" for target in targets):
+    if any(
+        target.get_node().get_friendly_name() == made_for(node.get_friendly_name(), Made.GUARD) for target in targets
+    ):
         return None
     guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
-    guard.set_friendly_name(f"{node.get_friendly_name()}/Guard")
+    guard.set_friendly_name(made_for(node.get_friendly_name(), Made.GUARD))
     for target in targets:
         target.replace_source_output(guard.output(0))
     move_tensor_names(node.output(0), guard.output(0))
@@ -261,7 +264,7 @@ def block_fusion(node: Node) -> Node:
     targets, dtype = node.output(0).get_target_inputs(), node.get_output_element_type(0).to_dtype()
     least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
     alone = opset1.maximum(node.output(0), constant(least, precision_of(node.output(0))))
-    alone.set_friendly_name(f"{node.get_friendly_name()}/Alone")
+    alone.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
     for target in targets:
         target.replace_source_output(alone.output(0))
     return node

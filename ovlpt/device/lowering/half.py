@@ -19,6 +19,7 @@ from ovlpt.device.lowering.zero_points import sibling_numbers
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of, is_output
+from ovlpt.graph.names import ORIGINAL_SUFFIX, Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
@@ -155,7 +156,7 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
 def _leave_layer(node: Node, siblings: int, in_f32: bool) -> None:
     """The node reports f16, and a Convert after it f32. A scale is guarded from a float layer's weights."""
     name, scales_weights = node.get_friendly_name(), node.get_type_name() == "Multiply" and meets_weights(node)
-    names = (f"{name}_original", name) if is_output(node.output(0)) else (name, f"{name}/Real")
+    names = (name + ORIGINAL_SUFFIX, name) if is_output(node.output(0)) else (name, made_for(name, Made.REAL))
     new = _anew(node, "f16", siblings, in_f32)
     convert = opset1.convert(new.output(0), "f32")
     for each, text in zip((new, convert), names, strict=True):
@@ -231,7 +232,7 @@ def _scale_before_shift(node: Node) -> None:
     name, value = node.get_friendly_name(), links[0].input_value(0)
     for kind, values in ("Multiply", scale), ("Add", shift):
         value = relaxed(kind, [value, constant(values).output(0)], "f32", {"auto_broadcast": "numpy"}).output(0)
-        value.get_node().set_friendly_name(f"{name}/{kind}")
+        value.get_node().set_friendly_name(made_for(name, kind))
     value.get_node().set_friendly_name(name)
     replace_output(node.output(0), value)
     # who holds it would let it count among the readers of its data

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
@@ -99,7 +100,7 @@ def run_at_rank_3(node: Node) -> Node | None:
     shaped = reshaped(end, output_shape)
     last = end.get_node()
     shaped.set_friendly_name(last.get_friendly_name())
-    last.set_friendly_name(f"{last.get_friendly_name()}/Rank3")
+    last.set_friendly_name(made_for(last.get_friendly_name(), Made.RANK_3))
     for target in targets:
         target.replace_source_output(shaped.output(0))
     move_tensor_names(end, shaped.output(0))

@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.device.lowering.element_types import convert_data, is_widened
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
@@ -131,7 +132,7 @@ def _clamp_dequantized(clamp: Node, subtract: Node) -> bool:
     scaled, targets = multiply.output(0), multiply.output(0).get_target_inputs()
     real = opset1.clamp(scaled, low, high)
     real.set_friendly_name(multiply.get_friendly_name())
-    multiply.set_friendly_name(f"{real.get_friendly_name()}/Scale")
+    multiply.set_friendly_name(made_for(real.get_friendly_name(), Made.SCALE))
     for target in targets:
         target.replace_source_output(real.output(0))
     move_tensor_names(scaled, real.output(0))

@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
-from ovlpt.inspect.executed import CONVERTS, WEIGHTED_LAYERS, names_of, owners, plain, without_kernel
+from ovlpt.graph.names import is_dequantization, renamed
+from ovlpt.inspect.executed import CONVERTS, WEIGHTED_LAYERS, names_of, owners, without_kernel
 from ovlpt.inspect.explain import Answer, Explanation
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates, values_touched, work_of_bodies
 from ovlpt.openvino_api import CompiledModel, Model, Node
@@ -113,12 +114,12 @@ def read_layers(
         held = {holder.get_friendly_name(): holder for each in names if (holder := owner.get(each))}
         own = held.keys() - counted
         counted |= own
-        low = [name for name in held if layer.is_int8 and not (fused and plain(name) in answers)]
+        low = [name for name in held if layer.is_int8 and not (fused and renamed(name) in answers)]
         in_bodies = sum(
             count
             for name in own
             for inner, count in work_of_bodies(held[name])
-            if plain(inner.get_friendly_name()) not in answers
+            if renamed(inner.get_friendly_name()) not in answers
         )
         mixed = layer.is_int8 and len(low) < len(held)
         answer = _answer(layer, held.values(), answers, found, mixed)
@@ -142,7 +143,7 @@ def read_layers(
                     for value in node.input_values()
                     if (name := value.get_node().get_friendly_name()) in index
                 ),
-                weighted=tuple(map(plain, held)),
+                weighted=tuple(map(renamed, held)),
                 answer=answer,
             )
         )
@@ -173,16 +174,16 @@ def _answer(
     ``mixed``: some of its weighted operations are float.
     """
     if mixed:
-        return next(answers[name] for node in weighted if (name := plain(node.get_friendly_name())) in answers)
+        return next(answers[name] for node in weighted if (name := renamed(node.get_friendly_name())) in answers)
     if layer.is_int8 or not _is_float(layer) or layer.layer_type in CONVERTS:
         return None
     for node in weighted:
-        name = plain(node.get_friendly_name())
+        name = renamed(node.get_friendly_name())
         if name in answers:  # first: what an attention becomes shares its name, and part of it may be in low precision
             return answers[name]
         if name in found.low_names:
             return _without_kernel(layer, node.get_type_name(), name, node)
-    names = list(dict.fromkeys(map(plain, names_of(layer))))
+    names = list(dict.fromkeys(map(renamed, names_of(layer))))
     for name in names:
         if name in answers and answers[name].root_reason.code != "bias":
             return answers[name]
@@ -221,7 +222,7 @@ def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
     if not _is_float(layer):
         return Kind.OTHER
     only_converts = {layer.precision, layer.output_precision} - set(REAL) or all(
-        "/Dequantization" in name for name in layer.original_names
+        is_dequantization(name) for name in layer.original_names
     )
     return Kind.BORDER if only_converts else Kind.FLOAT
 

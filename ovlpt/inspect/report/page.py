@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ovlpt.device.overflow import REMEDY
+from ovlpt.graph.names import without_added
 from ovlpt.inspect.report.charts import PLOT_HEIGHT, PLOT_WIDTH, bars, scatter
 from ovlpt.inspect.report.facts import Report
 from ovlpt.inspect.report.layers import Kind, Layer
@@ -115,7 +116,7 @@ def _shared_prefix(names: list[str]) -> str:
 
 def _own(name: str) -> str:
     """Of the operation, where the plugin calls the layer after the scale after it."""
-    return name.removesuffix("/Scale").removesuffix("/DequantizationMultiply")
+    return without_added(name)
 
 
 def _short(layer: Layer, size: int = 21) -> str:
