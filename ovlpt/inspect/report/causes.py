@@ -118,7 +118,9 @@ def _obstacle(layer: Layer, own_settings: bool) -> _Obstacle:
         return _of_row("unknown", layer, "the plugin made this layer of its own, in float")
     operation, root = answer.root.split(" ", 1)
     cause, reason = reason_of(answer, own_settings)
-    return _Obstacle(operation, cause, reason.code, root, reason.text, answer.help)
+    lost = f"nothing quantizes its result again: {answer.root_reason.text}"  # the root is named beside it
+    text = lost if reason.code == "lost_upstream" else reason.text
+    return _Obstacle(operation, cause, reason.code, root, text, answer.help)
 
 
 def _of_row(code: str, layer: Layer, text: str) -> _Obstacle:
