@@ -114,6 +114,7 @@ def _names(operation: Operation, given: Mapping[str, Node]) -> list[str]:
     names, node = [operation.name, operation.node], given.get(operation.name)
     while node is not None and len(names) < 8:
         readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+        readers = [reader for reader in readers if reader.get_type_name() != "ShapeOf"]
         ends = len(readers) != 1 or (has_weights(readers[0].get_type_name()) and node.get_type_name() != "Softmax")
         node = None if ends else readers[0]  # of an attention in one kernel, the second product as well
         names += [node.get_friendly_name()] if node is not None else []

@@ -70,7 +70,7 @@ def _print(out, found: Completion) -> None:
             str(len(candidate.layers)),
             candidate.what,
             candidate.which,
-            f"{candidate.share:.1%}",
+            "-" if candidate.share == 1 else f"{candidate.share:.1%}",
             "-" if each.gain is None else f"{each.gain:.1%}",
             "-" if each.loss is None else f"{each.loss:.2f}",
             each.why,

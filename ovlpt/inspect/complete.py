@@ -32,6 +32,7 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform
 from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
+from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import EXACT, F32, UNCACHED
 from ovlpt.inspect.advice import Advice, Ranges, in_order
 from ovlpt.inspect.calibration import QUANTILES, calibrate
@@ -58,7 +59,7 @@ KEPT, REFUSED, HALVED = "kept", "refused", "halved"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Layers that are quantized together. ``share``: of the time of an inference, 0 to 1."""
+    """Layers that are quantized together. ``share``: of the time of an inference, 0 to 1; 1 where it is not known."""
 
     kind: str
     layers: tuple[str, ...]
@@ -370,7 +371,7 @@ class _Plan:
         try:
             trial = self.measure.network(_applied(self.source, advices, self.ranges))
         except (InputError, RuntimeError) as error:
-            return replace(refused, why=f"the device does not compile it: {error}")
+            return replace(refused, why=f"the device does not compile it: {last_line(error)}")
         loss = _loss(self.base.sqnr, trial.sqnr)
         refused = replace(refused, loss=loss, accuracy=trial.accuracy)
         if loss > self.max_loss:
@@ -429,7 +430,7 @@ def _groups(answers: Sequence[Answer], shares: dict[str, float]) -> list[Candida
             ", ".join(sorted({each.operation for each in layers.values()})),
             tuple(layers),
             tuple(in_order(sorted(advices, key=str))),
-            sum(shares[name] for name in layers),
+            min(1.0, sum(shares[name] for name in layers)),
         )
         for layers, advices in groups
     ]
@@ -449,7 +450,7 @@ def _joined(groups: Sequence[Candidate]) -> Candidate:
         groups[0].kind,
         tuple(layer for group in groups for layer in group.layers),
         tuple(advice for group in groups for advice in group.advices),
-        sum(group.share for group in groups),
+        min(1.0, sum(group.share for group in groups)),
     )
 
 
