@@ -17,8 +17,8 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.graph.names import given, renamed
 from ovlpt.inspect.calibration import calibrate
-from ovlpt.inspect.executed import plain
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, PartialShape, opset1
@@ -127,7 +127,7 @@ def kernels(compiled: CompiledModel) -> dict[str, str]:
             state = PARTLY
         kernel = not fused, state == INT8, state
         for held in {node.get_friendly_name(), *info["originalLayersNames"].split(",")}:
-            for name in {held, plain(held), held.removesuffix("_original").split("/")[0], *_before_added(held)}:
+            for name in {held, renamed(held), given(held).split("/")[0], *_before_added(held)}:
                 found[name] = max(found.get(name, kernel), kernel)
     return {name: state for name, (_, _, state) in found.items()}
 
