@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from importlib.metadata import EntryPoint, EntryPoints
 
 import numpy as np
 import pytest
@@ -234,13 +233,15 @@ OFFERED = (ROW, OnlySmallWindows)
 
 
 @pytest.fixture
-def offered(monkeypatch):
-    """A package that offers its transformations as "acme", and one that cannot be loaded."""
-    points = EntryPoints(
-        EntryPoint(name, f"tests.test_own_transformations:{value}", own_transformations.GROUP)
-        for name, value in (("acme", "OFFERED"), ("broken", "NOT_THERE"))
+def offered(monkeypatch, tmp_path):
+    """A package, as pip would install it, that offers its transformations as "acme", and some that cannot be loaded."""
+    installed = tmp_path / "site" / "acme_rules-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        f"[{own_transformations.GROUP}]\nacme = {__name__}:OFFERED\nbroken = {__name__}:NOT_THERE\n"
     )
-    monkeypatch.setattr(own_transformations, "entry_points", lambda group: points.select(group=group))
+    monkeypatch.syspath_prepend(installed.parent)
 
 
 def test_a_package_offers_them(offered, tmp_path, capsys):
