@@ -54,7 +54,8 @@ class Runs:
         self.source, self.original, self.device = source, original, device
         hints = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
         if threads is not None and device.split(".")[0] == "CPU":
-            hints["INFERENCE_NUM_THREADS"] = threads
+            # pinned, the one thread of each process on a machine would be put on the same first core
+            hints |= {"INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
             FLOAT: lambda model: core.compile_model(model, device, {**hints, **EXACT}),
             FAKE_QUANTIZED: lambda model: simulate(model, core, device, hints),

@@ -51,7 +51,7 @@ def test_another_run_is_refused_by_what_differs(path):
 @pytest.mark.parametrize("content", ["no journal\n", "no line", '{"form": 1}\n[]\n', "{}\n"])
 def test_another_file_is_refused_and_stays(tmp_path, content):
     (tmp_path / "file").write_text(content)
-    with pytest.raises(InputError, match=r"is no journal|of another run"):
+    with pytest.raises(InputError, match=r"is not a journal|of another run"):
         Journal(tmp_path / "file", RUN)
     assert (tmp_path / "file").read_text() == content
 
