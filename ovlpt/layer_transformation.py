@@ -242,13 +242,13 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def check_row(self, node: Node, found: Dequantization) -> None:
         """The row's conditions."""
-        reason = self.operation.check(self.site(node, found))
+        reason = self.operation.check(self.facts(node, found))
         if reason is not None:
             raise Rejected(reason)
 
-    def site(self, node: Node, found: Dequantization) -> NodeFacts:
+    def facts(self, node: Node, found: Dequantization) -> NodeFacts:
         params = self.params
-        return site_of(node, found, params.reshape_ignore_per_tensor_quantization_check, params.native_only)
+        return facts_of(node, found, params.reshape_ignore_per_tensor_quantization_check, params.native_only)
 
     # Building
 
@@ -315,10 +315,10 @@ class MoveDequantizationAfter(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found = self.dequantization(node)
-        site = self.site(node, found)
+        facts = self.facts(node, found)
         move = self.operation.move
-        scale = _moved(found.scale, move, site)
-        zero_point = _moved(found.zero_point, self.operation.move_zero_point or move, site)
+        scale = _moved(found.scale, move, facts)
+        zero_point = _moved(found.zero_point, self.operation.move_zero_point or move, facts)
         keeps_precision = self.keeps_precision(node)
         if self.params.native_only and not keeps_precision and move is not keep:
             # the native library moves the constants with the operation itself, in the type that it reports
@@ -340,16 +340,16 @@ def class_of(row: Operation) -> type[MoveDequantizationAfter]:
     return type(f"{row.name}Transformation", (MoveDequantizationAfter,), {"operation": row, "__module__": __name__})
 
 
-def _moved(values: np.ndarray | None, move: Move, site: NodeFacts) -> np.ndarray | None:
+def _moved(values: np.ndarray | None, move: Move, facts: NodeFacts) -> np.ndarray | None:
     """One value never has more axes than the output: it would add them."""
     if values is None:
         return None
-    moved = move(values, site)
-    rank = moved.ndim if site.output_shape is None else len(site.output_shape)
+    moved = move(values, facts)
+    rank = moved.ndim if facts.output_shape is None else len(facts.output_shape)
     return moved.reshape(()) if moved.size == 1 and moved.ndim > rank else moved
 
 
-def site_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> NodeFacts:
+def facts_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> NodeFacts:
     """What the table may know of a node."""
     consumers = node.output(0).get_target_inputs()
     return NodeFacts(

@@ -77,7 +77,7 @@ def type_of(network: Model, name: str) -> tuple[str, str]:
 def flip_row() -> ovlpt.Operation:
     opset, name = type_of(flipped(), "flip")
     return ovlpt.Operation(
-        name, "passes", (opset,), move=lambda values, site: values[:, ::-1], precision_preserved=True
+        name, "passes", (opset,), move=lambda values, facts: values[:, ::-1], precision_preserved=True
     )
 
 
@@ -117,8 +117,8 @@ def test_a_row_alone(zero_point):
 def test_a_move_of_the_constants():
     """Scales by channel go where the row says that the channels go."""
 
-    def copied(values: np.ndarray, site: NodeFacts) -> np.ndarray:
-        block = site.attributes["block_size"] ** (site.rank - 2)
+    def copied(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
+        block = facts.attributes["block_size"] ** (facts.rank - 2)
         return values if values.size == 1 else np.tile(values, (1, block, *[1] * (values.ndim - 2)))
 
     x = parameter([1, 4, 6, 6])

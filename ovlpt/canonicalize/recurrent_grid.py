@@ -216,7 +216,7 @@ def _names_of_real_weights(node: Node) -> str:
     return " and ".join(name for name, port in zip(names, _ports(node), strict=True) if port not in quantized)
 
 
-def _ports(node: Node) -> tuple[int, int]:
+def _ports(node: Node) -> tuple[int, ...]:
     """Of the weights; the bias comes next."""
     return RECURRENT[node.get_type_name()]
 

@@ -62,7 +62,7 @@ class Totals:
         }
 
     @classmethod
-    def from_plain(cls, plain: dict) -> Totals:
+    def from_plain(cls, plain: Any) -> Totals:
         """From what `to_plain` gave."""
         made = cls(**{name: plain[name] for name in _PLAIN})
         made.right.update(plain["right"])

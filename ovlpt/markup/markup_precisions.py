@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ovlpt.attributes import PrecisionPreserved, Precisions, Restricted, input_key
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.graph.dequantization import dequantization_above
-from ovlpt.layer_transformation import site_of
+from ovlpt.layer_transformation import facts_of
 from ovlpt.markup.propagation import Propagation
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS, along_channels
@@ -51,9 +51,9 @@ class MarkupPrecisions(Propagation):
         found = dequantization_above(node, 0, self.params.default_precisions)
         if found.empty:
             return True
-        site, row = site_of(node, found), OPERATIONS.get(node.get_type_name())
-        passes = row is not None and not self.params.native_only and row.check(site) is None
-        return passes or along_channels(site) is None
+        facts, row = facts_of(node, found), OPERATIONS.get(node.get_type_name())
+        passes = row is not None and not self.params.native_only and row.check(facts) is None
+        return passes or along_channels(facts) is None
 
     def _is_disabled(self, node: Node) -> bool:
         marks = (self.attributes.get(input_key(node, port), Precisions) for port in range(node.get_input_size()))

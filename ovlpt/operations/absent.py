@@ -33,12 +33,12 @@ ABSENT = (
         "Equal Greater GreaterEqual Less LessEqual NotEqual",
     ),
     *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
-    *_absent("a zero point is known; a difference of two tensors has no rule", "Subtract"),
+    *_absent("subtracting a zero point has a rule, a difference of two tensors has none", "Subtract"),
     *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN"),
     *_absent(
         "{} is made an MVN, which has a rule, unless the device has a kernel of it, as GPUs do", "GroupNormalization-12"
     ),
-    *_absent("the batch's statistics belong into the layer before, and {} stands alone", "BatchNormInference-1,5"),
+    *_absent("its statistics belong in the layer before, and this {} stands alone", "BatchNormInference-1,5"),
     *_absent(
         "{} computes between values, and there is no rule for its weights",
         "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling",

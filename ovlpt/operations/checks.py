@@ -22,73 +22,73 @@ from ovlpt.operations.values import (
 from ovlpt.trace import Reason
 
 
-def static_rank(site: NodeFacts) -> Reason | None:
-    if site.output_shape is None or site.shape is None:
+def static_rank(facts: NodeFacts) -> Reason | None:
+    if facts.output_shape is None or facts.shape is None:
         return Reason("dynamic_rank", "the rank is not known")
     return None
 
 
-def along_channels(site: NodeFacts) -> Reason | None:
+def along_channels(facts: NodeFacts) -> Reason | None:
     """Constants vary along the channel axis only."""
-    if reason := static_rank(site):
+    if reason := static_rank(facts):
         return reason
-    for values in site.values:
+    for values in facts.values:
         shape = values.shape
         if values.size == 1:
             continue
-        if site.rank - len(shape) == 1:
+        if facts.rank - len(shape) == 1:
             shape = (1, *shape)
         if len(shape) == 1:
             continue
-        if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != site.channel_axis):
+        if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != facts.channel_axis):
             return Reason(
                 "not_per_channel",
-                f"the dequantization has the shape {list(values.shape)} and varies off the channel axis",
+                f"the dequantization has the shape {list(values.shape)} and varies along an axis other than that of the channels",
             )
     return None
 
 
-def constant_in_space(site: NodeFacts) -> Reason | None:
+def constant_in_space(facts: NodeFacts) -> Reason | None:
     """Windows run over the axes from the third on. (After a MatMul the channels lie last.) The native library fails."""
-    if site.native_only or site.channel_axis < 2 or all(values.size == 1 for values in site.values):
+    if facts.native_only or facts.channel_axis < 2 or all(values.size == 1 for values in facts.values):
         return None
-    return Reason("spatial_scale", f"the scale varies along axis {site.channel_axis}, over which its windows run")
+    return Reason("spatial_scale", f"the scale varies along axis {facts.channel_axis}, over which its windows run")
 
 
-def no_zero_point(site: NodeFacts) -> Reason | None:
-    if site.zero_point is not None:
-        return Reason("zero_point", f"the data has a zero point ({site.zero_point.flat[0]:g}) and zero must stay zero")
+def no_zero_point(facts: NodeFacts) -> Reason | None:
+    if facts.zero_point is not None:
+        return Reason("zero_point", f"the data has a zero point ({facts.zero_point.flat[0]:g}) and zero must stay zero")
     return None
 
 
-def no_kink_moved(site: NodeFacts) -> Reason | None:
-    return no_zero_point(site) if site.native_only else None
+def no_kink_moved(facts: NodeFacts) -> Reason | None:
+    return no_zero_point(facts) if facts.native_only else None
 
 
-def positive_scale(site: NodeFacts) -> Reason | None:
-    if (site.scale < 0).any():
+def positive_scale(facts: NodeFacts) -> Reason | None:
+    if (facts.scale < 0).any():
         return Reason(
-            "negative_scale", f"a scale is negative ({site.scale.min():g}) and the order of values would turn"
+            "negative_scale", f"a scale is negative ({facts.scale.min():g}) and would reverse the order of values"
         )
     return None
 
 
-def scalar_like(site: NodeFacts) -> Reason | None:
-    if not all(is_scalar_like(values) for values in site.values):
+def scalar_like(facts: NodeFacts) -> Reason | None:
+    if not all(is_scalar_like(values) for values in facts.values):
         return Reason("per_channel", "the scale or zero point differs between channels")
     return None
 
 
-def per_tensor(site: NodeFacts) -> Reason | None:
-    size = max(values.size for values in site.values)
+def per_tensor(facts: NodeFacts) -> Reason | None:
+    size = max(values.size for values in facts.values)
     if size > 1:
         return Reason("per_channel", f"the dequantization has {size} values and only one can pass")
     return None
 
 
 def all_of(*checks: Check) -> Check:
-    def check(site: NodeFacts) -> Reason | None:
-        return next((reason for each in checks if (reason := each(site))), None)
+    def check(facts: NodeFacts) -> Reason | None:
+        return next((reason for each in checks if (reason := each(facts))), None)
 
     return check
 
@@ -99,21 +99,21 @@ _PER_CHANNEL = " and the scale differs between channels"
 def constant_input(port: int, what: str, where: str = "") -> Check:
     """That an input is a constant; ``where``: of which data alone it is asked."""
 
-    def check(site: NodeFacts) -> Reason | None:
-        if port >= len(site.constants) or site.constants[port] is None:
+    def check(facts: NodeFacts) -> Reason | None:
+        if port >= len(facts.constants) or facts.constants[port] is None:
             return Reason("not_constant", f"the {what} is not a constant{where}")
         return None
 
     return check
 
 
-def scales_not_reduced(site: NodeFacts) -> Reason | None:
-    axes = axes_of(site)
-    return next((reason for values in site.values if (reason := _not_along(values, axes, site))), None)
+def scales_not_reduced(facts: NodeFacts) -> Reason | None:
+    axes = axes_of(facts)
+    return next((reason for values in facts.values if (reason := _not_along(values, axes, facts))), None)
 
 
-def _not_along(values: np.ndarray, axes: Iterable[int], site: NodeFacts) -> Reason | None:
-    aligned = with_rank(values, site.rank)
+def _not_along(values: np.ndarray, axes: Iterable[int], facts: NodeFacts) -> Reason | None:
+    aligned = with_rank(values, facts.rank)
     for axis in axes:
         if aligned.shape[axis] > 1:
             return Reason(
@@ -123,86 +123,86 @@ def _not_along(values: np.ndarray, axes: Iterable[int], site: NodeFacts) -> Reas
     return None
 
 
-def normalized_axes(site: NodeFacts) -> Reason | None:
+def normalized_axes(facts: NodeFacts) -> Reason | None:
     """The scale is constant over what is normalized."""
-    if len(site.constants) > 1:
-        if site.constants[1] is None:
+    if len(facts.constants) > 1:
+        if facts.constants[1] is None:
             return Reason("not_constant", "the list of axes is not a constant")
-        axes = axes_of(site)
+        axes = axes_of(facts)
     else:
-        axes = site.attributes.get("reduction_axes") or range(
-            1 if site.attributes.get("across_channels") else 2, site.rank
+        axes = facts.attributes.get("reduction_axes") or range(
+            1 if facts.attributes.get("across_channels") else 2, facts.rank
         )
     if 1 not in axes:
-        return _not_along(site.scale, axes, site)
-    if any(axis not in axes for axis in range(2, site.rank)):
+        return _not_along(facts.scale, axes, facts)
+    if any(axis not in axes for axis in range(2, facts.rank)):
         return Reason(
             "normalized_axes",
             f"it normalizes over axes {sorted(axes)}, which hold the channels but not all that follows",
         )
-    return scalar_like(site)
+    return scalar_like(facts)
 
 
-def _in_low_precision(site: NodeFacts) -> Reason | None:
-    if site.is_low:
+def _in_low_precision(facts: NodeFacts) -> Reason | None:
+    if facts.is_low:
         return None
-    return Reason("activation_precision", "the data is real, and its scale is better left where a layer takes it in")
+    return Reason("activation_precision", "the data is real, and its scale is better left where a layer absorbs it")
 
 
 def unpadded_or_zero(begin: int, end: int) -> Check:
     """Cells that the operation pads hold raw zero, which stands for zero only without a zero point."""
 
-    def check(site: NodeFacts) -> Reason | None:
-        if site.native_only or site.zero_point is None:
+    def check(facts: NodeFacts) -> Reason | None:
+        if facts.native_only or facts.zero_point is None:
             return None
-        pads = [site.constants[port] for port in (begin, end)]
+        pads = [facts.constants[port] for port in (begin, end)]
         if any(values is None for values in pads):
             return Reason("not_constant", "the padding is not a constant and the data has a zero point")
         if any(values.any() for values in pads):
-            return Reason("zero_point", f"it pads with zeros, and the zero point is {site.zero_point.flat[0]:g}")
+            return Reason("zero_point", f"it pads with zeros, and the zero point is {facts.zero_point.flat[0]:g}")
         return None
 
     return check
 
 
-def padding_not_averaged(site: NodeFacts) -> Reason | None:
+def padding_not_averaged(facts: NodeFacts) -> Reason | None:
     """Averaged padding holds raw zero, which stands for zero only without a zero point."""
-    attributes = site.attributes
-    if site.native_only or site.zero_point is None or attributes.get("exclude-pad", True):
+    attributes = facts.attributes
+    if facts.native_only or facts.zero_point is None or attributes.get("exclude-pad", True):
         return None
     padded = any(attributes.get("pads_begin", ())) or any(attributes.get("pads_end", ()))
     if padded or attributes.get("auto_pad", "explicit") in ("same_upper", "same_lower"):
-        return Reason("zero_point", f"it averages padding, and the zero point is {site.zero_point.flat[0]:g}")
+        return Reason("zero_point", f"it averages padding, and the zero point is {facts.zero_point.flat[0]:g}")
     return None
 
 
-def broadcastable(site: NodeFacts) -> Reason | None:
-    if len(site.output_shape) != site.rank and site.attributes["mode"] == "bidirectional":
-        return Reason("broadcast_rank", f"the rank changes from {site.rank} to {len(site.output_shape)}")
-    if all(is_scalar_like(values) for values in site.values):
+def broadcastable(facts: NodeFacts) -> Reason | None:
+    if len(facts.output_shape) != facts.rank and facts.attributes["mode"] == "bidirectional":
+        return Reason("broadcast_rank", f"the rank changes from {facts.rank} to {len(facts.output_shape)}")
+    if all(is_scalar_like(values) for values in facts.values):
         return None
-    axes = mapped_axes(site)
+    axes = mapped_axes(facts)
     if axes is None:
         return Reason(
             "not_constant",
             "the axes mapping or the target shape is not a constant and the scale differs between channels",
         )
-    axis = site.channel_axis
-    if axes[axis] != axis or site.shape[axis] is None or site.shape[axis] != site.output_shape[axis]:
+    axis = facts.channel_axis
+    if axes[axis] != axis or facts.shape[axis] is None or facts.shape[axis] != facts.output_shape[axis]:
         return Reason(
             "channel_moves",
-            f"{show(site.shape)} becomes {show(site.output_shape)}: the channels do not stay where they are",
+            f"{show(facts.shape)} becomes {show(facts.output_shape)}: the channels do not stay where they are",
         )
     return None
 
 
-def gatherable(site: NodeFacts) -> Reason | None:
-    if all(is_scalar_like(values) for values in site.values):
+def gatherable(facts: NodeFacts) -> Reason | None:
+    if all(is_scalar_like(values) for values in facts.values):
         return None
-    if site.constants[2] is None:
+    if facts.constants[2] is None:
         return Reason("not_constant", "the axis is not a constant and the scale differs between channels")
-    axis, indices = axes_of(site, 2)[0], site.constants[1]
-    if all(with_rank(values, site.rank).shape[axis] == 1 for values in site.values if values.size > 1):
+    axis, indices = axes_of(facts, 2)[0], facts.constants[1]
+    if all(with_rank(values, facts.rank).shape[axis] == 1 for values in facts.values if values.size > 1):
         return None
     if indices is None or indices.ndim > 1:
         what = "not constant" if indices is None else f"of rank {indices.ndim}"
@@ -210,28 +210,28 @@ def gatherable(site: NodeFacts) -> Reason | None:
     return None
 
 
-def interpolable(site: NodeFacts) -> Reason | None:
+def interpolable(facts: NodeFacts) -> Reason | None:
     """Means whose weights sum to one commute with scale and zero point, as copies do."""
-    if site.native_only or "axes" in site.attributes:
-        return _nearest(site)
-    if not copies_values(site.attributes) and (reason := _in_low_precision(site)):
+    if facts.native_only or "axes" in facts.attributes:
+        return _nearest(facts)
+    if not copies_values(facts.attributes) and (reason := _in_low_precision(facts)):
         return reason
-    pads = [*site.attributes["pads_begin"], *site.attributes["pads_end"]]
+    pads = [*facts.attributes["pads_begin"], *facts.attributes["pads_end"]]
     if any(pads):
         return Reason("padding", f"it pads by {pads}")
-    if all(map(is_scalar_like, site.values)):
+    if all(map(is_scalar_like, facts.values)):
         return None
-    axes = interpolated_axes(site)
+    axes = interpolated_axes(facts)
     if axes is None:
         return Reason("not_constant", "the list of axes is not a constant and the scale differs between channels")
-    for values in site.values:
-        if any(with_rank(values, site.rank).shape[axis] > 1 for axis in axes):
+    for values in facts.values:
+        if any(with_rank(values, facts.rank).shape[axis] > 1 for axis in axes):
             return Reason("interpolated_axes", f"it resizes the axes {axes}, and the scale differs along one of them")
     return None
 
 
-def _nearest(site: NodeFacts) -> Reason | None:
-    attributes = site.attributes
+def _nearest(facts: NodeFacts) -> Reason | None:
+    attributes = facts.attributes
     if attributes["mode"] != "nearest":
         return Reason(
             "interpolation_mode",
@@ -245,7 +245,7 @@ def _nearest(site: NodeFacts) -> Reason | None:
                 f"it resizes the axes {sorted(attributes['axes'])}, batch or channels among them",
             )
         aligned = attributes.get("align_corners")
-        pads = pads if not site.native_only else [*attributes["pads_begin"][:1], *attributes["pads_end"][:1]]
+        pads = pads if not facts.native_only else [*attributes["pads_begin"][:1], *attributes["pads_end"][:1]]
     else:
         aligned = attributes["coordinate_transformation_mode"] == "align_corners"
     if any(pads):
@@ -253,30 +253,30 @@ def _nearest(site: NodeFacts) -> Reason | None:
     return Reason("align_corners", "it aligns corners") if aligned else None
 
 
-def normalized_together(site: NodeFacts) -> Reason | None:
-    axes = sorted(axes_of(site))
+def normalized_together(facts: NodeFacts) -> Reason | None:
+    axes = sorted(axes_of(facts))
     if axes not in ([1], [1, 2, 3]):
         return Reason("normalized_axes", f"it normalizes over axes {axes}, not over [1] or [1, 2, 3]")
-    return scalar_like(site)
+    return scalar_like(facts)
 
 
-def known_count(site: NodeFacts) -> Reason | None:
-    axes = axes_of(site)
-    if site.zero_point is not None and any(site.shape[axis] is None for axis in axes):
+def known_count(facts: NodeFacts) -> Reason | None:
+    axes = axes_of(facts)
+    if facts.zero_point is not None and any(facts.shape[axis] is None for axis in axes):
         return Reason("dynamic_shape", f"the zero point is summed over the axes {axes}, and a size there is not known")
     return None
 
 
-def paddable(site: NodeFacts) -> Reason | None:
-    begin, end, mode = site.constants[1], site.constants[2], site.attributes["pad_mode"]
+def paddable(facts: NodeFacts) -> Reason | None:
+    begin, end, mode = facts.constants[1], facts.constants[2], facts.attributes["pad_mode"]
     if (begin <= 0).all() and (end <= 0).all():
         return None  # it crops at most
     padded = sorted({int(axis) for pads in (begin, end) for axis in np.flatnonzero(pads)})
-    value = pad_value(site)
+    value = pad_value(facts)
     if mode == "constant":
-        values = [site.zero_point] if site.zero_point is not None else []
+        values = [facts.zero_point] if facts.zero_point is not None else []
         if value != 0:
-            values.append(site.scale)
+            values.append(facts.scale)
         if not values:
             return None
         if len(padded) > 1:
@@ -285,48 +285,48 @@ def paddable(site: NodeFacts) -> Reason | None:
                 f"it pads the axes {padded} with a value that is not a raw zero; one axis is possible",
             )
         for axis in padded:
-            if site.shape[axis] is None:
+            if facts.shape[axis] is None:
                 return Reason("dynamic_shape", f"the padded axis {axis} has no known size")
             if any(
                 size > 1 and other != axis
                 for each in values
-                for other, size in enumerate(with_rank(each, site.rank).shape)
+                for other, size in enumerate(with_rank(each, facts.rank).shape)
             ):
                 return Reason("padded_axes", f"it pads axis {axis}, and the scale differs along another")
     if mode == "reflect":
-        checked = (site.scale,) if site.native_only else site.values
+        checked = (facts.scale,) if facts.native_only else facts.values
         for each in checked:
-            if each.size > 1 and any(with_rank(each, site.rank).shape[axis] > 1 for axis in padded):
+            if each.size > 1 and any(with_rank(each, facts.rank).shape[axis] > 1 for axis in padded):
                 return Reason("padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them")
     return None
 
 
-def sliceable(site: NodeFacts) -> Reason | None:
-    if site.shape is None:
+def sliceable(facts: NodeFacts) -> Reason | None:
+    if facts.shape is None:
         return Reason("dynamic_rank", "the rank is not known")
-    one_value = all(values.size == 1 for values in site.values)
-    if one_value and (site.zero_point is not None or not site.native_only):
+    one_value = all(values.size == 1 for values in facts.values)
+    if one_value and (facts.zero_point is not None or not facts.native_only):
         return None
     names = ("begin", "end", "strides")
-    unknown = [name for name, values in zip(names, site.constants[1:], strict=False) if values is None]
+    unknown = [name for name, values in zip(names, facts.constants[1:], strict=False) if values is None]
     return Reason("not_constant", f"the {unknown[0]} of the slice is not a constant") if unknown else None
 
 
-def sliced(site: NodeFacts) -> Reason | None:
-    if reason := along_channels(site):
+def sliced(facts: NodeFacts) -> Reason | None:
+    if reason := along_channels(facts):
         return reason
-    if all(values.size == 1 for values in site.values):
+    if all(values.size == 1 for values in facts.values):
         return None
     names = ("begin", "end", "step", "list of axes")
-    constant = (constant_input(port, names[port - 1]) for port in range(1, len(site.constants)))
-    return per_tensor(site) if site.as_native else all_of(*constant)(site)
+    constant = (constant_input(port, names[port - 1]) for port in range(1, len(facts.constants)))
+    return per_tensor(facts) if facts.as_native else all_of(*constant)(facts)
 
 
-def _lands_on_channels(move: Move, site: NodeFacts) -> Reason | None:
+def _lands_on_channels(move: Move, facts: NodeFacts) -> Reason | None:
     """After a scale along another axis not a layer computes in low precision."""
-    rank = len(site.output_shape)
-    for values in site.values:
-        shape = with_rank(move(values, site), rank).shape
+    rank = len(facts.output_shape)
+    for values in facts.values:
+        shape = with_rank(move(values, facts), rank).shape
         if any(size > 1 and axis != 1 for axis, size in enumerate(shape)):
             return Reason(
                 "channel_moves", f"after it the scale would have the shape {list(shape)}, not one per channel"
@@ -334,46 +334,46 @@ def _lands_on_channels(move: Move, site: NodeFacts) -> Reason | None:
     return None
 
 
-def transposable(site: NodeFacts) -> Reason | None:
-    if not site.as_native:
-        if reason := static_rank(site):
+def transposable(facts: NodeFacts) -> Reason | None:
+    if not facts.as_native:
+        if reason := static_rank(facts):
             return reason
-        if all(map(is_scalar_like, site.values)):
+        if all(map(is_scalar_like, facts.values)):
             return None
-        return constant_input(1, "order")(site) or _lands_on_channels(transpose, site)
-    if reason := along_channels(site) or constant_input(1, "order")(site):
+        return constant_input(1, "order")(facts) or _lands_on_channels(transpose, facts)
+    if reason := along_channels(facts) or constant_input(1, "order")(facts):
         return reason
-    if all(is_scalar_like(values) for values in site.values):
+    if all(is_scalar_like(values) for values in facts.values):
         return None
-    order = site.constants[1]
+    order = facts.constants[1]
     if list(order[:2]) != [0, 1]:
         return Reason("channel_moves", f"the order {order.tolist()} moves the channel axis of a scale per channel")
-    for values in site.values:
-        if values.ndim not in (0, 1, site.rank, site.rank - 1) and values.size > 1:
+    for values in facts.values:
+        if values.ndim not in (0, 1, facts.rank, facts.rank - 1) and values.size > 1:
             return Reason(
-                "constant_rank", f"a dequantization of rank {values.ndim} has no axis for each of {site.rank}"
+                "constant_rank", f"a dequantization of rank {values.ndim} has no axis for each of {facts.rank}"
             )
     return None
 
 
-def reshapable(site: NodeFacts) -> Reason | None:
-    if reason := static_rank(site):
+def reshapable(facts: NodeFacts) -> Reason | None:
+    if reason := static_rank(facts):
         return reason
-    is_per_tensor = all(map(is_scalar_like, site.values))
-    followed = not site.as_native and blocks_of(site.shape, site.output_shape) is not None
-    if (is_per_tensor or followed) and not (site.strict and site.only_consumer == "MatMul"):
+    is_per_tensor = all(map(is_scalar_like, facts.values))
+    followed = not facts.as_native and blocks_of(facts.shape, facts.output_shape) is not None
+    if (is_per_tensor or followed) and not (facts.strict and facts.only_consumer == "MatMul"):
         if not followed:
-            return along_channels(site)
-        return None if is_per_tensor else _lands_on_channels(reshape, site)
+            return along_channels(facts)
+        return None if is_per_tensor else _lands_on_channels(reshape, facts)
     return all_of(along_channels, constant_input(1, "target shape", _PER_CHANNEL), _channels_stay, _scale_not_split)(
-        site
+        facts
     )
 
 
-def _channels_stay(site: NodeFacts) -> Reason | None:
+def _channels_stay(facts: NodeFacts) -> Reason | None:
     """Each channel becomes one or several neighbouring ones."""
-    before, after = site.shape, site.output_shape
-    channels = max(values.size for values in site.values)
+    before, after = facts.shape, facts.output_shape
+    channels = max(values.size for values in facts.values)
     if len(after) < 2 or len(before) < 2 or after[1] is None or before[0] != after[0]:
         return Reason("channels_merge", f"channels cannot be followed from {show(before)} to {show(after)}")
     if after[1] < channels or after[1] % channels:
@@ -381,10 +381,10 @@ def _channels_stay(site: NodeFacts) -> Reason | None:
     return None
 
 
-def _scale_not_split(site: NodeFacts) -> Reason | None:
+def _scale_not_split(facts: NodeFacts) -> Reason | None:
     """The axes that change come after those along which the scale differs, or both begin at the channels."""
-    before, after = site.shape, site.output_shape
-    shapes = [with_rank(values, site.rank).shape for values in site.values]
+    before, after = facts.shape, facts.output_shape
+    shapes = [with_rank(values, facts.rank).shape for values in facts.values]
     last = max((axis for shape in shapes for axis, size in enumerate(shape) if size != 1), default=1)
     changed = (axis for axis, (a, b) in enumerate(zip(before, after, strict=False)) if a != b)
     first = next(changed, min(len(before), len(after)))
@@ -394,15 +394,15 @@ def _scale_not_split(site: NodeFacts) -> Reason | None:
     return Reason("channels_merge", text)
 
 
-def tileable(site: NodeFacts) -> Reason | None:
-    if reason := _in_low_precision(site):
+def tileable(facts: NodeFacts) -> Reason | None:
+    if reason := _in_low_precision(facts):
         return reason
-    return None if all(map(is_scalar_like, site.values)) else constant_input(1, "number of copies")(site)
+    return None if all(map(is_scalar_like, facts.values)) else constant_input(1, "number of copies")(facts)
 
 
-def rollable(site: NodeFacts) -> Reason | None:
-    if reason := _in_low_precision(site):
+def rollable(facts: NodeFacts) -> Reason | None:
+    if reason := _in_low_precision(facts):
         return reason
-    if all(map(is_scalar_like, site.values)):
+    if all(map(is_scalar_like, facts.values)):
         return None
-    return all_of(constant_input(1, "shift"), constant_input(2, "list of axes"))(site)
+    return all_of(constant_input(1, "shift"), constant_input(2, "list of axes"))(facts)

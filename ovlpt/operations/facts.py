@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class NodeFacts:
 
     shape: Shape | None  # of input 0; None: dynamic rank
     output_shape: Shape | None  # of output 0
-    attributes: Mapping[str, object]
+    attributes: Mapping[str, Any]
     constants: tuple[np.ndarray | None, ...]  # per input: its value where it is a Constant
     scale: np.ndarray  # of the dequantization on input 0, float32; ones where there is none
     zero_point: np.ndarray | None

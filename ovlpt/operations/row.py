@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ovlpt.operations.checks import along_channels
 from ovlpt.operations.facts import Check, Move
@@ -25,7 +25,7 @@ class Operation:
     move: Move = keep
     move_zero_point: Move | None = None  # where it differs from the scale's
     precision_preserved: bool = False
-    preserves_where: Callable[[Mapping[str, object]], bool] | None = None  # by attributes; not with native_only
+    preserves_where: Callable[[Mapping[str, Any]], bool] | None = None  # by attributes; not with native_only
     data_inputs: tuple[int, ...] | None = (0,)  # ports a restriction may name; None: any number (Concat)
     weights: tuple[int, ...] = ()  # ports of the weights of a weighted operation
     weights_axes: tuple[int, ...] = ()  # output channels of the weights, after those of groups
@@ -57,7 +57,7 @@ class Operation:
         """Whether there is a rule for any version."""
         return self.kind != "absent" and bool(self.opsets if native_only else self.versions)
 
-    def preserves_precision(self, attributes: Mapping[str, object], native_only: bool = False) -> bool:
+    def preserves_precision(self, attributes: Mapping[str, Any], native_only: bool = False) -> bool:
         """Whether the output of a node with these attributes has the element type of the data."""
         if native_only or self.preserves_where is None:
             return self.precision_preserved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ovlpt.layered import LayeredTable
 from ovlpt.operations.absent import ABSENT
@@ -79,7 +80,7 @@ def _reduces(name: str, *checks: Check, **more) -> Operation:
     return Operation(name, "reduces", check=check, move=reduce, homogeneous=True, **more)
 
 
-_ADDED = {"precision_preserved": True, "added": ("opset1",)}
+_ADDED: dict[str, Any] = {"precision_preserved": True, "added": ("opset1",)}
 
 
 _ROWS = (

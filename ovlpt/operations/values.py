@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -19,38 +20,38 @@ def with_rank(values: np.ndarray, rank: int) -> np.ndarray:
     return values.reshape((1,) * (rank - values.ndim) + values.shape) if values.ndim < rank else values
 
 
-def axes_of(site: NodeFacts, port: int = 1) -> list[int] | None:
-    axes = site.constants[port] if port < len(site.constants) else None
-    return None if axes is None else [int(axis) % site.rank for axis in np.ravel(axes)]
+def axes_of(facts: NodeFacts, port: int = 1) -> list[int] | None:
+    axes = facts.constants[port] if port < len(facts.constants) else None
+    return None if axes is None else [int(axis) % facts.rank for axis in np.ravel(axes)]
 
 
-def mapped_axes(site: NodeFacts) -> list[int] | None:
+def mapped_axes(facts: NodeFacts) -> list[int] | None:
     """Where each axis of the data goes."""
-    if site.constants[1] is None:
+    if facts.constants[1] is None:
         return None
-    if len(site.constants) < 3:
-        return list(range(len(site.output_shape) - site.rank, len(site.output_shape)))
-    return None if site.constants[2] is None else [int(axis) for axis in np.ravel(site.constants[2])]
+    if len(facts.constants) < 3:
+        return list(range(len(facts.output_shape) - facts.rank, len(facts.output_shape)))
+    return None if facts.constants[2] is None else [int(axis) for axis in np.ravel(facts.constants[2])]
 
 
-def copies_values(attributes: Mapping[str, object]) -> bool:
+def copies_values(attributes: Mapping[str, Any]) -> bool:
     return attributes["mode"] == "nearest"
 
 
-def interpolated_axes(site: NodeFacts) -> list[int] | None:
+def interpolated_axes(facts: NodeFacts) -> list[int] | None:
     """Axes are the last input where it is an integer and not the sizes; all without them; None: not known."""
-    if len(site.constants) > 2:
-        if site.constants[-1] is None:
+    if len(facts.constants) > 2:
+        if facts.constants[-1] is None:
             return None
-        if np.issubdtype(site.constants[-1].dtype, np.integer):
-            return axes_of(site, -1)
-    return list(range(site.rank))
+        if np.issubdtype(facts.constants[-1].dtype, np.integer):
+            return axes_of(facts, -1)
+    return list(range(facts.rank))
 
 
-def pad_value(site: NodeFacts) -> float:
-    if site.attributes["pad_mode"] != "constant" or len(site.constants) < 4:
+def pad_value(facts: NodeFacts) -> float:
+    if facts.attributes["pad_mode"] != "constant" or len(facts.constants) < 4:
         return 0.0
-    return float(np.ravel(site.constants[3])[0])
+    return float(np.ravel(facts.constants[3])[0])
 
 
 def to_scalar_if_possible(values: np.ndarray) -> np.ndarray:
