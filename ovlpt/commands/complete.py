@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from ovlpt.commands.printing import console, table, write_result
+from ovlpt.commands.printing import STDOUT, console, say, table, write_result
 from ovlpt.commands.settings import add_command, add_float, add_json, add_model, add_settings, settings
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.display import printable
@@ -53,7 +52,7 @@ def _call(options: argparse.Namespace) -> int:
         options.min_gain / 100,
         options.time_limit,
         config=settings(options),
-        progress=lambda line: print(printable(line, lines=False), file=sys.stderr, flush=True),
+        progress=lambda line: say(printable(line, lines=False), STDOUT),  # on the standard error
     )
     save_model(found.model, options.output)
     _print(out, found)

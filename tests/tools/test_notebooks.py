@@ -19,6 +19,7 @@ def test_these_are_all():
     assert [path.stem for path in NOTEBOOKS] == [
         "first_steps",
         "own_transformations",
+        "reading_text",
         "restrictions_and_callbacks",
         "why_is_this_layer_not_int8",
     ]
