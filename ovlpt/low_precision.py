@@ -55,6 +55,7 @@ from ovlpt.main.maximum import MaximumTransformation
 from ovlpt.main.minimum import MinimumTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
 from ovlpt.main.mvn import MVNTransformation
+from ovlpt.main.native import NATIVE
 from ovlpt.main.normalize_l2 import NormalizeL2Transformation
 from ovlpt.main.pad import PadTransformation
 from ovlpt.main.prelu import PReluTransformation
@@ -253,7 +254,7 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         self._mark(model, settings)
         # The native order: Assign comes second.
-        first, *others = (kind(**settings) for kind in main_of(MAIN, self.own))
+        first, *others = (kind(**settings) for kind in main_of(self._main(), self.own))
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
         cleanup = [kind(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
@@ -263,6 +264,10 @@ class LowPrecision(ModelPass):
         self._rewrite(model, cleanup)
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
+
+    def _main(self) -> tuple[type[LayerTransformation], ...]:
+        """The package's transformations of the main step."""
+        return tuple(NATIVE.get(kind.__name__, kind) for kind in MAIN) if self.params.native_only else MAIN
 
     def _mark(self, model: Model, settings: dict[str, Any]) -> None:
         index = ModelIndex(model)

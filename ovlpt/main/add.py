@@ -4,15 +4,14 @@ import numpy as np
 
 from ovlpt.attributes import Bias
 from ovlpt.graph.constants import constant, precision_of, rounded_to
-from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 
@@ -106,15 +105,8 @@ class AddTransformation(ElementwiseTransformation):
     def _move_constant(self, node: Node) -> None:
         port = self._constant_port(node)
         added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
-        zero_point, scale = values_or(found)
-        # where the data is f16 without a Convert, the native library computes in f16, too
-        deq = stored = found.precision if self.params.native_only else self.params.deq_precision
-        if self.params.native_only and found.convert is None and found.data_precision in REAL:
-            deq = found.data_precision  # whatever its constants are stored in
-        if self.params.native_only and added.size == scale.size:
-            added = added.reshape(scale.shape)  # whatever the axes, as the native library
-        elif self.params.native_only and 1 not in (added.size, scale.size):
-            stored = "f32"  # but where both are broadcast
+        _, scale = values_or(found)
+        added, deq, stored = self._added(added, found)
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
         moved = rounded_to(moved, stored)
@@ -128,11 +120,18 @@ class AddTransformation(ElementwiseTransformation):
             self.attributes.move(node, add)
             data, shift = add.output(0), None
             replace_output(node.output(0), data)
-        elif self.params.native_only and found.subtract is not None and found.zero_point_precision not in REAL:
-            data, shift = found.subtract.output(0), -moved  # beside one that a file stores in integers, not with it
         else:
-            data, shift = found.data, zero_point - moved
+            data, shift = self._shifted(found, moved)
         output, nodes = write_dequantization(
             data, name, scale, shift, deq, original, scale_precision=stored, shift_precision=stored
         )
         insert_after(data if shift is None else node.output(0), output, targets, nodes)
+
+    def _added(self, constant: np.ndarray, found: Dequantization) -> tuple[np.ndarray, str, str]:
+        """The constant, the type in which it is added, and that in which it is stored."""
+        return constant, self.params.deq_precision, self.params.deq_precision
+
+    def _shifted(self, found: Dequantization, moved: np.ndarray) -> tuple[Output, np.ndarray]:
+        """The data with its zero point, from which ``moved`` is taken."""
+        zero_point, _ = values_or(found)
+        return found.data, zero_point - moved

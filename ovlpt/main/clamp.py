@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
 from ovlpt.openvino_api import Node
@@ -22,11 +23,14 @@ class ClampTransformation(LayerTransformation):
         shift = float(found.zero_point.flat[0]) if found.zero_point is not None else 0.0
         low, high = sorted(attributes[end] / scale + shift for end in ("min", "max"))
         bounds = {"min": low, "max": high}
-        computed = original if self.params.native_only else found.precision  # no f16 where f32 is at hand
-        clamp = relaxed("Clamp", [found.data], computed, bounds, origin=self.params.deq_precision)
+        clamp = relaxed("Clamp", [found.data], self._computed_in(node, found), bounds, origin=self.params.deq_precision)
         clamp.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, clamp)
         replace_output(node.output(0), clamp.output(0))
         self.dequantize(
             clamp.output(0), clamp.get_friendly_name(), targets, found, found.scale, found.zero_point, original
         )
+
+    def _computed_in(self, node: Node, found: Dequantization) -> str:
+        """No f16 where f32 is at hand."""
+        return found.precision

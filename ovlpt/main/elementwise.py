@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
-from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import LayerTransformation, read_once, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.trace import reject_unless
@@ -19,13 +18,7 @@ class ElementwiseTransformation(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         branches = self.branches(node)
-        for port, branch in enumerate(branches):
-            product = branch.multiply is None and node.input_value(port).get_node().get_type_name() == "Multiply"
-            reject_unless(
-                not (product and self.params.native_only),  # the native library gives up where it finds no constant
-                "product",
-                f"input {port} is a Multiply that is not a dequantization",
-            )
+        self._check_products(node)
         self.check_row(node, branches[0])
         quantized = [port for port, branch in enumerate(branches) if not branch.empty]
         reject_unless(quantized, "not_quantized", "neither input has a dequantization")
@@ -39,23 +32,11 @@ class ElementwiseTransformation(LayerTransformation):
     def branches(self, node: Node) -> tuple[Dequantization, Dequantization]:
         return self.dequantization(node, 0), self.dequantization(node, 1)
 
+    def _check_products(self, node: Node) -> None:
+        """Whether an input may be a Multiply that is not a dequantization: it may."""
+
     def separate(self, node: Node) -> None:
-        """Give the node dequantizations of its own, as the native library does before it asks its last questions."""
-        if not self.params.native_only:
-            return
-        for port, found in enumerate(self.branches(node)):
-            if found.is_shared and not found.empty:
-                output, _ = write_dequantization(
-                    found.data,
-                    found.output.get_node().get_friendly_name(),
-                    found.scale,
-                    found.zero_point,
-                    found.precision,
-                    precision_of(found.output),
-                    found.zero_point_precision,
-                )
-                node.input(port).replace_source_output(output)
-                self.read_anew()
+        """What is done before the last conditions are asked."""
 
     @read_once
     def full_branch(self, node: Node) -> int | None:

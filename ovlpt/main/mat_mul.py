@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
-from ovlpt.graph.weights import folded_constant, rounded_zero_point, weights_precision
+from ovlpt.graph.weights import folded_constant, weights_precision
 from ovlpt.layer_transformation import (
     LayerTransformation,
     consumers_of,
@@ -39,6 +40,7 @@ class MatMulTransformation(LayerTransformation):
     """
 
     operation = OPERATIONS["MatMul"]
+    decomposes_data: ClassVar[bool] = False  # a FakeQuantize on data that is still there, whatever the restrictions say
 
     def can_be_transformed(self, node: Node) -> None:
         left = self.require_dequantization(node)
@@ -61,11 +63,8 @@ class MatMulTransformation(LayerTransformation):
                 "weights_zero_point",
                 f"input 1 has an asymmetric interval [{details.output_low.min():g}, {details.output_high.max():g}]",
             )
-            reject_unless(  # the native library then decomposes it here, whatever the restrictions say
-                is_constant_path(quantize) or self.params.native_only,
-                "not_decomposed",
-                "the FakeQuantize on input 1 stays in float",
-            )
+            text = "the FakeQuantize on input 1 stays in float"
+            reject_unless(is_constant_path(quantize) or self.decomposes_data, "not_decomposed", text)
             for end in details.intervals[2:]:
                 self._check_contracted(end, b_rank, contracted, "input 1")
         else:
@@ -81,7 +80,7 @@ class MatMulTransformation(LayerTransformation):
 
     def _check_sums(self, node: Node, left: Dequantization, right: Dequantization, code: str, text: str) -> None:
         """Whether sums over the contracted axis can stand for the zero points."""
-        reject_unless(not self.params.native_only and self.params.update_precisions, code, text)
+        reject_unless(self.params.update_precisions, code, text)
         for port, found in enumerate((left, right)):
             single = found.zero_point is None or found.zero_point.size == 1
             reject_unless(single, code, f"{text}, and input {port} one for each channel")
@@ -94,7 +93,7 @@ class MatMulTransformation(LayerTransformation):
     def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
         if values is None or values.size == 1:
             return
-        if is_scalar_like(values) and not (self.params.native_only and name == "input 1"):
+        if self._is_one(values, name):
             return
         place = axis - rank if rank > 1 else -1  # from the end: an interval may have fewer axes than the data
         reject_unless(
@@ -102,6 +101,10 @@ class MatMulTransformation(LayerTransformation):
             "contracted_scale",
             f"{name} has a scale along axis {axis} ({values.shape[max(place, -values.ndim)]} values), and that axis is summed",
         )
+
+    def _is_one(self, values: np.ndarray, name: str) -> bool:
+        """Whether a scale of several values, of the input of this name, is the same for all products."""
+        return is_scalar_like(values)
 
     def _right(self, node: Node) -> Dequantization:
         return self.dequantization(node, 1)
@@ -126,11 +129,8 @@ class MatMulTransformation(LayerTransformation):
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
         if left_scale.size > 1:
             left_scale = _transposed(np.atleast_2d(left_scale), attributes["transpose_a"])
-        # equal values along the summed axis fit the columns by chance only; the native library fails where they do not
-        if not self.params.native_only or left_scale.shape[-1:] not in ((), (1,), (shape_of(product) or ())[-1:]):
-            left_scale = to_scalar_if_possible(left_scale)
         scale = _product(
-            left_scale,
+            self._of_columns(left_scale, (shape_of(product) or ())[-1:]),
             _transposed(right_scale, attributes["transpose_b"]),
             [len(shape_of(value) or (None, None)) for value in (left.data, integers)],
         )
@@ -138,17 +138,21 @@ class MatMulTransformation(LayerTransformation):
         output, nodes = write_dequantization(product, name, scale, zero_point, deq, original, scale_precision="f32")
         insert_after(layer.output(0), output, targets, nodes)
 
+    def _of_columns(self, scale: np.ndarray, columns: tuple[int | None, ...]) -> np.ndarray:
+        """The scale of input 0; equal values along the summed axis fit the columns by chance only."""
+        return to_scalar_if_possible(scale)
+
+    def _zero_point_of(self, right: Dequantization) -> np.ndarray | None:
+        return right.zero_point
+
     def _has_zero_point(self, right: Dequantization) -> bool:
-        """The native library drops one that rounds to zero."""
-        zero_point = right.zero_point
-        if self.params.native_only and right.is_low_precision:
-            zero_point = rounded_zero_point(zero_point, right.data_precision)
+        zero_point = self._zero_point_of(right)
         return zero_point is not None and bool(zero_point.any())
 
     def _needs_sums(self, node: Node, left: Dequantization) -> bool:
         """Whether a zero point meets data."""
         right = self._right(node)
-        if self.params.native_only or right.empty:
+        if right.empty:
             return False
         return self._has_zero_point(right) or (
             left.zero_point is not None and not isinstance(right.data.get_node(), Constant)

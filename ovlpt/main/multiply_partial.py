@@ -11,7 +11,6 @@ from ovlpt.layer_transformation import consumers_of, insert_after, replace_outpu
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 
@@ -65,10 +64,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             self._join_constant(node)
             return
         self._check_branches(node, full)
-        branches, deq, name = self.branches(node), self.params.deq_precision, node.get_friendly_name()
-        types = {kind for branch in branches for kind in (branch.data_precision, branch.precision)}
-        if self.params.native_only and len(types) == 1 and types <= REAL:
-            (deq,) = types  # f16 data without a Convert: the native library computes in f16, too
+        branches, deq, name = self.branches(node), self._computed_in(node), node.get_friendly_name()
         zero_point, scale = values_or(branches[full])
         joined = scale * values_or(branches[1 - full])[1]
         dequantized, _ = write_dequantization(
@@ -86,6 +82,9 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         product.set_friendly_name(name)
         self.attributes.move(node, product)
         replace_output(node.output(0), product.output(0))
+
+    def _computed_in(self, node: Node) -> str:
+        return self.params.deq_precision
 
     def _join_constant(self, node: Node) -> None:
         port = self._constant_port(node)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
 from ovlpt.openvino_api import Node
@@ -15,8 +17,7 @@ from ovlpt.trace import reject_unless
 class MVNTransformation(LayerTransformation):
     """``mvn(x * s; eps) == mvn(x; eps / s²) * sign(s)`` with the variance normalized, else ``mvn(x) * s``.
 
-    With eps added outside the square root it is divided by ``|s|``. The native pass keeps eps as it is, which is wrong
-    where the variance is of the order of eps.
+    With eps added outside the square root it is divided by ``|s|``.
     """
 
     operation = OPERATIONS["MVN"]
@@ -24,12 +25,8 @@ class MVNTransformation(LayerTransformation):
     def can_be_transformed(self, node: Node) -> None:
         found = self.require_dequantization(node)
         self.check_row(node, found)
-        if node.get_attributes()["normalize_variance"] and not self.params.native_only:
-            reject_unless(
-                is_scalar_like(np.abs(found.scale)),
-                "per_channel",
-                "eps cannot be adjusted to a scale that differs between channels",
-            )
+        if node.get_attributes()["normalize_variance"]:
+            self._check_eps(found)
 
     def transform(self, node: Node) -> None:
         found, attributes = self.dequantization(node), node.get_attributes()
@@ -37,10 +34,7 @@ class MVNTransformation(LayerTransformation):
         scale = found.scale
         if attributes["normalize_variance"]:
             scale = np.sign(found.scale)
-            if not self.params.native_only:
-                magnitude = float(np.abs(found.scale).flat[0])
-                outside = str(attributes.get("eps_mode", "inside_sqrt")).lower() == "outside_sqrt"
-                attributes["eps"] = attributes["eps"] / (magnitude if outside else magnitude**2)
+            attributes["eps"] = self._eps(attributes, found)
         inputs, opset = [found.data, *node.input_values()[1:]], node.get_type_info().version_id
         deq = self.params.deq_precision
         normalize = relaxed("MVN", inputs, deq, attributes, opset, origin=deq)
@@ -49,3 +43,12 @@ class MVNTransformation(LayerTransformation):
         replace_output(node.output(0), normalize.output(0))
         output, nodes = write_dequantization(normalize.output(0), node.get_friendly_name(), scale, None, deq, original)
         insert_after(normalize.output(0), output, targets, nodes)
+
+    def _check_eps(self, found: Dequantization) -> None:
+        text = "eps cannot be adjusted to a scale that differs between channels"
+        reject_unless(is_scalar_like(np.abs(found.scale)), "per_channel", text)
+
+    def _eps(self, attributes: dict[str, Any], found: Dequantization) -> float:
+        magnitude = float(np.abs(found.scale).flat[0])
+        outside = str(attributes.get("eps_mode", "inside_sqrt")).lower() == "outside_sqrt"
+        return attributes["eps"] / (magnitude if outside else magnitude**2)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
 from ovlpt.openvino_api import Node
@@ -10,10 +11,7 @@ from ovlpt.operations import OPERATIONS
 
 
 class NormalizeL2Transformation(LayerTransformation):
-    """``normalize(x * s; eps) == normalize(x; eps / s²) * sign(s)``.
-
-    The native pass keeps eps, which is wrong where the sum of squares is of its order.
-    """
+    """``normalize(x * s; eps) == normalize(x; eps / s²) * sign(s)``."""
 
     operation = OPERATIONS["NormalizeL2"]
 
@@ -23,8 +21,7 @@ class NormalizeL2Transformation(LayerTransformation):
     def transform(self, node: Node) -> None:
         found, attributes = self.dequantization(node), node.get_attributes()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
-        if not self.params.native_only:
-            attributes["eps"] = attributes["eps"] / float(found.scale.flat[0]) ** 2
+        attributes["eps"] = self._eps(attributes["eps"], found)
         inputs = [found.data, *node.input_values()[1:]]
         normalize = relaxed("NormalizeL2", inputs, found.precision, attributes, origin=self.params.deq_precision)
         normalize.set_friendly_name(node.get_friendly_name())
@@ -32,3 +29,6 @@ class NormalizeL2Transformation(LayerTransformation):
         replace_output(node.output(0), normalize.output(0))
         scale = np.sign(found.scale)
         self.dequantize(normalize.output(0), node.get_friendly_name(), targets, found, scale, None, original)
+
+    def _eps(self, eps: float, found: Dequantization) -> float:
+        return eps / float(found.scale.flat[0]) ** 2

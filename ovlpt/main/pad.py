@@ -18,7 +18,11 @@ class PadTransformation(MoveDequantizationAfter):
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        if self.params.native_only or node.get_input_size() < 4 or node.get_attributes()["pad_mode"] != "constant":
+        self._check_value(node)
+
+    def _check_value(self, node: Node) -> None:
+        """What it pads with has to be one of the integers."""
+        if node.get_input_size() < 4 or node.get_attributes()["pad_mode"] != "constant":
             return
         value, precision = node.input_value(3).get_node().data, self.dequantization(node).data_precision
         reject_unless(

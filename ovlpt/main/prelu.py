@@ -39,4 +39,4 @@ class PReluTransformation(MoveDequantizationAfter):
 
     def _is_identity(self, node: Node, found: Dequantization) -> bool:
         """A model's output keeps its name, and so its operation."""
-        return found.data_precision == "u8" and not is_output(node.output(0)) and not self.params.native_only
+        return found.data_precision == "u8" and not is_output(node.output(0))

@@ -32,7 +32,6 @@ from ovlpt.layer_transformation import (
 )
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations.values import is_scalar_like
-from ovlpt.precisions import round_half_away
 from ovlpt.trace import reject, reject_unless
 
 
@@ -65,11 +64,9 @@ class WeightableLayerTransformation(LayerTransformation):
                 "zero_point_precision",
                 f"the zero point has type {found.zero_point_precision}, the data {found.data_precision}",
             )
-        weights = self.weights(node)
-        if self.params.native_only:
-            is_direct = weights.are_constant or weights.source.get_node().get_type_name() == "FakeQuantize"
-            reject_unless(is_direct, "dynamic_weights", "the weights are not constant, nor quantized right before it")
-            return
+        self._check_weights(self.weights(node), found)
+
+    def _check_weights(self, weights: Weights, found: Dequantization) -> None:
         reject_unless(
             weights.are_constant or found.zero_point is None,
             "dynamic_weights",
@@ -79,17 +76,20 @@ class WeightableLayerTransformation(LayerTransformation):
             _reject_fraction(weights.zero_point)
 
     def _check_axis(self, node: Node, found: Dequantization) -> None:
-        """After a MatMul constants differ by columns. The native library takes them for channels, or throws."""
+        """After a MatMul constants differ by columns."""
         rank = len(shape_of(found.data))
         for values in (found.scale, found.zero_point):
             if values is None or is_scalar_like(values):
                 continue
-            is_taken = self.params.native_only and node.get_input_partial_shape(1).is_static
             reject_unless(
-                varies_along(values, rank, (1,)) or (is_taken and values.size == self.input_channels(node)),
+                varies_along(values, rank, (1,)) or self._takes_for_channels(node, values),
                 "not_per_channel",
                 f"the dequantization has the shape {list(values.shape)} and varies along an axis other than that of the channels",
             )
+
+    def _takes_for_channels(self, node: Node, values: np.ndarray) -> bool:
+        """Whether constants along another axis count as such of channels."""
+        return False
 
     def check_activations(self, node: Node, found: Dequantization) -> None:
         reject_unless(
@@ -126,20 +126,18 @@ class WeightableLayerTransformation(LayerTransformation):
         if found.zero_point is None or self._zero_point_is_after(node, found):
             return found.data
         if not found.is_low_precision:  # precisions are not updated
-            zero_point, stored, data = found.zero_point, found.precision, found.data
-            if found.convert is not None and self.params.native_only:
-                zero_point, stored = round_half_away(zero_point), found.data_precision
-                if not zero_point.any():
-                    return found.data
-            elif found.convert is not None:
-                data = found.convert.output(0)
-            return self._minus(data, self._per_channel(node, zero_point, found), stored, name, found.precision)
+            return self._real_less_zero_point(node, found, name)
         zero_point = rounded_zero_point(found.zero_point, found.data_precision)
         if zero_point is None:
             return found.data
         return self._minus(
             found.data, self._per_channel(node, zero_point, found), found.data_precision, name, found.precision
         )
+
+    def _real_less_zero_point(self, node: Node, found: Dequantization, name: str) -> Output:
+        data = found.data if found.convert is None else found.convert.output(0)
+        zero_point = self._per_channel(node, found.zero_point, found)
+        return self._minus(data, zero_point, found.precision, name, found.precision)
 
     def _per_channel(self, node: Node, zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
         spatial = (1,) * (len(shape_of(found.data)) - 2)
@@ -156,18 +154,14 @@ class WeightableLayerTransformation(LayerTransformation):
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
         if zero_point is None:
             return integers
-        axes, spread = self.operation.weights_axes, self._per_output(zero_point, weights)
-        if self.params.native_only and axes[0] == 0:  # the native library takes rank 5 for groups, and no other
-            kept = 2 if len(weights.shape) == 5 else 1
-            if kept == 1 and len(axes) == 2:
-                if (spread == spread[:, :1]).all():
-                    spread = spread[:, :1]
-                else:  # there it throws
-                    kept = 2
-            spread = np.broadcast_to(spread, weights.shape[:kept] + (1,) * (len(weights.shape) - kept))
+        spread = self._spread(zero_point, weights)
         name = f"{node.get_friendly_name()}/WeightsZeroPoint"
         output_precision = "f32" if weights.fake_quantize else precision_of(node.input_value(1))
         return self._minus(integers, spread, weights.precision, name, output_precision)
+
+    def _spread(self, zero_point: np.ndarray, weights: Weights) -> np.ndarray:
+        """The zero point of the weights, as it is stored."""
+        return self._per_output(zero_point, weights)
 
     def _per_output(self, values: np.ndarray, weights: Weights) -> np.ndarray:
         """One value for each output channel, in the layout of the weights."""
@@ -201,12 +195,12 @@ class WeightableLayerTransformation(LayerTransformation):
     def _remainder(self, node: Node, found: Dequantization) -> np.ndarray | None:
         """What is not subtracted before it: what rounding takes off the data's zero point, up to half a step, or all.
 
-        The native library drops it. Under padding it is dropped here, too: at the border only a part of its sum is
-        due, and the rest may be more than what is dropped.
+        Under padding it is dropped: at the border only a part of its sum is due, and the rest may be more than what is
+        dropped.
         """
         if self._zero_point_is_after(node, found):
             return found.zero_point
-        if self.params.native_only or found.convert is None or not self._is_unpadded(node):
+        if found.convert is None or not self._is_unpadded(node):
             return None
         return remainder(found.zero_point, found.data_precision)
 

@@ -1,0 +1,44 @@
+"""Operations that compute element by element or over axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.dequantization import Dequantization
+from ovlpt.main import clamp, mvn, normalize_l2, pad, prelu
+from ovlpt.openvino_api import Node
+
+
+class ClampTransformation(clamp.ClampTransformation):
+    def _computed_in(self, node: Node, found: Dequantization) -> str:
+        """In f16 where the result is."""
+        return precision_of(node.output(0))
+
+
+class MVNTransformation(mvn.MVNTransformation):
+    """Eps stays as it is, which is wrong where the variance is of its order."""
+
+    def _check_eps(self, found: Dequantization) -> None:
+        pass
+
+    def _eps(self, attributes: dict[str, Any], found: Dequantization) -> float:
+        return attributes["eps"]
+
+
+class NormalizeL2Transformation(normalize_l2.NormalizeL2Transformation):
+    """Eps stays as it is, which is wrong where the sum of squares is of its order."""
+
+    def _eps(self, eps: float, found: Dequantization) -> float:
+        return eps
+
+
+class PadTransformation(pad.PadTransformation):
+    def _check_value(self, node: Node) -> None:
+        """It pads with what the value becomes in the integer type."""
+
+
+class PReluTransformation(prelu.PReluTransformation):
+    def _is_identity(self, node: Node, found: Dequantization) -> bool:
+        """It stays on unsigned data."""
+        return False
