@@ -84,7 +84,7 @@ from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeT
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
-REPAIRS: tuple[type[LayerTransformation], ...] = (
+CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     RedundantFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,
@@ -171,7 +171,7 @@ PASSES = tuple(
     for kind in (
         *BEFORE_LPT,  # of `CommonOptimizations`
         LinOpSequenceFusion,
-        *REPAIRS,
+        *CANONICALIZATIONS,
         *PREREQUISITES,
         *MARKUP,
         *MAIN,
@@ -250,7 +250,7 @@ class LowPrecision(ModelPass):
             "attributes": AttributeTable(),
         }
         if not self.params.native_only:
-            self._rewrite(model, [kind(**settings) for kind in REPAIRS])
+            self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS])
         self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
         self._mark(model, settings)
         # The native order: Assign comes second.

@@ -38,7 +38,7 @@ ABSENT = (
     *_absent(
         "{} is made an MVN, which has a rule, unless the device has a kernel of it, as GPUs do", "GroupNormalization-12"
     ),
-    *_absent("its statistics belong in the layer before, and this {} stands alone", "BatchNormInference-1,5"),
+    *_absent("its statistics belong in the layer before, and {} stands alone", "BatchNormInference-1,5"),
     *_absent(
         "{} computes between values, and there is no rule for its weights",
         "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling",
