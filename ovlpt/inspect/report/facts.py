@@ -151,16 +151,15 @@ def report(
     precision = inference_precision(core, physical, hints)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
     compiled = core.compile_model(ready, device, {**hints, **lpt_properties(ready, device)})
-    execution = execution_types(compiled, None if virtual else arrays)
-    layers = read_layers(compiled, execution, ready, with_shapes(ready, arrays), found)
+    ran = execution_types(compiled, None if virtual else arrays)
+    layers = read_layers(compiled, ran, ready, with_shapes(ready, arrays), found)
     measured = None
     if virtual is None:
         plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
-        candidates = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
-        measured = latencies(candidates, arrays, core, device, HINTS, seconds)
+        both = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
+        measured = latencies(both, arrays, core, device, HINTS, seconds)
         layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
-    facts = _facts(core, device, physical, layers, measured)
-    worst = bottlenecks(layers, own_settings=config is not None)
+    facts, worst = _facts(core, device, physical, layers, measured), bottlenecks(layers, config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
         device=f"{device} ({core.get_property(physical, 'FULL_DEVICE_NAME').strip()})",

@@ -97,9 +97,7 @@ def read_layers(
     operations are in float.
     """
     work = {node.get_friendly_name(): multiply_accumulates(node) for node in shaped.get_ops()}
-    touched = {
-        node.get_friendly_name(): values_touched(node) for node in shaped.get_ops() if work[node.get_friendly_name()]
-    }
+    touched = {node.get_friendly_name(): values_touched(node) for node in shaped.get_ops()}
     owner = dict(owners(lowered, (name for name, count in work.items() if count)))
     answers = {answer.node: answer for answer in found}
     nodes = list(on_data(compiled.get_runtime_model()))
@@ -115,12 +113,6 @@ def read_layers(
         own = held.keys() - counted
         counted |= own
         low = [name for name in held if layer.is_int8 and not (fused and renamed(name) in answers)]
-        in_bodies = sum(
-            count
-            for name in own
-            for inner, count in work_of_bodies(held[name])
-            if renamed(inner.get_friendly_name()) not in answers
-        )
         mixed = layer.is_int8 and len(low) < len(held)
         answer = _answer(layer, held.values(), answers, found, mixed)
         layers.append(
@@ -133,21 +125,28 @@ def read_layers(
                 output_precision=layer.output_precision,
                 milliseconds=layer.real_time,
                 multiply_accumulates=sum(work[name] for name in own),
-                int8_multiply_accumulates=sum(work[name] for name in own.intersection(low)) + in_bodies,
+                int8_multiply_accumulates=sum(work[name] for name in own.intersection(low))
+                + _int8_work_of_bodies((held[name] for name in own), answers),
                 values=sum(touched[name] for name in own),
                 kind=Kind.FLOAT if mixed else _kind(layer, answer),
                 executed=layer.is_executed,
                 operations=layer.original_names,
-                inputs=tuple(
-                    index[name]
-                    for value in node.input_values()
-                    if (name := value.get_node().get_friendly_name()) in index
-                ),
+                inputs=tuple(index[name] for name in _sources(node) if name in index),
                 weighted=tuple(map(renamed, held)),
                 answer=answer,
             )
         )
     return layers
+
+
+def _sources(node: Node) -> list[str]:
+    return [value.get_node().get_friendly_name() for value in node.input_values()]
+
+
+def _int8_work_of_bodies(nodes: Iterable[Node], answers: Mapping[str, Answer]) -> int:
+    """The multiply-accumulates inside of Loops, of operations that have no answer: whose kernels nobody can see."""
+    inner = (each for node in nodes for each in work_of_bodies(node))
+    return sum(count for node, count in inner if renamed(node.get_friendly_name()) not in answers)
 
 
 def with_times(layers: Iterable[Layer], execution: ExecutionTypes) -> list[Layer]:
@@ -160,8 +159,7 @@ def on_data(runtime: Model) -> Iterator[Node]:
     """The nodes of an execution graph that an input of the model reaches."""
     reached: set[str] = set()
     for node in runtime.get_ordered_ops():
-        sources = [value.get_node().get_friendly_name() for value in node.input_values()]
-        if node.get_type_name() == "Parameter" or not reached.isdisjoint(sources):
+        if node.get_type_name() == "Parameter" or not reached.isdisjoint(_sources(node)):
             reached.add(node.get_friendly_name())
             yield node
 
