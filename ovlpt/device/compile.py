@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -170,14 +171,10 @@ def transform(
     warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
     """
     core = core or Core()
-    virtual = device.split(":")[0] in plugin_config.VIRTUAL
     if tune:
         config = _tuned(model, device, config, {}, core)
     own = config or plugin_config.for_device(core, device)
-    devices = plugin_config.physical_devices(core, device)
-    physical = devices[0]
-    if len({plugin_config.kind(each) for each in devices}) > 1:
-        raise InputError(f'device "{device}" joins plugins that need different models; name devices of one of them')
+    physical = _one_kind(core, device)
     source = read_model(model, core)
     label = label_of(model, source)
     work, trace = source.clone(), Trace() if trace is None else trace
@@ -191,25 +188,7 @@ def transform(
             warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=3)
             work.set_rt_info(quantization, [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
             return work
-        before, manager = len(trace), Manager()
-        if plugin_config.kind(physical) == "CPU" and RELEASE >= (2025, 0):
-            # the plugin takes these out before anything else, when a Relu before it still stands
-            manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
-        manager.register_pass(CommonOptimizations(plugin_config.kernels(physical), pass_config=own.pass_config()))
-        manager.register_pass(LowPrecision.from_config(own, native_only, trace))
-        manager.run_passes(work)
-        _log(label, device, own.name, trace.events[before:])
-        for key, value in (
-            ("version", VERSION),
-            ("config", own.name),
-            ("openvino", ".".join(map(str, RELEASE))),
-            *(
-                [("cpu", own.tuned_for or _made_for(trace.events[before:]))]
-                if plugin_config.kind(physical) == "CPU"
-                else []
-            ),
-        ):
-            work.set_rt_info(value, [MARKER, key])
+        _run_passes(work, physical, own, native_only, trace, f"{label} for {device}")
     elif made_for := _is_slow_here(work, physical, core):
         warnings.warn(
             f"{label} was transformed for a CPU of the kind {made_for}, with MatMuls as convolutions where they are faster "
@@ -223,17 +202,42 @@ def transform(
                 f'{label} was transformed for {made}, not for "{device}"; transform the quantized model for it'
             )
     elif lowered:
-        precision = precision or inference_precision(core, physical)
-        if precision != "f32":
-            work.set_rt_info(precision, [MARKER, "precision"])
-        PluginLowering(
-            physical,
-            lpt_on=_has_quantized_recurrence(work) and plugin_config.kind(physical) == "CPU",
-            serializable=serializable or virtual,
-            precision=precision,
-            trace=trace,
-        ).run_on_model(work)
+        virtual = device.split(":")[0] in plugin_config.VIRTUAL
+        _lower(work, physical, serializable or virtual, precision or inference_precision(core, physical), trace)
     return work
+
+
+def _one_kind(core: Core, device: str) -> str:
+    """The first of the physical devices that a name means. Raises `InputError` where they need different models."""
+    devices = plugin_config.physical_devices(core, device)
+    if len({plugin_config.kind(each) for each in devices}) > 1:
+        raise InputError(f'device "{device}" joins plugins that need different models; name devices of one of them')
+    return devices[0]
+
+
+def _run_passes(model: Model, device: str, config: PluginConfig, native_only: bool, trace: Trace, title: str) -> None:
+    """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
+    before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
+    if on_cpu and RELEASE >= (2025, 0):
+        # the plugin takes these out before anything else, when a Relu before it still stands
+        manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
+    manager.register_pass(CommonOptimizations(plugin_config.kernels(device), pass_config=config.pass_config()))
+    manager.register_pass(LowPrecision.from_config(config, native_only, trace))
+    manager.run_passes(model)
+    events = trace.events[before:]
+    _log(f"{title}, settings {config.name}", events)
+    facts = {"version": VERSION, "config": config.name, "openvino": ".".join(map(str, RELEASE))}
+    if on_cpu:
+        facts["cpu"] = config.tuned_for or _made_for(events)
+    for key, value in facts.items():
+        model.set_rt_info(value, [MARKER, key])
+
+
+def _lower(model: Model, device: str, serializable: bool, precision: str, trace: Trace) -> None:
+    if precision != "f32":
+        model.set_rt_info(precision, [MARKER, "precision"])
+    lpt_on = _has_quantized_recurrence(model) and plugin_config.kind(device) == "CPU"
+    PluginLowering(device, lpt_on, serializable, precision, trace).run_on_model(model)
 
 
 def _tuned(
@@ -244,10 +248,10 @@ def _tuned(
     return tune(model, device, config, properties, core).config
 
 
-def _log(label: str, device: str, settings: str, events: Sequence[Event]) -> None:
+def _log(title: str, events: Sequence[Event]) -> None:
     counts = Counter(str(event.outcome) for event in events)
     text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    _logger.info("%s for %s, settings %s: %s", label, device, settings, text or "nothing to transform")
+    _logger.info("%s: %s", title, text or "nothing to transform")
     for event in events:
         _logger.debug("%s: %s %s by %s%s", event.node, event.operation, event.outcome, event.transformation,
                       f": {event.reason}" if event.reason else "")  # fmt: skip
@@ -349,7 +353,7 @@ def compile_model(
     try:
         if tune:
             plugin = _tuned(model, device, plugin, properties, core)
-        compiled = _compile_kept(model, device, properties, plugin, native_only, core, trace, cache_dir)
+        compiled = _Compilation(model, device, properties, plugin, native_only, core, cache_dir).run(trace)
     except NotQuantized as error:
         if strict:
             raise
@@ -370,66 +374,61 @@ def compile_model(
     return compiled
 
 
-def _compile_kept(
-    model: Model | str | Path,
-    device: str,
-    properties: Mapping[str, object],
-    config: PluginConfig | None,
-    native_only: bool,
-    core: Core,
-    trace: Trace | None,
-    cache_dir: str | Path | None,
-) -> CompiledModel:
+@dataclass(frozen=True)
+class _Compilation:
     """`compile_model` by way of the cache, if there is one."""
 
-    def compile_transformed(transformed: Model | str, how: Mapping[str, object]) -> CompiledModel:
-        with cache.alone() if cache else nullcontext():
-            return core.compile_model(transformed, device, {**properties, **how})
+    model: Model | str | Path
+    device: str
+    properties: Mapping[str, object]
+    config: PluginConfig | None
+    native_only: bool
+    core: Core
+    cache_dir: str | Path | None
 
-    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
-    cache = None
-    if trace is None:
-        trace = Trace()
-        cache = _cache(model, device, properties, config, native_only, core, precision, cache_dir)
-    if cache and (compiled := cache.load(compile_transformed)):
-        return compiled
-    transformed = transform(
-        model, device, config,
-        native_only=native_only, core=core, trace=trace, serializable=cache is not None, precision=precision,
-    )  # fmt: skip
-    how = lpt_properties(transformed, device)
-    if cache and any(
-        event.outcome is not Outcome.LOWERED for event in trace
-    ):  # else it was transformed before, or needs not be
-        cache.keep(transformed, how)
-        return cache.load(compile_transformed) or compile_transformed(transformed, how)
-    return compile_transformed(transformed, how)
+    def run(self, trace: Trace | None) -> CompiledModel:
+        physical = plugin_config.physical_devices(self.core, self.device)[0]
+        precision = inference_precision(self.core, physical, self.properties)
+        cache = self._cache(physical, precision) if trace is None else None
+        trace = Trace() if trace is None else trace
 
+        def compile_transformed(transformed: Model | str, how: Mapping[str, object]) -> CompiledModel:
+            with cache.alone() if cache else nullcontext():
+                return self.core.compile_model(transformed, self.device, {**self.properties, **how})
 
-def _cache(
-    model: Model | str | Path,
-    device: str,
-    properties: Mapping[str, object],
-    config: PluginConfig | None,
-    native_only: bool,
-    core: Core,
-    precision: str,
-    cache_dir: str | Path | None,
-) -> ModelCache | None:
-    physical = plugin_config.physical_devices(core, device)[0]
-    if isinstance(model, Model) and model.has_rt_info([MARKER, "transformed"]):
-        return None
-    try:
-        if cache_dir is None:
-            cache_dir = (
-                properties["CACHE_DIR"] if "CACHE_DIR" in properties else core.get_property(physical, "CACHE_DIR")
-            )
-        if not str(cache_dir):
-            return None
-        key = key_of(
-            model, lambda path: read_model(path, core), core, device, config, native_only=native_only,
-            precision=precision, virtual=device.split(":")[0] in plugin_config.VIRTUAL,
+        if cache and (compiled := cache.load(compile_transformed)):
+            return compiled
+        transformed = transform(
+            self.model, self.device, self.config, native_only=self.native_only, core=self.core, trace=trace,
+            serializable=cache is not None, precision=precision,
         )  # fmt: skip
-    except RuntimeError:
-        return None  # there is no such device, as `transform` will say
-    return ModelCache(str(cache_dir), key) if key else None
+        how = lpt_properties(transformed, self.device)
+        # else it was transformed before, or needs not be
+        if cache and any(event.outcome is not Outcome.LOWERED for event in trace):
+            cache.keep(transformed, how)
+            return cache.load(compile_transformed) or compile_transformed(transformed, how)
+        return compile_transformed(transformed, how)
+
+    def _cache(self, physical: str, precision: str) -> ModelCache | None:
+        if isinstance(self.model, Model) and self.model.has_rt_info([MARKER, "transformed"]):
+            return None
+        try:
+            folder = self._cache_folder(physical)
+            if not folder:
+                return None
+            key = key_of(
+                self.model, lambda path: read_model(path, self.core), self.core, self.device, self.config,
+                native_only=self.native_only, precision=precision,
+                virtual=self.device.split(":")[0] in plugin_config.VIRTUAL,
+            )  # fmt: skip
+        except RuntimeError:
+            return None  # there is no such device, as `transform` will say
+        return ModelCache(folder, key) if key else None
+
+    def _cache_folder(self, physical: str) -> str:
+        """That of the call, else of its properties, else of the core; empty where there is none."""
+        if self.cache_dir is not None:
+            return str(self.cache_dir)
+        if "CACHE_DIR" in self.properties:
+            return str(self.properties["CACHE_DIR"])
+        return str(self.core.get_property(physical, "CACHE_DIR"))
