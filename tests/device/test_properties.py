@@ -11,9 +11,9 @@ import pytest
 import ovlpt
 from ovlpt import data
 from ovlpt.device.properties import EXACT, simulation
-from ovlpt.inspect.compare import TRANSFORMATION
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.run import run
+from ovlpt.inspect.runs import TRANSFORMATION
 from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import Core, opset1
 from tests.graphs import f32, fake_quantize, model, parameter
