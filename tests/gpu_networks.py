@@ -73,6 +73,21 @@ def attention() -> Model:
     return model(linear(quantized(joined, -1, 1.1), 16, 3), x)
 
 
+def masks_nothing() -> Model:
+    """An attention with a mask of zeros, and nothing quantized after its Softmax."""
+    x, order = parameter([2, 8, 32]), const([0, 2, 1, 3], "i64")
+    low = quantized(x, -1.28, 1.27)
+    query, key, value = (
+        opset1.transpose(opset1.reshape(linear(low, 32, seed), const([2, 8, 4, 8], "i64"), False), order)
+        for seed in range(3)
+    )
+    inputs = [quantized(query, -1.28, 1.27), quantized(key, -1.28, 1.27), value, const(np.zeros((1, 4, 8, 8)))]
+    whole = NodeFactory("opset13").create(
+        "ScaledDotProductAttention", [each.output(0) for each in inputs], {"causal": False}
+    )
+    return model(whole, x)
+
+
 def recurrent() -> Model:
     x = parameter([2, 6, 16])
     generator = np.random.default_rng(0)
@@ -297,6 +312,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "grouped_deconvolution": _on_image(grouped_deconvolution, (1, 32, 6, 6)),
     "levels_16": _on_image(of_one_step(16, 0, 3)),
     "levels_255": _on_image(of_one_step(255, -2, 2)),
+    "masks_nothing": masks_nothing,
     "mlp": mlp,
     "multiplied": _on_image(multiplied),
     "negative_scales": _on_image(negative_scales),

@@ -9,6 +9,7 @@ import ovlpt
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.operations import WEIGHTED
+from tests.gpu_networks import masks_nothing
 from tests.networks import (
     const,
     convolution,
@@ -106,6 +107,11 @@ def test_the_ends_of_an_interval_are_not_rounded():
     net = model(opset1.matmul(quantized(opset1.tanh(x), -0.9, 0.93), int8_weights([8, 32]), False, True), x)
     (quantize,) = (node for node in in_half(net).get_ops() if node.get_type_name() == "FakeQuantize")
     assert [value.get_element_type().get_type_name() for value in quantize.input_values()] == ["f32", *["f64"] * 4]
+
+
+def test_what_changes_nothing_is_left_out():
+    """The plugin leaves it out, too, and what it was to report: two types then met in a MatMul."""
+    assert not [node for node in in_half(masks_nothing()).get_ops() if node.get_type_name() == "Add"]
 
 
 def test_a_residual_branch_in_the_scale_of_integers():

@@ -17,10 +17,11 @@ from ovlpt.device.lowering.gpu import quantizes_input, read_input_in_f32
 from ovlpt.device.lowering.guards import guard_output
 from ovlpt.device.lowering.zero_points import sibling_numbers
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of, is_output
 from ovlpt.graph.names import ORIGINAL_SUFFIX, Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed
+from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
@@ -40,7 +41,11 @@ _Key = tuple[int, int]  # of a value: the instance of its node, and its port
 
 def keep_sums_in_f32(model: Model) -> list[Node]:
     """Prepare a lowered model for a GPU that runs it in f16: the nodes that report another type, or read one."""
-    sums, siblings = _Sums(model), sibling_numbers(model)
+    siblings = sibling_numbers(model)
+    for node in list(all_nodes(model)):
+        if _is_neutral(node):
+            replace_output(node.output(0), node.input_value(0))
+    sums = _Sums(model)
     for node in sums.nodes:
         if sums.computes(node) or any(_key(value) in sums.in_f32 for value in node.outputs()):
             _scale_before_shift(node)
@@ -119,6 +124,21 @@ class _Sums:
         if not is_scaled:
             return stays and _is_affine(node)
         return stays or node.get_type_name() in ("FakeQuantize", "Result") or _is_affine(node)
+
+
+def _is_neutral(node: Node) -> bool:
+    """Whether it adds 0 or multiplies by 1, as a mask that masks nothing does.
+
+    The plugin leaves it out, with the type that it was to report.
+    """
+    data = node.input_value(0) if _is_affine(node) else None
+    if data is None or is_output(node.output(0)) or not _is_real(data) or is_constant_path(data.get_node()):
+        return False
+    neutral, value = float(node.get_type_name() == "Multiply"), constant_above(node.input_value(1))
+    sizes, before = shape_of(node.output(0)), shape_of(data)
+    if value is None or sizes is None or sizes != before or (value.size > 1 and None in sizes):
+        return False
+    return bool((value == neutral).all())
 
 
 def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
