@@ -12,22 +12,17 @@ under the restrictions of an ARM CPU, both of the pass only.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ovlpt import LowPrecision, plugin_config
-from ovlpt.config import PluginConfig
-from ovlpt.device.virtual_gpu import GPUS, XMX
-from ovlpt.openvino_api import Manager, Model
-from ovlpt.trace import InputError
+from ovlpt.commands.printing import STDOUT, console
+from ovlpt.commands.workers import add_workers, workers
+from ovlpt.device.virtual_gpu import GPUS
+from ovlpt.fleet.engine import Died, answers
+from ovlpt.fleet.tasks import Task
 from tools.ir import networks
-from tools.parity.compare import Comparison, compare
-from tools.parity.driver import core, run_native_with
-from tools.parity.pipeline import pipeline
-from tools.parity.stock import before_and_after
+from tools.parity.comparisons import compared, of_pass, of_pipeline
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,48 +33,31 @@ def main(arguments: list[str] | None = None) -> int:
     plugin = parser.add_mutually_exclusive_group()
     plugin.add_argument("--gpu", default="", choices=tuple(GPUS), help="as the GPU plugin on this virtual GPU")
     plugin.add_argument("--arm", action="store_true", help="as the CPU plugin on ARM")
+    add_workers(parser, resumable=False)
     options = parser.parse_args(arguments)
-    config = plugin_config.for_device(core())
-    if options.gpu:
-        config = plugin_config.gpu.config(systolic=GPUS[options.gpu] == XMX)
-    elif options.arm:
-        config = plugin_config.arm.config()
     has_pipeline = not options.gpu and not options.arm and options.only != "pass"
     if options.only == "pipeline" and not has_pipeline:
         parser.error("the whole pipeline is compared on the CPU of this machine only")
+    work = list(_tasks(options, has_pipeline))
     unequal = 0
-    for path in pairs_and_models(options.models):
-        parts = [lambda path=path: _pass(path, options, config)] if options.only != "pipeline" else []
-        if has_pipeline and not path.is_dir():
-            parts.append(lambda path=path: _pipeline(path))
-        for part in parts:
-            try:
-                equal, line, differences = part()
-            except InputError as error:
-                equal, line, differences = False, str(error), []
+    with workers(options, console(STDOUT), "comparing", "comparisons") as (executor, progress):
+        for task, answer in answers(work, executor, None, progress, len(work)):
+            equal, line, differences = (False, str(answer), []) if isinstance(answer, Died) else answer
             unequal += not equal
-            print(f"{path.stem:24} {line}", flush=True)
+            print(f"{task.label:24} {line}", flush=True)
             for difference in differences[: options.differences]:
                 print(f"    {difference}")
     return 1 if unequal else 0
 
 
-def _pass(path: Path, options: argparse.Namespace, config: PluginConfig) -> tuple[bool, str, list[str]]:
-    before, after = _models(path, options.gpu)
-    if options.arm:
-        after = run_native_with(config, before)
-    seconds, result = _compared(before, after, config)
-    share = f"{result.matched} / {result.total} nodes  {result.matched / result.total:.2%}  {seconds * 1e3:.0f} ms"
-    return result.equal, share, result.differences
-
-
-def _pipeline(path: Path) -> tuple[bool, str, list[str]]:
-    result = pipeline(path, core())
-    line = "  ".join(
-        f"{variant} {each.low} int8 of {each.count} layers, {min(each.sqnr, default=math.inf):.1f} dB"
-        for variant, each in result.executed.items()
-    )
-    return result.equal, line, [f"{variant}: {each}" for variant, found in result.differences.items() for each in found]
+def _tasks(options: argparse.Namespace, has_pipeline: bool) -> Iterator[Task]:
+    """One for each comparison of each network, whose files all workers can read."""
+    for path in pairs_and_models(options.models):
+        path = path.absolute()
+        if options.only != "pipeline":
+            yield Task(f"pass {path}", path.stem, compared, (of_pass, path, options.gpu, options.arm))
+        if has_pipeline and not path.is_dir():
+            yield Task(f"pipeline {path}", path.stem, compared, (of_pipeline, path))
 
 
 def pairs_and_models(paths: list[Path]) -> Iterator[Path]:
@@ -91,21 +69,6 @@ def pairs_and_models(paths: list[Path]) -> Iterator[Path]:
             yield from networks([path])
             yield from sorted(path.glob("*.onnx"))
             yield from sorted(file.parent for file in path.glob("*/pre.xml"))
-
-
-def _models(path: Path, gpu: str) -> tuple[Model, Model]:
-    if path.is_dir():
-        return core().read_model(path / "pre.xml"), core().read_model(path / "post.xml")
-    return before_and_after(path, gpu)
-
-
-def _compared(before: Model, after: Model, config: PluginConfig) -> tuple[float, Comparison]:
-    manager = Manager()
-    manager.register_pass(LowPrecision.from_config(config, native_only=True))
-    start = time.perf_counter()
-    manager.run_passes(before)
-    seconds = time.perf_counter() - start
-    return seconds, compare(after, before)
 
 
 if __name__ == "__main__":
