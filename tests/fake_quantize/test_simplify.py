@@ -126,7 +126,7 @@ def test_text_says_what_was_done_and_what_not():
     assert text.splitlines() == [
         "relu · multiply(-2) · add(0)",
         "identity (exact in float32): relu · multiply(-2)",
-        "not multiply_before_relu: multiply(-2) has a negative scale, which turns relu around",
+        "not multiply_before_relu: multiply(-2) has a negative scale, which reverses relu",
     ]
 
 

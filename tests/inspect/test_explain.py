@@ -119,7 +119,7 @@ REASONS = {
         lambda: concat([(0.0, 255.0), (0.0, 0.5)]),
         {},
         "fake_quantize_stays",
-        "aligned with its neighbours it would keep 2 levels",
+        "aligned with its neighbours it would keep only 2 levels",
     ),
     "alignment of levels": (
         lambda: concat([(0.0, 2.55), (-1.27, 1.27)], (256, 255)),
