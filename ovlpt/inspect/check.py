@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -41,11 +41,13 @@ from ovlpt.device.properties import UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
 from ovlpt.graph.names import without_added
+from ovlpt.inspect.explain import explain
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.numbers import UNKNOWN, Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
 from ovlpt.openvino_api import Core, Model
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import INT8
 from ovlpt.trace import InputError, OvlptError
 
 # Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
@@ -233,8 +235,9 @@ def check(
     executed = Executed("", {}, {})
     if variants:
         executed = _execute(
-            model, device, variants, config, virtual, isa, core, count, notes, ask, progress, execute, precision
-        )
+            model, device, variants, config, virtual, isa, core, count, notes, ask, progress, execute, precision,
+            expect is not None,
+        )  # fmt: skip
     notes += executed.warnings
     settings = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
     settings["openvino"] = openvino.__version__
@@ -247,7 +250,7 @@ def check(
     differences: Iterable[Difference] = ()
     if expect is not None:
         question = expect if isinstance(expect, str) else "; ".join(expect)
-        compared, differences = _compare_expected(wanted, found, executed.operations)
+        compared, differences = _compare_expected(wanted, found, executed)
     elif against is not None:
         question = "against the plugin's own LPT"
         compared, differences = executed.weighted(OVLPT), executed.against_stock()
@@ -283,6 +286,7 @@ class Executed:
     operations: dict[str, str]  # of the model: name to type
     numbers: Numbers | None = None
     warnings: Sequence[str] = ()  # of the kernels' texts
+    float_inside: frozenset[str] = frozenset()  # operations that a fused layer in int8 computes in float
 
     def precisions(self, variant: str) -> list[LayerPrecision]:
         """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
@@ -317,8 +321,12 @@ def execute(
     numbers: Asked | None = None,
     progress: Callable[[float], object] = lambda part: None,
     precision: str | None = None,
+    look_inside: bool = False,
 ) -> Executed:
-    """Compile ``model`` for each variant, in this process, and compare ``numbers`` where that is asked for."""
+    """Compile ``model`` for each variant, in this process, and compare ``numbers`` where that is asked for.
+
+    ``look_inside``: ask for each operation of a fused layer what it runs in, which may take one compilation more.
+    """
     if isinstance(config, (str, Path)):
         config = load_config(config)
     core = core or Core()
@@ -348,7 +356,25 @@ def execute(
     compared = None
     if numbers is not None:
         compared = compare_numbers(source, device, core, config, numbers.inputs, HINTS.get(_kind(device), {}), progress)
-    return Executed(name, layers, operations, compared, half_sums(texts, layers.get(OVLPT, ())))
+    fused = layers.get(OVLPT, ()) if look_inside else ()
+    inside = _float_inside(source, device, config, core, operations, fused)
+    return Executed(name, layers, operations, compared, half_sums(texts, layers.get(OVLPT, ())), inside)
+
+
+def _float_inside(
+    model: Model,
+    device: str,
+    config: PluginConfig | None,
+    core: Core,
+    operations: Mapping[str, str],
+    layers: Iterable[LayerExecution],
+) -> frozenset[str]:
+    """Weighted operations in float within layers of another type in int8: a fused attention may have one of each."""
+    fused = [layer for layer in layers if layer.is_int8 and layer.layer_type not in WEIGHTED_LAYERS]
+    held = {name for layer in fused for name in LayerPrecision.of(layer, operations).operations}
+    if not any(operations[name] in WEIGHTED for name in held):
+        return frozenset()
+    return frozenset(answer.name for answer in explain(model, device, config, core=core) if answer.name in held)
 
 
 def _kind(device: str) -> str:
@@ -369,10 +395,11 @@ def _execute(
     progress: Callable[[float], object],
     on_cpu: bool,
     precision: str | None,
+    look_inside: bool,
 ) -> Executed:
     """`execute`, in a process of its own where one is needed."""
     if virtual is None and isa is None:
-        return execute(model, device, variants, config, None, core, count, numbers, progress, precision)
+        return execute(model, device, variants, config, None, core, count, numbers, progress, precision, look_inside)
     kind = _kind(device)
     if virtual is not None and kind != "GPU":
         raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
@@ -383,7 +410,7 @@ def _execute(
     if virtual is not None:
         if count:
             raise InputError("a virtual GPU runs nothing and has no times; leave the counters out")
-        arguments = {"virtual": virtual, "numbers": numbers, "precision": precision}
+        arguments = {"virtual": virtual, "numbers": numbers, "precision": precision, "look_inside": look_inside}
         return virtual_gpu.call(virtual, on_cpu, execute, model, device, tuple(variants), config, **arguments)
     notes.append(str(instruction_sets.limits(isa)))
     with tempfile.TemporaryDirectory() as folder:
@@ -391,7 +418,7 @@ def _execute(
         if isinstance(model, Model):
             path = str(Path(folder, "model.xml"))
             openvino.save_model(model, path, compress_to_fp16=False)
-        task = functools.partial(execute, count=count, numbers=numbers, precision=precision)
+        task = functools.partial(execute, count=count, numbers=numbers, precision=precision, look_inside=look_inside)
         environment = instruction_sets.environment(isa)
         executed, _ = subprocess_call.call(task, path, device, tuple(variants), config, environment=environment)
     return executed
@@ -463,17 +490,21 @@ def _shared(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -
 
 
 def _compare_expected(
-    wanted: Mapping[str, str], found: Sequence[LayerPrecision], operations: Mapping[str, str]
+    wanted: Mapping[str, str], found: Sequence[LayerPrecision], executed: Executed
 ) -> tuple[list[LayerPrecision], list[Difference]]:
     compared, differences = [], []
     for operation, precision in wanted.items():
-        holders = [layer for layer in found if _holds(layer, operation, operations)]
+        holders = [layer for layer in found if _holds(layer, operation, executed.operations)]
         if not holders:
             raise InputError(f"no executed layer holds a {operation}, so nothing can be expected of one")
         compared += holders
+        is_int8 = precision in ("int8", *INT8)
         for layer in holders:
-            if layer.precision != precision and layer.precision not in EXPECTABLE[precision]:
-                kind = Kind.LOST if precision in ("int8", "u8", "i8") and not layer.is_low else Kind.CHANGED
+            inside = [name for name in layer.operations if name in executed.float_inside]
+            if is_int8 and any(executed.operations[name] == operation for name in inside):
+                differences.append(replace(_difference(Kind.LOST, precision, layer), found="float"))
+            elif layer.precision != precision and layer.precision not in EXPECTABLE[precision]:
+                kind = Kind.LOST if is_int8 and not layer.is_low else Kind.CHANGED
                 differences.append(_difference(kind, precision, layer))
     return compared, differences
 

@@ -9,8 +9,10 @@ from ovlpt import cli, data
 from ovlpt.device.execution_types import LayerExecution
 from ovlpt.inspect.check import Kind, LayerPrecision, compare, executed_precision
 from ovlpt.trace import InputError
+from tests.conftest import is_avx2_vnni
 from tests.networks import convolution, depthwise, encoder, model, one_convolution, parameter, quantized, residual
 from tests.test_cli import save
+from tools import answers
 
 
 def layer(name, precision="u8", layer_type="Convolution", operations=None):
@@ -202,3 +204,11 @@ def test_counters_of_benchmark_app_name_operations(tmp_path):
         checked = ovlpt.check(counters=tmp_path / "counters.csv", expect=f"int8:{operation}")
         found[operation] = [layer.name for layer in checked.compared], checked.ok
     assert found == {"Convolution": (["a"], True), "GroupConvolution": (["a", "b"], True), "MatMul": (["c"], False)}
+
+
+@pytest.mark.skipif(is_avx2_vnni(), reason="the plugin's kernel of such an attention ends the process, with stock, too")
+def test_a_float_product_in_a_fused_attention(core):
+    """The layer is in int8, the product of float probabilities is not."""
+    found = ovlpt.check(answers.attention(), expect="int8:MatMul", numbers=False, core=core)
+    assert [difference.kind for difference in found.differences] == [Kind.LOST]
+    assert ovlpt.check(answers.attention(probabilities=True), expect="int8:MatMul", numbers=False, core=core).ok
