@@ -46,7 +46,8 @@ from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.numbers import UNKNOWN, Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
 from ovlpt.openvino_api import Core, Model
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT
+from ovlpt.operations import WEIGHTED as _NOT_RECURRENT
 from ovlpt.precisions import INT8
 from ovlpt.trace import InputError, OvlptError
 
@@ -70,7 +71,7 @@ LAYER_TYPES = {
     "AvgPool": ("Pooling",),
     "FakeQuantize": ("FakeQuantize", "Quantize"),
 }
-WEIGHTED = frozenset(name for name, row in OPERATIONS.items() if row.kind == "weighted")
+WEIGHTED = _NOT_RECURRENT.union(RECURRENT)
 # The counters of benchmark_app name the operation where the execution graph names the layer.
 WEIGHTED_LAYERS = WEIGHTED.union(*(LAYER_TYPES[name] for name in WEIGHTED))
 EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}

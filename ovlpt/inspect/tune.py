@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,6 +27,7 @@ from ovlpt.device import cache
 from ovlpt.device.compile import compile_model, read_quantized, transform
 from ovlpt.device.model_cache import machine
 from ovlpt.device.properties import UNCACHED
+from ovlpt.files import write_text
 from ovlpt.graph.constants import constant, same_operation
 from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.shapes import shape_of
@@ -173,8 +172,8 @@ def _alone(node: Node) -> Model:
 
 def _with_constants(node: Node, data: Output) -> Output:
     """The operation on other data, with constants of the same values."""
-    constants = ((value, folded_constant(value)) for value in node.input_values())
-    inputs = [data if values is None else constant(values).output(0) for _, values in constants]
+    constants = map(folded_constant, node.input_values())
+    inputs = [data if values is None else constant(values).output(0) for values in constants]
     return same_operation(node, inputs).output(0)
 
 
@@ -199,13 +198,11 @@ class _Memory:
         return self._known.get(shape)
 
     def keep(self, found: Measured) -> Measured:
-        """Written beside and renamed. Raises `InputError` for a folder that cannot be written to."""
+        """Raises `InputError` for a folder that cannot be written to."""
         self._known[found.shape] = found
         cache.own_folder(self._path.parent.parent)
         cache.own_folder(self._path.parent)
-        with tempfile.NamedTemporaryFile("w", dir=self._path.parent, delete=False) as aside:
-            json.dump([asdict(each) for each in self._known.values()], aside)
-        os.replace(aside.name, self._path)
+        write_text(self._path, json.dumps([asdict(each) for each in self._known.values()]))
         return found
 
     def _read(self) -> Iterator[Measured]:
