@@ -59,7 +59,8 @@ class _Counted:
     """The tasks, each once."""
 
     def __init__(self, tasks: Iterable[Task], journal: Journal | None):
-        self._tasks, self._seen = iter(tasks), set()
+        self._tasks = iter(tasks)
+        self._seen: set[str] = set()
         self.known = {} if journal is None else journal.finished
 
     def __iter__(self) -> _Counted:
@@ -95,9 +96,10 @@ class _Run:
     """
 
     def __init__(self, executor: Executors, tasks: _Counted, journal: Journal | None, alike: Collection[str]):
-        is_one = hasattr(executor, "submit") and not isinstance(executor, type)
-        self._make = None if is_one else executor
-        self._executor = executor if self._make is None else self._make()
+        self._make: Callable[[], Executor] | None = None
+        if callable(executor):
+            self._make, executor = executor, executor()
+        self._executor: Executor = executor
         self._tasks, self._journal, self._alike = tasks, journal, alike
         self._machine = None if journal is None else journal.machine
         self._again: deque[Task] = deque()
@@ -182,7 +184,7 @@ class _Run:
             self._journal.add(task.key, answer.value, answer.machine)
         self._ready.append((task, answer.value))
 
-    def _lost(self, error: BaseException) -> None:
+    def _lost(self, error: Exception) -> None:
         """The executor is gone: all that was under way is to be done again, by another."""
         lost, self._under_way = self._under_way, {}
         for future, task in lost.items():

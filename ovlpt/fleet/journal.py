@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ovlpt.files import check_writable, why_not
 from ovlpt.trace import InputError
@@ -86,7 +87,7 @@ class Journal:
             else:
                 self.finished[content["task"]] = content["answer"]
 
-    def _parsed(self, row: bytes, number: int) -> dict[str, object]:
+    def _parsed(self, row: bytes, number: int) -> dict[str, Any]:
         try:
             content = json.loads(row)
             if not isinstance(content, dict) or not ({"form", "machine"} & content.keys() or "answer" in content):

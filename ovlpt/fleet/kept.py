@@ -6,6 +6,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+Made = TypeVar("Made")
 
 
 class Kept:
@@ -17,7 +20,7 @@ class Kept:
         self._things: OrderedDict[Hashable, tuple[threading.Lock, list]] = OrderedDict()
 
     @contextmanager
-    def lend(self, key: Hashable, make: Callable[[], object]) -> Iterator[object]:
+    def lend(self, key: Hashable, make: Callable[[], Made]) -> Iterator[Made]:
         """The thing of ``key``, which ``make`` makes where it is not there."""
         with self._lock:
             lock, made = self._things.setdefault(key, (threading.Lock(), []))

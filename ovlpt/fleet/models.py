@@ -29,8 +29,8 @@ def model_parcel(model: Model | str | Path, core: Core, folder: Path, name: str)
 def file_parcel(model: str | Path) -> Parcel:
     """The files of a model as they are: of an IR both."""
     path = Path(model)
-    weights = path.with_suffix(".bin")
-    return Parcel.of(path, *([weights] if path.suffix == ".xml" and weights.exists() else []))
+    weights = [path.with_suffix(".bin")] if path.suffix == ".xml" else []
+    return Parcel.of(path, *(each for each in weights if each.exists()))
 
 
 def settings_parcel(config: PluginConfig | str | Path | None) -> Settings:

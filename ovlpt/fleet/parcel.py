@@ -88,8 +88,8 @@ _LOCK = threading.Lock()
 
 def _digest(paths: Sequence[str], by_content: bool) -> str:
     digest = hashlib.sha256()
-    try:
-        for path in paths:
+    for path in paths:
+        try:
             status = Path(path).stat()
             digest.update(f"{Path(path).name}\0{status.st_size}\0".encode(errors="surrogateescape"))
             if by_content:
@@ -97,6 +97,6 @@ def _digest(paths: Sequence[str], by_content: bool) -> str:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
             else:
                 digest.update(f"{path}\0{status.st_mtime_ns}".encode(errors="surrogateescape"))
-    except OSError as error:
-        raise InputError(f'cannot read "{error.filename}": {why_not(error)}; give a file that can be read') from error
+        except (OSError, ValueError) as error:  # a zero byte is a ValueError
+            raise InputError(f'cannot read "{path}": {why_not(error)}; give a file that can be read') from error
     return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 from ovlpt.fleet.machine import machine, name
 from ovlpt.fleet.parcel import MissingError, Parcel
@@ -29,12 +30,12 @@ class Task:
         return replace(self, arguments=_packed(self.arguments, by_content))
 
 
-def _packed(value: object, by_content: bool) -> object:
+def _packed(value: Any, by_content: bool) -> Any:
     if isinstance(value, Parcel):
         return value.packed() if value.by_content == by_content else value
     if isinstance(value, tuple):
         return tuple(_packed(each, by_content) for each in value)
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         held = {each.name: getattr(value, each.name) for each in fields(value)}
         changed = {name: new for name, old in held.items() if (new := _packed(old, by_content)) is not old}
         return replace(value, **changed) if changed else value

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,13 +64,11 @@ from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.layer_errors import LayerErrors, finite, first_measured, worst_first
 from ovlpt.inspect.runs import ERRORS, QUANTIZATION, Runs, check_counterpart
 from ovlpt.inspect.shard_errors import Setup, Workbench, measure_with, usable_samples
-from ovlpt.inspect.shards import Data, Shard, data_of, divided
+from ovlpt.inspect.shards import Data, Inputs, Shard, data_of, divided
 from ovlpt.inspect.totals import Totals
 from ovlpt.openvino_api import Core, Model
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import InputError
-
-Inputs = str | Path | Sequence[np.ndarray] | Iterable[object]
 
 
 @dataclass(frozen=True)

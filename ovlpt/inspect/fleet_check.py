@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from ovlpt.display import printable
@@ -63,9 +64,8 @@ class FleetCheck:
             cases = [case for case in self.cases if case.device == device]
             counts = {f"{kind}s": str(sum(case.status == status for case in cases)) for kind, status in _JUNIT.items()}
             seconds = f"{sum(case.seconds for case in cases):.3f}"
-            suite = ElementTree.SubElement(
-                root, "testsuite", name=printable(device), tests=str(len(cases)), time=seconds, **counts
-            )
+            about = {"name": printable(device), "tests": str(len(cases)), "time": seconds, **counts}
+            suite = ElementTree.SubElement(root, "testsuite", about)
             for case in cases:
                 name = printable(f"{case.configuration}, {case.expectation}")
                 row = ElementTree.SubElement(
@@ -95,7 +95,7 @@ def check_fleet(
     cases = load_fleet(fleet)
     tasks = [_task(case) for case in cases]
     order = {task.key: case for task, case in zip(tasks, cases, strict=True)}
-    found = {}
+    found: dict[str, Any] = {}
     run = {"command": "check", "fleet": hashlib.sha256("".join(order).encode()).hexdigest()}
     with nullcontext() if resume is None else Journal(resume, run) as journal:
         for task, answer in answers(tasks, executor, journal, progress, len(tasks)):
@@ -105,7 +105,7 @@ def check_fleet(
     return FleetCheck(str(fleet), tuple(_result(case, found[key]) for key, case in order.items()))
 
 
-def _result(case: Case, answer: Mapping[str, object]) -> CaseResult:
+def _result(case: Case, answer: Mapping[str, Any]) -> CaseResult:
     return CaseResult(case.model, case.device, case.configuration, case.expectation, **answer)
 
 

@@ -52,7 +52,7 @@ class Runs:
         threads: int | None = None,
     ):
         self.source, self.original, self.device = source, original, device
-        hints = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
+        hints: dict[str, object] = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
         if threads is not None and device.split(".")[0] == "CPU":
             # pinned, the one thread of each process on a machine would be put on the same first core
             hints |= {"INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}

@@ -121,7 +121,9 @@ class Workbench:
     def latencies(self, sample: Sequence[np.ndarray], seconds: float) -> dict[str, float]:
         """Of each run: median in milliseconds of runs in turn."""
         requests = {run: compiled.create_infer_request() for run, compiled in self.runs.plain.items()}
-        found = interleaved_latencies({run: lambda r=r: r.infer(sample) for run, r in requests.items()}, seconds)
+        found = interleaved_latencies(
+            {run: functools.partial(each.infer, sample) for run, each in requests.items()}, seconds
+        )
         return {run: median(times) for run, times in found.items()}
 
 

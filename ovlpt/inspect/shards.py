@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,7 @@ class DataFile:
 
 
 Part = Samples | DataFile
+Inputs = str | Path | Sequence[np.ndarray] | Iterable[Any]
 Shard = tuple[Part, ...]
 
 
@@ -83,26 +85,27 @@ class Data:
     divided: bool
 
 
-def data_of(inputs: object, model: Model, labels: Sequence[int] | None = None) -> Data:
+def data_of(inputs: Inputs, model: Model, labels: Sequence[int] | None = None) -> Data:
     """The shards of ``inputs``: a file or arrays as for `load_samples`, which are divided; or many of them, as the
     pattern of names ("shards/*.npz"), a folder of ``.npz`` and ``.npy``, or an iterable of files, of arrays by input, or
     of lists of an array for each input.
 
     Raises `InputError` for a pattern or folder without files, and for unusable arrays.
     """
-    if isinstance(inputs, (str, Path)):
-        files = _files(inputs)
+    given: Any = inputs  # whose kinds overlap
+    if isinstance(given, (str, Path)):
+        files = _files(given)
         if files is None:
-            return divided(*load_samples(inputs, model), labels, str(inputs))
-        inputs = files
-    elif isinstance(inputs, np.ndarray) or (isinstance(inputs, Sequence) and all(map(_is_array, inputs))):
-        return divided(*load_samples(inputs, model), labels, "the data")
+            return divided(*load_samples(given, model), labels, str(given))
+        given = files
+    elif isinstance(given, np.ndarray) or (isinstance(given, Sequence) and all(map(_is_array, given))):
+        return divided(*load_samples(list(given), model), labels, "the data")
     if labels is not None:
         raise InputError('labels of data in shards lie in the shards; give each an array "labels"')
-    if isinstance(inputs, Sequence) and all(isinstance(each, (str, Path)) for each in inputs):
-        groups = _grouped([DataFile(Parcel.of(path, by_content=False)) for path in inputs])
+    if isinstance(given, Sequence) and all(isinstance(each, (str, Path)) for each in given):
+        groups = _grouped([DataFile(Parcel.of(path, by_content=False)) for path in given])
         return Data(groups, len(groups), False)
-    return Data(_Loaded(inputs, model), len(inputs) if isinstance(inputs, Sequence) else None, False)
+    return Data(_Loaded(given, model), len(given) if isinstance(given, Sequence) else None, False)
 
 
 def divided(
@@ -129,7 +132,7 @@ def _shard_size(sample: Sample) -> int:
 class _Loaded:
     """The items of an iterable, each loaded when it is asked for."""
 
-    def __init__(self, items: Iterable[object], model: Model):
+    def __init__(self, items: Iterable[Any], model: Model):
         self._items, self._model = items, model
 
     def __iter__(self) -> Iterator[Shard]:
