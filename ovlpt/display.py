@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from ovlpt.errors import InputError
+
 _OBEYED = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))  # categories of characters that are not only shown
 _NUMBER = "text-align:right;font-variant-numeric:tabular-nums"
 _TEXT = "text-align:left;overflow-wrap:anywhere"
@@ -31,8 +33,6 @@ def to_frame(columns: Iterable[str], rows: Iterable[Sequence[object]]):
     try:
         from pandas import DataFrame
     except ModuleNotFoundError as error:
-        from ovlpt.trace import InputError  # which imports this module
-
         raise InputError("a DataFrame needs the package pandas: pip install pandas") from error
     return DataFrame(list(rows), columns=list(columns))
 

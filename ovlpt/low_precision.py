@@ -36,6 +36,7 @@ from ovlpt.config import (
 )
 from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.grafting import graft
+from ovlpt.graph.stamp import is_transformed, stamp
 from ovlpt.layer_transformation import LayerTransformation, class_of
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
@@ -182,8 +183,6 @@ PASSES = tuple(
     )
 )
 
-MARKER = "ovlpt"  # section of the model's runtime information that says the model was transformed
-
 
 class LowPrecision(ModelPass):
     """Turns a quantized model (FakeQuantize) into one of low precision operations and dequantizations.
@@ -229,7 +228,7 @@ class LowPrecision(ModelPass):
         return cls(*restrictions, params, config.pass_config(), trace, config.transformations)
 
     def run_on_model(self, model: Model) -> bool:
-        if model.has_rt_info([MARKER, "transformed"]):
+        if is_transformed(model):
             self.trace.add(
                 Outcome.REJECTED, "LowPrecision", "Model", model.get_friendly_name(),
                 Reason("transformed_before", "the model has been transformed before"),
@@ -239,7 +238,7 @@ class LowPrecision(ModelPass):
         with known(self.own):
             self._run(work)
         graft(model, work)
-        model.set_rt_info("true", [MARKER, "transformed"])
+        stamp(model, transformed="true")
         return True
 
     def _run(self, model: Model) -> None:

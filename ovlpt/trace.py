@@ -1,11 +1,4 @@
-"""What happened to each operation, and why not: the one way to say no.
-
-Exceptions:
-
-    OvlptError
-    ├── Rejected            a transformation declines a node; carries a Reason
-    └── InputError          the caller gave something unusable: one sentence, names the culprit and the remedy
-"""
+"""What happened to each operation, and why not: the one way to say no."""
 
 from __future__ import annotations
 
@@ -16,15 +9,9 @@ from enum import StrEnum
 from typing import NoReturn
 
 from ovlpt.display import html_table, to_frame
+from ovlpt.errors import InputError as InputError
+from ovlpt.errors import OvlptError as OvlptError
 from ovlpt.reasons import ROWS
-
-
-class OvlptError(Exception):
-    """Root of the package's exceptions."""
-
-
-class InputError(OvlptError, ValueError):
-    """Unusable input. The message is one sentence that names the culprit and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

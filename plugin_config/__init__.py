@@ -1,4 +1,4 @@
-"""What one plugin can execute, as data.
+"""What one plugin can execute, as data; `this_cpu` asks what the data depend on.
 
 CPU           cpu.py on x86-64, arm.py on ARM
 GPU           gpu.py
@@ -11,13 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ovlpt.plugin_config import arm, cpu, gpu
+from ovlpt.plugin_config import arm, cpu, gpu, this_cpu
 
 from ovlpt.config import PluginConfig
 from ovlpt.openvino_api import RELEASE, Core, Node
 from ovlpt.trace import InputError
 
-__all__ = ["arm", "check_physical", "cpu", "for_device", "gpu", "kernels", "kind", "physical_devices"]
+__all__ = [
+    "arm",
+    "check_physical",
+    "cpu",
+    "for_device",
+    "gpu",
+    "is_virtual",
+    "kernels",
+    "kind",
+    "label",
+    "physical_devices",
+    "this_cpu",
+]
 
 VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 
@@ -53,9 +65,19 @@ def physical_devices(core: Core, device: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_virtual(device: str) -> bool:
+    """Whether a device stands for others."""
+    return device.partition(":")[0] in VIRTUAL
+
+
+def label(core: Core, device: str) -> str:
+    """What sentences and tables call a device: its name, and what it, or the first that it stands for, is in full."""
+    return f"{device} ({core.get_property(physical_devices(core, device)[0], 'FULL_DEVICE_NAME').strip()})"
+
+
 def check_physical(core: Core, device: str) -> None:
     """Raise `InputError` unless ``device`` is a CPU or a GPU of ``core``, named itself and not by a virtual device."""
-    if device.partition(":")[0] in VIRTUAL:
+    if is_virtual(device):
         raise InputError(
             f'device "{device}" stands for others and cannot be told to leave its own LPT off or on, as this needs; '
             f"give one of them: {', '.join(physical_devices(core, device))}"
@@ -98,8 +120,8 @@ def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
     if str(core.get_property(device, "DEVICE_ARCHITECTURE")).startswith("arm"):
         return arm.config(convolutions=RELEASE >= (2026, 0))
     return cpu.config(
-        signed_activations="BF16" in capabilities and cpu.takes_signed_activations(),
-        slow_mat_mul=cpu.multiplies_slowly(),
+        signed_activations="BF16" in capabilities and this_cpu.takes_signed_activations(),
+        slow_mat_mul=this_cpu.multiplies_slowly(),
     )
 
 

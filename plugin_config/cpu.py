@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Mapping
-from pathlib import Path
-
-import numpy as np
 
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.graph.constants import constant
 from ovlpt.graph.mvn import spans_whole_channels
-from ovlpt.graph.relaxed import relaxed
-from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Model, Node, Output, Type, opset1
+from ovlpt.openvino_api import RELEASE, Node, Output
 from ovlpt.predicates import (
     is_asymmetric_on_weights,
     is_asymmetric_quantization,
@@ -121,50 +114,3 @@ def _unsigned_group(node: Node) -> Mapping[int, tuple[str, ...]]:
 
 def _has_zero_points(node: Node) -> bool:
     return is_asymmetric_quantization(node) or is_asymmetric_on_weights(node)
-
-
-@functools.cache
-def takes_signed_activations() -> bool:
-    """Whether the plugin of this machine gives an int8 convolution i8 activations; asked once a process.
-
-    No property says so. The plugin is given a quantized convolution, with its own LPT, unless the processor's flags
-    rule it out; limits in OV_CPU_MAX_ISA count.
-    """
-    flags = Path("/proc/cpuinfo")
-    if flags.exists() and not {"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()):
-        return False
-    data = opset1.parameter([1, 16, 4, 4], Type.f32)
-    quantized = opset1.fake_quantize(data, *map(constant, (-1.28, 1.27, -1.28, 1.27)), 256)
-    weights = opset1.fake_quantize(
-        constant(np.linspace(-1, 1, 256).reshape(16, 16, 1, 1)), *map(constant, (-1, 1, -1, 1)), 255
-    )
-    layer = opset1.convolution(quantized, weights, [1, 1], [0, 0], [0, 0], [1, 1])
-    compiled = Core().compile_model(Model([opset1.result(layer)], [data], "question"), "CPU")
-    return any(kind == "Convolution" and precision == "i8" for kind, _, precision in _layers(compiled))
-
-
-@functools.cache
-def multiplies_slowly() -> bool:
-    """Whether the plugin of this machine has one int8 kernel for all products of matrices, where a 1x1 convolution has
-    one made for it; asked once a process.
-
-    So it is with AVX2 without VNNI, where the convolution takes half of the time and less. Processors with more are not
-    asked, unless an instruction set limits them.
-    """
-    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
-    if not any(limit in os.environ for limit in limits) and flags.exists():
-        found = set(flags.read_text().split())
-        if "avx2" not in found or {"avx512f", "avx_vnni"} & found:
-            return False
-    data, weights = opset1.parameter([1, 16, 32], Type.u8), constant(np.ones((32, 32)), "i8")
-    product = relaxed("MatMul", [data.output(0), weights.output(0)], "f32", {"transpose_a": False, "transpose_b": True})
-    compiled = Core().compile_model(
-        Model([opset1.result(product)], [data], "question"), "CPU", {"LP_TRANSFORMS_MODE": "NO"}
-    )
-    return any("gemm_i8" in kernel.lower() and "brgemm" not in kernel for _, kernel, _ in _layers(compiled))
-
-
-def _layers(compiled: CompiledModel) -> list[tuple[str, str, str]]:
-    """Type, kernel and precision of what the plugin executes."""
-    said = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
-    return [tuple(info[key].astype(str) for key in ("layerType", "primitiveType", "runtimePrecision")) for info in said]

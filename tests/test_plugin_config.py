@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
-from ovlpt.plugin_config import arm, cpu, gpu
+from ovlpt.plugin_config import arm, cpu, gpu, this_cpu
 
 import ovlpt
 from ovlpt import data, plugin_config
@@ -49,17 +50,17 @@ def test_gpu_by_its_hardware():
 
 def test_cpu_by_its_architecture():
     machine = Machine(CPU="FP32 INT8")
-    assert plugin_config.for_device(machine, "CPU") == cpu.config(slow_mat_mul=cpu.multiplies_slowly())
+    assert plugin_config.for_device(machine, "CPU") == cpu.config(slow_mat_mul=this_cpu.multiplies_slowly())
     machine.architecture = "arm64"
     assert plugin_config.for_device(machine, "CPU").name.startswith("ARM CPU")
 
 
 def test_the_plugin_is_asked_for_signed_activations():
     """The answer is that of the instruction set, where its flags are known to stand in a file."""
-    flags = cpu.Path("/proc/cpuinfo")
+    flags = Path("/proc/cpuinfo")
     if flags.exists():
         has_them = bool({"amx_int8", "avx_vnni_int8"} & set(flags.read_text().split()))
-        assert cpu.takes_signed_activations() <= has_them
+        assert this_cpu.takes_signed_activations() <= has_them
     assert cpu.SIGNED_ACTIVATIONS["AVX512_CORE_AMX"]
     assert not cpu.SIGNED_ACTIVATIONS["AVX512_CORE_VNNI"]
 

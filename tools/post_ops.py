@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from ovlpt.plugin_config import cpu
+from ovlpt.plugin_config import this_cpu
 
 from ovlpt.device import has_avx512
 from ovlpt.fake_quantize import chain as ops
@@ -247,7 +247,7 @@ def prediction(layer: Layer) -> Attributes:
     steps += moved.operations()
     store = None
     if layer.consumer:
-        signed = cpu.takes_signed_activations() and _is_signed(steps[-1])
+        signed = this_cpu.takes_signed_activations() and _is_signed(steps[-1])
         steps[-1], store = _stored(steps[-1], signed), "i8" if signed else "u8"
     return predict(
         steps,

@@ -10,12 +10,12 @@ import numpy as np
 
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_json
-from ovlpt.device.compile import label_of, read_model
+from ovlpt.device.loading import label_of, read_model
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.files import why_not
 from ovlpt.fusions import fuse
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.low_precision import MARKER
+from ovlpt.graph.stamp import is_transformed
 from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError, Outcome, Trace
 
@@ -48,7 +48,7 @@ def _call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     values = dict(map(_value, options.value))
     source = read_model(options.model, Core())
-    if source.has_rt_info([MARKER, "transformed"]):
+    if is_transformed(source):
         raise InputError(
             f"{label_of(options.model, source)} is transformed already; give the model before quantization"
         )

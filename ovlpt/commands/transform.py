@@ -11,7 +11,8 @@ from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import transform
-from ovlpt.device.compile import lpt_properties, read_model
+from ovlpt.device.compile import lpt_properties
+from ovlpt.device.loading import read_model
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
 from ovlpt.inspect.tune import Tuned, tune

@@ -7,7 +7,7 @@ from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_input, add_json, add_model, add_settings, check_count, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
-from ovlpt.device.compile import read_model
+from ovlpt.device.loading import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
 from ovlpt.openvino_api import Core

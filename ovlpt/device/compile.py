@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
-import stat
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +16,16 @@ from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PluginConfig, other_names
-from ovlpt.device.execution_types import last_line
+from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
-from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import precision_of
-from ovlpt.low_precision import MARKER, LowPrecision
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
+from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
+from ovlpt.low_precision import LowPrecision
+from ovlpt.openvino_api import RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
 from ovlpt.operations import RECURRENT
 from ovlpt.own_transformations import knows_own_operations
-from ovlpt.precisions import INT4, INT8
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import Event, InputError, Outcome, Trace
 from ovlpt.version import VERSION
@@ -46,7 +42,7 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     little else to do in a model that has been transformed. AUTO, MULTI, HETERO and BATCH hand no such property on;
     there the plugin leaves its LPT off because the lowered model does not look quantized.
     """
-    if device.split(":")[0] in plugin_config.VIRTUAL:
+    if plugin_config.is_virtual(device):
         return {}
     kind = plugin_config.kind(device)
     if kind == "CPU" and _has_quantized_recurrence(model):
@@ -61,62 +57,6 @@ def _has_quantized_recurrence(model: Model) -> bool:
         for node in all_nodes(model)
         for port in RECURRENT.get(node.get_type_name(), ())
     )
-
-
-def read_model(model: Model | str | Path, core: Core) -> Model:
-    """The model itself, or what a path holds.
-
-    Raises `InputError` for a file that is missing or unreadable, or was transformed on another line of OpenVINO.
-    """
-    if not isinstance(model, (str, Path)):
-        return model
-    path = Path(model)
-    try:
-        mode = mode_of(path)
-        if mode is None:
-            raise InputError(
-                f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
-            )
-        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise OSError(0, "it is not a file")
-        if path.suffix == ".xml":
-            _check_line(path)
-    except OSError as error:
-        raise InputError(f'cannot read "{path}": {why_not(error)}; give the path of a model') from error
-    core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
-    try:
-        return core.read_model(native(path))
-    except (RuntimeError, UnicodeError) as error:
-        raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
-
-
-def read_quantized(model: Model | str | Path, core: Core) -> Model:
-    """`read_model` for what has to know how the model was quantized. Raises `InputError` for a transformed one, too."""
-    read = read_model(model, core)
-    if read.has_rt_info([MARKER, "transformed"]):
-        raise InputError(
-            f"{label_of(model, read)} is transformed already and no longer shows how it was quantized; give the quantized "
-            "model that it was made from"
-        )
-    return read
-
-
-def label_of(model: Model | str | Path, read: Model) -> str:
-    """What sentences call the model that was given."""
-    return f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{read.get_friendly_name()}"'
-
-
-def _check_line(path: Path) -> None:
-    """Releases before 2025.2 name type-relaxed operations in another way than those since."""
-    text = path.read_bytes()
-    found = re.search(rb'version="type_relaxed_opset(\d*)"', text)
-    if found and bool(found[1]) != RELAXES_EVERY_OPSET:
-        named = re.search(rb'<openvino value="([\d.]+)"', text)
-        made = named[1].decode() if named else "2025.2 or later" if found[1] else "2025.1 or earlier"
-        raise InputError(
-            f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations in another way than the '
-            f"{'.'.join(map(str, RELEASE))} that is installed; transform the quantized model again"
-        )
 
 
 def default_precision(core: Core, device: str) -> str:
@@ -178,15 +118,15 @@ def transform(
     source = read_model(model, core)
     label = label_of(model, source)
     work, trace = source.clone(), Trace() if trace is None else trace
-    if not work.has_rt_info([MARKER, "transformed"]):
-        quantization = _quantization(source)
+    if not is_transformed(work):
+        quantization = quantization_of(source)
         if quantization == "none":
             raise NotQuantized(
                 f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
             )
         if quantization in _PASS_UNCHANGED:
             warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=3)
-            work.set_rt_info(quantization, [MARKER, "quantization"])  # a cache's key: stock's would be of another mode
+            stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}")
     elif made_for := _is_slow_here(work, physical, core):
@@ -195,14 +135,13 @@ def transform(
             "there, and may be slower on this one than it need be; transform the quantized model again here",
             stacklevel=3,
         )
-    if work.has_rt_info([MARKER, "lowered"]):
-        made = work.get_rt_info([MARKER, "lowered"]).astype(str)
+    if made := stamped(work, LOWERED):
         if made != plugin_config.kind(physical):
             raise InputError(
                 f'{label} was transformed for {made}, not for "{device}"; transform the quantized model for it'
             )
     elif lowered:
-        virtual = device.split(":")[0] in plugin_config.VIRTUAL
+        virtual = plugin_config.is_virtual(device)
         _lower(work, physical, serializable or virtual, precision or inference_precision(core, physical), trace)
     return work
 
@@ -229,13 +168,12 @@ def _run_passes(model: Model, device: str, config: PluginConfig, native_only: bo
     facts = {"version": VERSION, "config": config.name, "openvino": ".".join(map(str, RELEASE))}
     if on_cpu:
         facts["cpu"] = config.tuned_for or _made_for(events)
-    for key, value in facts.items():
-        model.set_rt_info(value, [MARKER, key])
+    stamp(model, **facts)
 
 
 def _lower(model: Model, device: str, serializable: bool, precision: str, trace: Trace) -> None:
     if precision != "f32":
-        model.set_rt_info(precision, [MARKER, "precision"])
+        stamp(model, precision=precision)
     lpt_on = _has_quantized_recurrence(model) and plugin_config.kind(device) == "CPU"
     PluginLowering(device, lpt_on, serializable, precision, trace).run_on_model(model)
 
@@ -265,12 +203,11 @@ def _made_for(events: Iterable[Event]) -> str:
 
 def _is_slow_here(model: Model, device: str, core: Core) -> str:
     """The kind of CPU that the forms of the model's layers were chosen for, where that is not this one."""
-    key = [MARKER, "cpu"]
-    made_for = model.get_rt_info(key).astype(str) if model.has_rt_info(key) else "any"
+    made_for = stamped(model, CPU) or "any"
     if plugin_config.kind(device) != "CPU" or made_for == "any":
         return ""
     if made_for == SLOW_MAT_MUL:
-        return "" if plugin_config.cpu.multiplies_slowly() else made_for
+        return "" if plugin_config.this_cpu.multiplies_slowly() else made_for
     return "" if made_for == core.get_property(device, "FULL_DEVICE_NAME") else made_for
 
 
@@ -278,20 +215,6 @@ _PASS_UNCHANGED = {
     "weights": "has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
     "f8": "is quantized to floats of 8 bits: it passes unchanged, LPT has rules for integers only",
 }
-
-
-def _quantization(model: Model) -> str:
-    """ "activations", "weights" (compressed weights and float activations), "f8" (FakeConvert), or "none"."""
-    nodes = list(all_nodes(model))
-    kinds = {node.get_type_name() for node in nodes}
-    if "FakeQuantize" in kinds:
-        return "activations"
-    if "FakeConvert" in kinds:
-        return "f8"
-    compressed = any(
-        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
-    )
-    return "weights" if compressed and "Convert" in kinds else "none"
 
 
 def compile_model(
@@ -343,7 +266,7 @@ def compile_model(
     properties = {**(config or {}), **(properties or {})}
     if self_check is not None:
         model = read_model(model, core)
-        if model.has_rt_info([MARKER, "transformed"]):
+        if is_transformed(model):
             raise InputError(
                 f'the model "{model.get_friendly_name()}" is transformed already, and there is no simulation to check it '
                 "against; give the quantized model that it was made from"
@@ -410,7 +333,7 @@ class _Compilation:
         return compile_transformed(transformed, how)
 
     def _cache(self, physical: str, precision: str) -> ModelCache | None:
-        if isinstance(self.model, Model) and self.model.has_rt_info([MARKER, "transformed"]):
+        if isinstance(self.model, Model) and is_transformed(self.model):
             return None
         try:
             folder = self._cache_folder(physical)
@@ -419,7 +342,7 @@ class _Compilation:
             key = key_of(
                 self.model, lambda path: read_model(path, self.core), self.core, self.device, self.config,
                 native_only=self.native_only, precision=precision,
-                virtual=self.device.split(":")[0] in plugin_config.VIRTUAL,
+                virtual=plugin_config.is_virtual(self.device),
             )  # fmt: skip
         except RuntimeError:
             return None  # there is no such device, as `transform` will say

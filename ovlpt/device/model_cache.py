@@ -141,15 +141,15 @@ def _described(value: object) -> object:
 
 
 def machine(core: Core, device: str) -> object:
-    """What decides how the probes of `plugin_config` and `this_cpu` end, cheaper than they are."""
+    """What decides how the probes of both modules `this_cpu` end, cheaper than they are."""
     kind = plugin_config.kind(device)
     names = (core.get_property(device, each) for each in ("FULL_DEVICE_NAME", "OPTIMIZATION_CAPABILITIES"))
     found = [kind, *(sorted(each) if isinstance(each, list) else str(each) for each in names)]
     if kind != "CPU":
         return found
     if not _CPU.exists():
-        cpu = plugin_config.cpu
-        return [*found, cpu.takes_signed_activations(), cpu.multiplies_slowly(), multiplies_groups_by_gemm()]
+        probed = plugin_config.this_cpu
+        return [*found, probed.takes_signed_activations(), probed.multiplies_slowly(), multiplies_groups_by_gemm()]
     lines = {line for line in _CPU.read_text().splitlines() if line.startswith(_DECIDING)}
     limits = {name: value for name, value in os.environ.items() if name.startswith(_LIMITS)}
     return [*found, sorted(lines), limits]

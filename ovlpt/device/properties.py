@@ -8,6 +8,9 @@ LPT_OFF: dict[str, dict[str, object]] = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "G
 # else share a blob, so that a network would be compared with itself, and the user's cache keep the wrong one.
 UNCACHED = {"CACHE_DIR": ""}
 
+# As a user runs who asks for the latency of one inference: what times, layers and numbers are taken with.
+LATENCY: dict[str, object] = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
+
 # A layer with integer weights and float data would be quantized dynamically, by rows, under a kernel of the name f32:
 # errors of 0.5 % in what is to be the truth. 2024.6 takes the size as text only.
 STATIC = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}

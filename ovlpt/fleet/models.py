@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ovlpt.config import PluginConfig
 from ovlpt.config_file import load_config
-from ovlpt.device.compile import read_model
+from ovlpt.device.loading import read_model
 from ovlpt.device.saving import save_model
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.openvino_api import Core, Model

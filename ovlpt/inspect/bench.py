@@ -32,13 +32,13 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
-from ovlpt.device.compile import label_of, read_model
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.loading import label_of, read_model
 from ovlpt.device.properties import UNCACHED
+from ovlpt.graph.stamp import is_transformed
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies, verdict
-from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.predicates import is_function_quantized
 from ovlpt.trace import InputError, OvlptError
@@ -195,7 +195,7 @@ def bench(
     ratios = [np.divide(mine, other) for mine, other in blocks]
     return Bench(
         model=source.get_friendly_name() if isinstance(model, Model) else str(model),
-        device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
+        device=plugin_config.label(core, device),
         hint=hint,
         sides=tuple(candidate.side(peak) for candidate, peak in zip(candidates, peaks, strict=True)),
         ratio=float(np.median(np.concatenate(ratios))),
@@ -302,13 +302,13 @@ def _candidates(
         if isinstance(given, Model):
             openvino.save_model(read, file, compress_to_fp16=False)
         if by_ovlpt is None:
-            by_ovlpt = is_function_quantized(read) or read.has_rt_info([MARKER, "transformed"])
+            by_ovlpt = is_function_quantized(read) or is_transformed(read)
         plugin = lambda: core.compile_model(read, device, properties)  # noqa: E731
         mine = lambda: compile_model(read, device, properties, chosen, core=core, strict=True)  # noqa: E731
         return _Candidate(name, read, file, elapsed, by_ovlpt, config, mine if by_ovlpt else plugin)
 
     first = candidate(OVLPT, model, True)
-    if against in (STOCK, FLOAT) and first.model.has_rt_info([MARKER, "transformed"]):
+    if against in (STOCK, FLOAT) and is_transformed(first.model):
         raise InputError(
             f'{label_of(model, first.model)} is transformed already, and its "{against}" side cannot be made of it; give the quantized model it '
             "was made of"

@@ -34,9 +34,9 @@ from ovlpt.device import (
     subprocess_call,
     virtual_gpu,
 )
-from ovlpt.device.compile import read_model
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.loading import read_model
 from ovlpt.device.properties import UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
@@ -334,7 +334,7 @@ def execute(
     name = _full_name(core, device)
     properties = (
         UNCACHED
-        | HINTS.get(_kind(device), {})
+        | HINTS.get(plugin_config.kind(device), {})
         | (virtual_gpu.properties(virtual) if virtual else {})
         | ({"INFERENCE_PRECISION_HINT": precision} if precision else {})
         | ({"PERF_COUNT": True} if count else {})
@@ -356,7 +356,9 @@ def execute(
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     compared = None
     if numbers is not None:
-        compared = compare_numbers(source, device, core, config, numbers.inputs, HINTS.get(_kind(device), {}), progress)
+        compared = compare_numbers(
+            source, device, core, config, numbers.inputs, HINTS.get(plugin_config.kind(device), {}), progress
+        )
     fused = layers.get(OVLPT, ()) if look_inside else ()
     inside = _float_inside(source, device, config, core, operations, fused)
     return Executed(name, layers, operations, compared, half_sums(texts, layers.get(OVLPT, ())), inside)
@@ -378,10 +380,6 @@ def _float_inside(
     return frozenset(answer.name for answer in explain(model, device, config, core=core) if answer.name in held)
 
 
-def _kind(device: str) -> str:
-    return device.split(".")[0]
-
-
 def _execute(
     model: Model | str | Path,
     device: str,
@@ -401,7 +399,7 @@ def _execute(
     """`execute`, in a process of its own where one is needed."""
     if virtual is None and isa is None:
         return execute(model, device, variants, config, None, core, count, numbers, progress, precision, look_inside)
-    kind = _kind(device)
+    kind = plugin_config.kind(device)
     if virtual is not None and kind != "GPU":
         raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
     if isa is not None and kind != "CPU":
@@ -433,7 +431,7 @@ def _full_name(core: Core, device: str) -> str:
             raise
         remedy = f"--virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
         raise InputError(f"{error}; {remedy}") from error
-    name = f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})"
+    name = plugin_config.label(core, device)
     if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):
         raise InputError(f"{name} computes nothing in int8, so there is nothing to check")
     return name

@@ -55,7 +55,7 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import virtual_gpu
-from ovlpt.device.compile import read_model, read_quantized
+from ovlpt.device.loading import read_model, read_quantized
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.models import digest_of, model_parcel, settings_parcel

@@ -31,9 +31,10 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform
-from ovlpt.device.compile import inference_precision, lpt_properties, read_model, read_quantized
+from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.properties import EXACT, F32, UNCACHED
+from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.properties import EXACT, F32, LATENCY
 from ovlpt.inspect.advice import Advice, Ranges, in_order
 from ovlpt.inspect.calibration import QUANTILES, calibrate
 from ovlpt.inspect.executed import Layers, has_weights
@@ -47,7 +48,6 @@ from ovlpt.inspect.shard_errors import classes
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node
 from ovlpt.trace import InputError
 
-_HINTS = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
 _LEAST_BLOCKS, _MOST_BLOCKS, _FINAL_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 6, 0.7, 3
 _MOST = 100.0  # dB: what is nearer is not told apart
 _LOSES_QUANTIZATION = frozenset(
@@ -223,13 +223,11 @@ class _Measure:
     ):
         self.core, self.device, self.config = core, device, config
         self.samples, self.labels = samples, labels
-        self._expected = self._outputs(core.compile_model(original, device, {**_HINTS, **EXACT}))
+        self._expected = self._outputs(core.compile_model(original, device, {**LATENCY, **EXACT}))
 
     def network(self, model: Model) -> _Network:
         """Raises `InputError` for a model that the device cannot compile."""
-        precision = inference_precision(
-            self.core, plugin_config.physical_devices(self.core, self.device)[0], {**_HINTS}
-        )
+        precision = inference_precision(self.core, plugin_config.physical_devices(self.core, self.device)[0], LATENCY)
         exact = self._transformed(model, "f32")
         made = _Network(model, exact if precision == "f32" else self._transformed(model, precision), exact)
         outputs = self._outputs(self.compiled(exact, F32))
@@ -240,7 +238,7 @@ class _Measure:
         return made
 
     def compiled(self, ready: Model, more: Mapping[str, object]) -> CompiledModel:
-        properties = {**_HINTS, **more, **lpt_properties(ready, self.device)}
+        properties = {**LATENCY, **more, **lpt_properties(ready, self.device)}
         return self.core.compile_model(ready, self.device, properties)
 
     def _transformed(self, model: Model, precision: str) -> Model:

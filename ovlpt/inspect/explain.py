@@ -13,11 +13,12 @@ from typing import NamedTuple
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import transform
-from ovlpt.device.compile import inference_precision, label_of, lpt_properties, read_quantized
+from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import execution_types, last_line
 from ovlpt.device.hazards import Hazard, hazards
+from ovlpt.device.loading import label_of, read_quantized
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.properties import F32, LATENCY
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.bodies import all_nodes, bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
@@ -37,7 +38,7 @@ from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
 _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "ShapeOf", "Assign", "ReadValue"))
 _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
-_PROPERTIES = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
+_PROPERTIES = {**LATENCY, **F32}
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 

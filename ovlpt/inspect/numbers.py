@@ -46,11 +46,11 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
+from ovlpt.graph.stamp import is_transformed
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import load_samples, open_sizes, output_names, typical_inputs
 from ovlpt.inspect.layer_errors import fused
 from ovlpt.inspect.segments import Segments, observed, up_to
-from ovlpt.low_precision import MARKER
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, PartialShape, opset1
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import InputError
@@ -616,7 +616,7 @@ def numbers(
 
 def _without_numbers(source: Model) -> str:
     """Why a model has no numbers to compare, "" where it has."""
-    if source.has_rt_info([MARKER, "transformed"]):
+    if is_transformed(source):
         return "the model is transformed already, and has no simulation; give the quantized model"
     if not any(node.get_type_name() == "FakeQuantize" for node in all_nodes(source)):
         return "only weights are quantized, and nothing changes"

@@ -21,9 +21,9 @@ import numpy as np
 import openvino
 
 from ovlpt.device import transform
-from ovlpt.device.compile import read_model
 from ovlpt.device.execution_types import LayerExecution, execution_types, last_line
 from ovlpt.device.hazards import Epilogue, epilogue, is_int8_layer
+from ovlpt.device.loading import read_model
 from ovlpt.device.properties import F32, LPT_OFF, UNCACHED
 from ovlpt.fake_quantize.composer import Attributes, Step, predict
 from ovlpt.fake_quantize.forms import FakeQuantize, adjust

@@ -13,15 +13,16 @@ import numpy as np
 from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
-from ovlpt.device.compile import default_precision, inference_precision, lpt_properties, read_model, read_quantized
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
+from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.properties import F32, LATENCY
 from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.own_transformations import knows_own_operations
 
-HINTS = {"PERFORMANCE_HINT": "LATENCY", **F32, **UNCACHED}
+HINTS = {**LATENCY, **F32}
 
 _PARTS = 5  # of the runs, for the interval: neighbours resemble each other more than the first and the last
 OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"
@@ -118,7 +119,7 @@ def run(
         model="bundled digits network"
         if bundled
         else str(model if not isinstance(model, Model) else source.get_friendly_name()),
-        device=f"{device} ({core.get_property(device, 'FULL_DEVICE_NAME').strip()})",
+        device=plugin_config.label(core, device),
         layers=layers,
         latencies={name: median(times) for name, times in latencies.items()},
         ratios={name: float(np.median(each)) for name, each in ratios.items()},

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import compile_model
-from ovlpt.device.properties import EXACT, F32, UNCACHED
+from ovlpt.device.properties import EXACT, F32, LATENCY
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
@@ -52,8 +53,8 @@ class Runs:
         threads: int | None = None,
     ):
         self.source, self.original, self.device = source, original, device
-        hints: dict[str, object] = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
-        if threads is not None and device.split(".")[0] == "CPU":
+        hints = dict(LATENCY)
+        if threads is not None and plugin_config.kind(device) == "CPU":
             # pinned, the one thread of each process on a machine would be put on the same first core
             hints |= {"INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {

@@ -9,8 +9,9 @@ from statistics import median
 
 import numpy as np
 
-from ovlpt.device.compile import read_model, read_quantized
+from ovlpt import plugin_config
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.loading import read_model, read_quantized
 from ovlpt.device.this_cpu import saturates
 from ovlpt.fleet.kept import Kept
 from ovlpt.fleet.models import Settings, digest_of, settings_here
@@ -65,7 +66,7 @@ class Workbench:
         self._names = output_names(runs.source)
         self._networks = {run: Network(compiled) for run, compiled in runs.plain.items()}
         self._about = {
-            "device": f"{runs.device} ({core.get_property(runs.device, 'FULL_DEVICE_NAME').strip()})",
+            "device": plugin_config.label(core, runs.device),
             "float_precision": runs.float_precision,
             "saturates": saturates(core, runs.device),
             "runs": list(runs.plain),

@@ -24,7 +24,8 @@ from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution, followers, quantizer
 from ovlpt.config import PluginConfig
 from ovlpt.device import cache
-from ovlpt.device.compile import compile_model, read_quantized, transform
+from ovlpt.device.compile import compile_model, transform
+from ovlpt.device.loading import read_quantized
 from ovlpt.device.model_cache import machine
 from ovlpt.device.properties import UNCACHED
 from ovlpt.files import write_text

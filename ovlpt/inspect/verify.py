@@ -26,7 +26,8 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import PluginLowering, saturates, transform, virtual_gpu
-from ovlpt.device.compile import lpt_properties, read_quantized
+from ovlpt.device.compile import lpt_properties
+from ovlpt.device.loading import read_quantized
 from ovlpt.device.properties import EXACT, simulation
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import open_sizes, output_names, random_inputs

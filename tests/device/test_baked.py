@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import openvino
 import pytest
-from ovlpt.plugin_config import cpu
+from ovlpt.plugin_config import cpu, this_cpu
 
 import ovlpt
 from ovlpt import cli, data
@@ -94,7 +94,7 @@ def test_one_for_another_kind_of_cpu_gets_a_sentence(core, monkeypatch, recwarn,
     ]
     assert made == ["AVX2 without VNNI", "any"]
     for here in (True, False):
-        monkeypatch.setattr(cpu, "multiplies_slowly", lambda here=here: here)
+        monkeypatch.setattr(this_cpu, "multiplies_slowly", lambda here=here: here)
         ovlpt.compile_model(tmp_path / f"{here}.xml", core=core)
     assert not recwarn.list
     with pytest.warns(

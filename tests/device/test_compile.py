@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import openvino
 import pytest
-from ovlpt.plugin_config import cpu
+from ovlpt.plugin_config import this_cpu
 
 import ovlpt
 from ovlpt import data
@@ -243,7 +243,7 @@ def infer(core, net, values):
 _AS_NATIVE = pytest.param(
     True,
     marks=pytest.mark.xfail(
-        RELEASE < (2025, 0) and not cpu.takes_signed_activations(),
+        RELEASE < (2025, 0) and not this_cpu.takes_signed_activations(),
         reason="2024.6 takes none out, and native_only makes 8 bits of 16 there",
         strict=True,
     ),

@@ -10,7 +10,7 @@ from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.device.virtual_gpu.half_sums import half_sums, kernels_with_half_sums, program_texts
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.low_precision import MARKER
+from ovlpt.graph.stamp import SECTION
 from ovlpt.openvino_api import RELEASE, Core, Model, opset1
 from tests.gpu_networks import NETWORKS
 from tests.networks import const, model, parameter
@@ -66,7 +66,7 @@ def clamped_in_half() -> Model:
     scaled = opset1.multiply(opset1.clamp(sums, -60000.0, 60000.0), constant(np.linspace(0.001, 0.002, 32), "f16"))
     net = model(opset1.convert(scaled, "f32"), x)
     for key in ("transformed", "lowered"):
-        net.set_rt_info("GPU", [MARKER, key])
+        net.set_rt_info("GPU", [SECTION, key])
     return net
 
 

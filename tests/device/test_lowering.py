@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import openvino
 import pytest
-from ovlpt.plugin_config import cpu
+from ovlpt.plugin_config import cpu, this_cpu
 
 import ovlpt
 from ovlpt.device import PluginLowering, execution_types, instruction_sets, subprocess_call
@@ -465,7 +465,9 @@ def test_integers_that_a_float_product_of_open_sizes_reads(core, low):
     )
     inputs = [rng.standard_normal((2, 4, 6, 8), np.float32)]
     stock = core.compile_model(net, "CPU", EXACT)
-    as_it_is = cpu.config(cpu.takes_signed_activations(), slow_mat_mul=False)  # where a CPU would take a convolution
+    as_it_is = cpu.config(
+        this_cpu.takes_signed_activations(), slow_mat_mul=False
+    )  # where a CPU would take a convolution
     compiled = ovlpt.compile_model(net, "CPU", EXACT, as_it_is, core=core)
     counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
     assert counts[0] <= counts[1]

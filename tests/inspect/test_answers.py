@@ -69,7 +69,7 @@ def test_advices_are_changes_of_the_model_that_was_given(core):
 
 
 def test_a_product_that_a_cpu_computes_as_a_convolution(core, monkeypatch):
-    monkeypatch.setattr(plugin_config.cpu, "multiplies_slowly", lambda *_: True)
+    monkeypatch.setattr(plugin_config.this_cpu, "multiplies_slowly", lambda *_: True)
     case = next(case for case in CASES if case.name == "MatMul: 77 levels")
     (answer,) = ovlpt.explain(case.build(), core=core).quantizable
     assert answer.operation == "Convolution"

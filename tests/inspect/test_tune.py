@@ -11,7 +11,7 @@ from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt import cli
-from ovlpt.device.compile import read_model
+from ovlpt.device.loading import read_model
 from ovlpt.inspect import tune as module
 from ovlpt.inspect.tune import Measured, tune
 from ovlpt.openvino_api import opset1

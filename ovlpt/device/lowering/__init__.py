@@ -15,7 +15,7 @@ from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.names import given
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.low_precision import MARKER
+from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import Model, ModelPass, Node
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
@@ -54,7 +54,7 @@ class PluginLowering(ModelPass):
         return [rule for rule in RULES if rule.phase is phase and self._holds(rule)]
 
     def run_on_model(self, model: Model) -> bool:
-        if model.has_rt_info([MARKER, "lowered"]):
+        if stamped(model, LOWERED):
             return False
         check_release(guards.guard_output if self.device == "GPU" else guards.compute_scale_in_f64)
         # Held to the end: what a rule has replaced still counts among the readers of its inputs.
@@ -69,7 +69,7 @@ class PluginLowering(ModelPass):
                 self._record(rule, rule.apply(body))
         model.validate_nodes_and_infer_types()
         if self.serializable:
-            model.set_rt_info(self.device, [MARKER, "lowered"])
+            stamp(model, lowered=self.device)
         return True
 
     def _holds(self, rule: Rule) -> bool:

@@ -14,10 +14,11 @@ import openvino
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform, virtual_gpu
-from ovlpt.device.compile import default_precision, inference_precision, lpt_properties, read_model, read_quantized
+from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.hazards import Hazard
+from ovlpt.device.loading import read_model, read_quantized
 from ovlpt.device.overflow import REMEDY, OverflowRisk
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.this_cpu import saturates
 from ovlpt.files import csv_cell, write_text
 from ovlpt.inspect.explain import diagnosed, explanation
@@ -33,7 +34,7 @@ from ovlpt.trace import Trace
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
 # No type is asked for: what is not int8 runs in the device's own, as with the float network.
-HINTS = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED, "PERF_COUNT": True}
+HINTS = {**LATENCY, "PERF_COUNT": True}
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def report(
     facts, worst = _facts(core, device, physical, layers, measured), bottlenecks(layers, config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),
-        device=f"{device} ({core.get_property(physical, 'FULL_DEVICE_NAME').strip()})",
+        device=plugin_config.label(core, device),
         openvino=openvino.__version__.split("-")[0],
         facts=facts,
         verdict=verdict(facts, worst, memory_bound(layers)),

@@ -1,0 +1,86 @@
+"""Models that a caller names: read, and asked how they are quantized."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+from ovlpt.device.execution_types import last_line
+from ovlpt.files import mode_of, native, why_not
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.stamp import is_transformed
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model
+from ovlpt.precisions import INT4, INT8
+from ovlpt.trace import InputError
+
+
+def read_model(model: Model | str | Path, core: Core) -> Model:
+    """The model itself, or what a path holds.
+
+    Raises `InputError` for a file that is missing or unreadable, or was transformed on another line of OpenVINO.
+    """
+    if not isinstance(model, (str, Path)):
+        return model
+    path = Path(model)
+    try:
+        mode = mode_of(path)
+        if mode is None:
+            raise InputError(
+                f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'
+            )
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise OSError(0, "it is not a file")
+        if path.suffix == ".xml":
+            _check_line(path)
+    except OSError as error:
+        raise InputError(f'cannot read "{path}": {why_not(error)}; give the path of a model') from error
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
+    try:
+        return core.read_model(native(path))
+    except (RuntimeError, UnicodeError) as error:
+        raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
+
+
+def read_quantized(model: Model | str | Path, core: Core) -> Model:
+    """`read_model` for what has to know how the model was quantized. Raises `InputError` for a transformed one, too."""
+    read = read_model(model, core)
+    if is_transformed(read):
+        raise InputError(
+            f"{label_of(model, read)} is transformed already and no longer shows how it was quantized; give the quantized "
+            "model that it was made from"
+        )
+    return read
+
+
+def label_of(model: Model | str | Path, read: Model) -> str:
+    """What sentences call the model that was given."""
+    return f'"{model}"' if isinstance(model, (str, Path)) else f'the model "{read.get_friendly_name()}"'
+
+
+def _check_line(path: Path) -> None:
+    """Releases before 2025.2 name type-relaxed operations in another way than those since."""
+    text = path.read_bytes()
+    found = re.search(rb'version="type_relaxed_opset(\d*)"', text)
+    if found and bool(found[1]) != RELAXES_EVERY_OPSET:
+        named = re.search(rb'<openvino value="([\d.]+)"', text)
+        made = named[1].decode() if named else "2025.2 or later" if found[1] else "2025.1 or earlier"
+        raise InputError(
+            f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations in another way than the '
+            f"{'.'.join(map(str, RELEASE))} that is installed; transform the quantized model again"
+        )
+
+
+def quantization_of(model: Model) -> str:
+    """ "activations", "weights" (compressed weights and float activations), "f8" (FakeConvert), or "none"."""
+    nodes = list(all_nodes(model))
+    kinds = {node.get_type_name() for node in nodes}
+    if "FakeQuantize" in kinds:
+        return "activations"
+    if "FakeConvert" in kinds:
+        return "f8"
+    compressed = any(
+        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
+    )
+    return "weights" if compressed and "Convert" in kinds else "none"

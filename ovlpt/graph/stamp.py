@@ -1,0 +1,28 @@
+"""What a model says of what was done to it: a section of its runtime information, which a saved file keeps."""
+
+from __future__ import annotations
+
+from ovlpt.openvino_api import Model
+
+SECTION = "ovlpt"
+TRANSFORMED = "transformed"  # by `LowPrecision`
+LOWERED = "lowered"  # for which plugin
+CPU = "cpu"  # the kind of CPU that the forms of its layers were chosen for
+PRECISION = "precision"  # in which a GPU runs what is not in low precision, where that is not f32
+QUANTIZATION = "quantization"  # of a model that passes unchanged
+
+
+def stamp(model: Model, **facts: str) -> None:
+    """Write down facts of the model."""
+    for key, value in facts.items():
+        model.set_rt_info(value, [SECTION, key])
+
+
+def stamped(model: Model, key: str) -> str:
+    """What the model says of one fact; empty where it says nothing."""
+    return model.get_rt_info([SECTION, key]).astype(str) if model.has_rt_info([SECTION, key]) else ""
+
+
+def is_transformed(model: Model) -> bool:
+    """Whether `LowPrecision` has made the model."""
+    return bool(stamped(model, TRANSFORMED))
