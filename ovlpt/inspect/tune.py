@@ -172,9 +172,14 @@ def _alone(node: Node) -> Model:
 
 
 def _with_constants(node: Node, data: Output) -> Output:
-    """The operation on other data, with constants of the same values."""
+    """The operation on other data, with constants of the same values: one value of any rank as a scalar, since in the
+    model the data may have another rank where it is quantized.
+    """
     constants = map(folded_constant, node.input_values())
-    inputs = [data if values is None else constant(values).output(0) for values in constants]
+    inputs = [
+        data if values is None else constant(values.reshape(()) if values.size == 1 else values).output(0)
+        for values in constants
+    ]
     return same_operation(node, inputs).output(0)
 
 

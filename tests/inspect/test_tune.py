@@ -16,7 +16,7 @@ from ovlpt.inspect import tune as module
 from ovlpt.inspect.tune import Measured, tune
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
-from tests.networks import int8_weights, model, parameter, quantized
+from tests.networks import const, int8_weights, model, parameter, quantized
 
 SMALL, LARGE, OPEN = (4, 32, 48), (4, 48, 16), (-1, 16, 24)
 RATIOS = {SMALL: (0.8, 0.7, 0.9), LARGE: (1.2, 1.1, 1.3)}
@@ -28,6 +28,14 @@ def perceptron(rows: int = 4):
     first = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([48, 32], seed=1), False, True)
     second = opset1.matmul(quantized(opset1.relu(first), 0, 2.55), int8_weights([16, 48]), False, True)
     return model(opset1.softmax(quantized(second, -4, 4), 1), x)
+
+
+def head():
+    """A layer whose data is quantized before it loses two axes, as after a pool."""
+    x = parameter([4, 32, 1, 1])
+    data = quantized(x, *(np.full((1, 1, 1, 1), end, np.float32) for end in (-1.28, 1.27)))
+    flat = opset1.reshape(data, const([4, 32], "i64"), False)
+    return model(opset1.softmax(opset1.matmul(flat, int8_weights([48, 32]), False, True), 1), x)
 
 
 @pytest.fixture
@@ -89,17 +97,18 @@ def test_what_was_measured_is_remembered(given, tmp_path):
     assert given == [SMALL, LARGE] * 3
 
 
-def test_measured_for_once(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("network", "layers"), [(perceptron, 2), (head, 1)])
+def test_measured_for_once(monkeypatch, tmp_path, network, layers):
     """Both forms of the layers alone compile, run, and are what they are called."""
     compiled = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(module, "SECONDS", 0.0)
     monkeypatch.setattr(module, "BLOCKS", 1)
     monkeypatch.setattr(module, "_run", lambda each, data: compiled.append(each) or (lambda: each(data)))
-    for each in tune(perceptron()).measured:
+    for each in tune(network()).measured:
         assert 0 < each.low <= each.ratio <= each.high
     kinds = [{layer.layer_type for layer in ovlpt.execution_types(each).executed if layer.is_int8} for each in compiled]
-    assert ["Convolution" in each for each in kinds] == [False, True] * 2
+    assert ["Convolution" in each for each in kinds] == [False, True] * layers
     assert all(kinds)
 
 
