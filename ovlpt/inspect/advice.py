@@ -128,19 +128,28 @@ class Requantize(Advice):
 
 @dataclass(frozen=True, slots=True)
 class QuantizeWeights(Advice):
-    """A FakeQuantize with 255 levels around zero on the weights of an operation."""
+    """A FakeQuantize with 255 levels around zero on the weights of an operation.
+
+    ``halved``: on twice the range of the weights, so that their integers are -64 to 64, and no sum of two products with u8
+    leaves 16 bits: for kernels that keep such sums (`ovlpt.device.saturates`).
+    """
 
     kind: str
     name: str
     ports: tuple[int, ...] = (1,)
+    halved: bool = False
 
     @property
     def summary(self) -> str:
-        return "weights to 255 levels"
+        return f"weights to 255 levels{self._range}"
+
+    @property
+    def _range(self) -> str:
+        return " on twice their range" if self.halved else ""
 
     def __str__(self) -> str:
         each = "per output channel" if self.kind in OPERATIONS and self.ports == (1,) else "per tensor"
-        return f"quantize the weights of {self.kind} {self.name} {each} to 255 levels around zero"
+        return f"quantize the weights of {self.kind} {self.name} {each} to 255 levels around zero{self._range}"
 
     def apply(self, model: Model, ranges: Ranges) -> None:
         node = _find(model, self.name, self.kind)
@@ -151,6 +160,7 @@ class QuantizeWeights(Advice):
                 raise InputError(f'the weights of "{self.name}" are not constant, and cannot be quantized')
             ends = np.abs(values).max(self._summed(node, values.ndim), keepdims=True)
             ends[ends == 0] = 1.0
+            ends *= 2 if self.halved else 1
             made = _fake_quantize(constant(values, precision_of(value)).output(0), -ends, ends, 255)
             made.set_friendly_name(f"{self.name}/FakeQuantize_weights_{port}")
             node.input(port).replace_source_output(made.output(0))

@@ -13,7 +13,7 @@ from ovlpt import cli
 from ovlpt.inspect import complete as module
 from ovlpt.inspect.advice import QuantizeInput, Requantize, in_order, interval
 from ovlpt.inspect.calibration import calibrate
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Model, Node, opset1
 from ovlpt.predicates import is_function_quantized
 from ovlpt.trace import InputError
 from tests.conftest import assert_documented
@@ -35,10 +35,19 @@ from tools.answers import (
 FASTER, SLOWER = (0.9, (0.88, 0.92)), (1.1, (1.05, 1.2))
 
 
+def moderate() -> Node:
+    """Weights from -64 to 64, which no CPU saturates on."""
+    return weights((8, 8, 1, 1), low=-2.0, high=2.0)
+
+
+def layer(data: Node, name: str) -> Node:
+    return convolution(data, moderate(), name=name)
+
+
 def gates() -> Model:
     """Two convolutions in float: one reads a Sigmoid, the other has float weights as well."""
     data = image()
-    one = convolution(named(opset1.sigmoid(data), "gate"), name="one")
+    one = layer(named(opset1.sigmoid(data), "gate"), "one")
     other = convolution(named(opset1.tanh(data), "other_gate"), real((8, 8, 1, 1)), name="other")
     return model(one, other)
 
@@ -80,6 +89,19 @@ def test_what_pays_is_kept_in_a_quantized_model_of_its_own(core, latencies):
         assert np.ptp(mine) > 0.5
 
 
+def test_float_weights_keep_to_half_of_the_range_where_sums_saturate(core, latencies, monkeypatch):
+    latencies(FASTER)
+    monkeypatch.setattr(module, "saturates", lambda *_: True)
+    graph = model(convolution(image(), real((8, 8, 1, 1)), name="layer"))
+    found = ovlpt.complete(graph, samples(), max_loss=20, core=core)
+    (decision,) = found.kept
+    assert decision.candidate.what == "weights to 255 levels on twice their range"
+    quantize = next(each for each in found.model.get_ops() if each.get_friendly_name().endswith("_weights_1"))
+    values, _, high, *_ = (value.get_node().data for value in quantize.input_values())
+    np.testing.assert_allclose(high.ravel(), 2 * np.abs(values).max((1, 2, 3)))
+    assert found.after.sqnr[0] > 35
+
+
 def test_what_does_not_pay_is_refused_with_what_was_measured(core, latencies):
     latencies(SLOWER)
     lines = []
@@ -118,7 +140,7 @@ def test_the_float_model_is_what_the_loss_is_measured_against(core, latencies):
 def test_a_kind_that_is_refused_is_tried_again_by_halves(core, latencies):
     latencies(SLOWER, FASTER, SLOWER, FASTER)
     data = image()
-    layers = [convolution(named(opset1.sigmoid(data), f"gate_{at}"), name=f"layer_{at}") for at in range(2)]
+    layers = [layer(named(opset1.sigmoid(data), f"gate_{at}"), f"layer_{at}") for at in range(2)]
     found = ovlpt.complete(model(*layers), samples(), max_loss=20, core=core)
     assert sorted(each.verdict for each in found.decisions) == [module.HALVED, module.KEPT, module.REFUSED]
     assert (found.before.in_int8, found.after.in_int8) == (0, 1)
@@ -146,7 +168,7 @@ def test_both_inputs_of_a_product_are_one_group(core, latencies):
     latencies(FASTER)
     left, right = (named(opset1.sigmoid(parameter((1, 8, 16), name)), f"{name}_gate") for name in "ab")
     product = named(opset1.matmul(left, right, False, True))
-    other = convolution(image(), name="int8")
+    other = layer(image(), "int8")
     arrays = [np.ones((2, 1, 8, 16), np.float32), np.ones((2, 1, 8, 16), np.float32), samples(2)[0]]
     (decision,) = ovlpt.complete(model(product, other), arrays, max_loss=20, core=core).decisions
     assert decision.verdict == module.KEPT
@@ -155,9 +177,9 @@ def test_both_inputs_of_a_product_are_one_group(core, latencies):
 
 def test_a_quantization_that_an_activation_function_loses_is_moved_past_it(core, latencies):
     latencies(FASTER)
-    first = quantized(convolution(image(), name="first"), -2.0, 2.0, name="lost")
+    first = quantized(layer(image(), "first"), -2.0, 2.0, name="lost")
     activated = named(opset1.prelu(first, f32(np.full(8, 0.1))), "activated")
-    found = ovlpt.complete(model(convolution(activated)), samples(), max_loss=20, core=core)
+    found = ovlpt.complete(model(layer(activated, "layer")), samples(), max_loss=20, core=core)
     assert "lost" not in fake_quantizes(found.model)
     assert found.after.in_int8 == 2
     assert found.loss < 3
@@ -166,7 +188,7 @@ def test_a_quantization_that_an_activation_function_loses_is_moved_past_it(core,
 def test_readers_of_one_value_share_a_fake_quantize(core, latencies):
     latencies(FASTER)
     gate = named(opset1.sigmoid(image()), "gate")
-    graph = model(convolution(gate, name="one"), convolution(gate, name="other"))
+    graph = model(layer(gate, "one"), layer(gate, "other"))
     found = ovlpt.complete(graph, samples(), max_loss=20, core=core)
     assert len([name for name in fake_quantizes(found.model) if "/FakeQuantize_" in name]) == 1
     assert found.after.in_int8 == 2
@@ -187,11 +209,13 @@ def test_diffuse_attention_keeps_its_probabilities(core, scale):
     graph = attention(512, scale=scale)
     generator = np.random.default_rng(0)
     arrays = [generator.uniform(-0.1, 0.1, (1, 2, 512, 16)).astype(np.float32) for _ in "qk"]
-    arrays.append(generator.uniform(0.5, 1.0, (1, 2, 512, 16)).astype(np.float32))
+    # In the middle of the interval: integers of at most 63 around its zero point, which no CPU saturates on.
+    arrays.append(generator.uniform(0.3, 0.7, (1, 2, 512, 16)).astype(np.float32))
+    widest = [*arrays[:2], np.ones_like(arrays[2])]
     (answer,) = ovlpt.explain(graph, core=core).quantizable
     advices = in_order(answer.advices)
     assert [type(each).__name__ for each in advices] == ["QuantizeInput", "QuantizeProbabilities"]
-    ranges = calibrate(graph, advices, [arrays], core)
+    ranges = calibrate(graph, advices, [arrays, widest], core)
     assert ranges["layer/Softmax"][1] < 0.01
     expected = core.compile_model(graph, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(arrays)[0]
     for advice in advices:
