@@ -10,7 +10,7 @@ import numpy as np
 
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_json
-from ovlpt.device.loading import label_of, read_model
+from ovlpt.device.loading import label_of, read_float
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.files import why_not
 from ovlpt.fusions import fuse
@@ -47,7 +47,7 @@ def add(commands, summary: str) -> None:
 def _call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     values = dict(map(_value, options.value))
-    source = read_model(options.model, Core())
+    source = read_float(options.model, Core())
     if is_transformed(source):
         raise InputError(
             f"{label_of(options.model, source)} is transformed already; give the model before quantization"

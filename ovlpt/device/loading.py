@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.model_zoo import float_file, quantized_file
 from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
@@ -15,17 +18,30 @@ from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model
 from ovlpt.precisions import INT4, INT8
 from ovlpt.trace import InputError
 
+_logger = logging.getLogger("ovlpt")
+
 
 def read_model(model: Model | str | Path, core: Core) -> Model:
-    """The model itself, or what a path holds.
+    """The model itself, or what a path holds: a file, or what `ovlpt.device.model_zoo` finds there.
 
     Raises `InputError` for a file that is missing or unreadable, or was transformed on another line of OpenVINO.
     """
-    if not isinstance(model, (str, Path)):
-        return model
+    return _read(model, core, quantized_file) if isinstance(model, (str, Path)) else model
+
+
+def read_float(model: Model | str | Path, core: Core) -> Model:
+    """The same for a model before quantization, which a model zoo's folder may hold beside the quantized one."""
+    return _read(model, core, float_file) if isinstance(model, (str, Path)) else model
+
+
+def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Model:
     path = Path(model)
     try:
         mode = mode_of(path)
+        if mode is None or stat.S_ISDIR(mode):
+            path = found_in(path)
+            mode = mode_of(path)
+            _logger.info('"%s" is read from "%s"', model, path)
         if mode is None:
             raise InputError(
                 f'no file "{path}"; give the path of an OpenVINO IR (.xml) or another model that OpenVINO reads'

@@ -34,6 +34,7 @@ from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import label_of, read_model
+from ovlpt.device.model_zoo import quantized_file
 from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.stamp import is_transformed
 from ovlpt.inspect.float_model import without_fake_quantize
@@ -298,7 +299,11 @@ def _candidates(
         begin = time.perf_counter()
         read = read_model(given, core)
         elapsed = (time.perf_counter() - begin) * 1e3
-        file = Path(given) if not isinstance(given, Model) else folder / f"{len(list(folder.iterdir()))}.xml"
+        file = (
+            quantized_file(Path(given))
+            if not isinstance(given, Model)
+            else folder / f"{len(list(folder.iterdir()))}.xml"
+        )
         if isinstance(given, Model):
             openvino.save_model(read, file, compress_to_fp16=False)
         if by_ovlpt is None:

@@ -55,7 +55,8 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import virtual_gpu
-from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.loading import read_float, read_quantized
+from ovlpt.device.model_zoo import float_file
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.models import digest_of, model_parcel, settings_parcel
@@ -213,7 +214,9 @@ def _subject(model: Model | str | Path | None, float_model: Model | str | Path |
     if bundled:
         model, float_model = data.digits(), float_model or data.digits_float()
     source = read_quantized(model, core)
-    original = None if float_model is None else read_model(float_model, core)
+    original = None if float_model is None else read_float(float_model, core)
+    if isinstance(float_model, (str, Path)):
+        float_model = float_file(Path(float_model))  # which workers read, too
     if original is not None:
         check_counterpart(source, original)
     label = str(source.get_friendly_name() if isinstance(model, Model) else model)

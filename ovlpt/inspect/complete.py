@@ -34,7 +34,7 @@ from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, saturates, transform
 from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.properties import EXACT, F32, LATENCY
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Ranges, in_order
 from ovlpt.inspect.calibration import QUANTILES, calibrate
@@ -187,7 +187,7 @@ def complete(
             raise InputError(f"{value} is not {what} that can be allowed; give a number of at least 0")
     source = read_quantized(model, core)
     plugin_config.check_physical(core, device)
-    original = None if float_model is None else read_model(float_model, core)
+    original = None if float_model is None else read_float(float_model, core)
     if original is not None:
         check_counterpart(source, original)
     samples, labels = load_samples(inputs, source)

@@ -14,7 +14,7 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
-from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
@@ -93,7 +93,7 @@ def run(
         if bundled
         else random_inputs(source)
     )
-    plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
+    plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], HINTS)
     ready = transform(model, device, config, core=core, serializable=False, precision=precision)
     hints = {**HINTS, **lpt_properties(ready, device)}

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.this_cpu import saturates
 from ovlpt.fleet.kept import Kept
 from ovlpt.fleet.models import Settings, digest_of, settings_here
@@ -48,7 +48,7 @@ class Setup:
         """Compiled here."""
         core = Core()
         source = read_quantized(self.model.here()[0], core)
-        original = None if self.float_model is None else read_model(self.float_model.here()[0], core)
+        original = None if self.float_model is None else read_float(self.float_model.here()[0], core)
         return Workbench(Runs(source, original, self.device, core, settings_here(self.config), self.threads), core)
 
 

@@ -16,7 +16,7 @@ from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform, virtual_gpu
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.hazards import Hazard
-from ovlpt.device.loading import read_model, read_quantized
+from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.this_cpu import saturates
@@ -156,7 +156,7 @@ def report(
     layers = read_layers(compiled, ran, ready, with_shapes(ready, arrays), found)
     measured = None
     if virtual is None:
-        plain = read_model(float_model, core) if float_model is not None else without_fake_quantize(source)
+        plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
         both = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
         measured = latencies(both, arrays, core, device, HINTS, seconds)
         layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
