@@ -5,17 +5,18 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from ovlpt.commands.activity import progress
 from ovlpt.commands.isa import add_isa, limited
 from ovlpt.commands.printing import console, write_result
 from ovlpt.commands.settings import add_command, add_device, add_float, add_input, add_json, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.commands.workers import add_workers, check_alone, workers
 from ovlpt.display import printable
 from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.report import Report, report
+from ovlpt.inspect.report.fleet import report_fleet
 from ovlpt.inspect.report.page import check_packages, to_html
-from ovlpt.inspect.report.several import Network, comparison_page, index_page, pages_of
-from ovlpt.trace import InputError, OvlptError
+from ovlpt.inspect.report.several import Network, comparison_page, index_page
+from ovlpt.trace import InputError
 
 _PAGE = "report.html"
 
@@ -46,6 +47,7 @@ def add(commands, summary: str) -> None:
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
     add_json(parser, "everything, or of several models what the index says,")
     parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
+    add_workers(parser)
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -57,11 +59,15 @@ def _call(options: argparse.Namespace) -> int:
     if page is not None:
         check_packages()
     if len(models) == 1:
+        check_alone(options, "belong to several models; leave them out")
         return _one(options, page)
+    if options.virtual or options.isa:
+        check_alone(options, "have their own CPU and GPU; leave --isa and --virtual out")
     if options.csv is not None or options.float_model is not None:
         raise InputError("--csv and --float belong to one model; give one, or leave them out")
     if _is_folder(page):
         return _fleet(options, Path(page))
+    check_alone(options, "belong to several models and a folder for their pages; give one with -o")
     if len(models) > 2:
         raise InputError(f"{len(models)} models need a folder for their pages; give one, as in: -o reports")
     return _pair(options, page)
@@ -89,8 +95,7 @@ def _pair(options: argparse.Namespace, page: str | None) -> int:
     before, after = (_report(options, model) for model in options.models)
     if page is not None:
         write_text(page, comparison_page(before, after))
-    found = [Network(model, report=each) for model, each in zip(options.models, (before, after), strict=True)]
-    write_result(options, {"networks": [each.to_json() for each in found]})
+    write_result(options, {"networks": [Network.of(each).to_json() for each in (before, after)]})
     for name, each in (("before", before), ("after", after)):
         console(options.json).print(f"{name}: {each.verdict.text}")
     _written(options, page)
@@ -100,23 +105,23 @@ def _pair(options: argparse.Namespace, page: str | None) -> int:
 def _fleet(options: argparse.Namespace, folder: Path) -> int:
     """A page for each model that can be used, an index for all; status 2 where one cannot be used."""
     check_writable(folder, folder=True)
+    settings(options)  # what is wrong with them is said now
     out = console(options.json)
-    found: list[Network] = []
-    for at, (model, name) in enumerate(zip(options.models, pages_of(options.models), strict=True)):
-        progress(f"reports on {Path(model).name}")(at / len(options.models))
-        try:
-            each = _report(options, model)
-        except OvlptError as error:
-            found.append(Network(model, error=str(error)))
-            print(f"ovlpt: {printable(str(error), lines=False)}", file=sys.stderr)
-        else:
-            _write(folder, name, to_html(each))
-            found.append(Network(model, name, each))
-            out.print(f"{model}: {each.verdict.text}")
-    _write(folder, "index.html", index_page(found))
-    write_result(options, {"networks": [each.to_json() for each in found]})
+    found: dict[int, Network] = {}
+    given = {"device": options.device, "inputs": options.input, "config": options.config, "virtual": options.virtual}
+    with workers(options, out, "reporting", "models") as (executor, told):
+        for place, network, page in report_fleet(options.models, executor, options.resume, told, **given):
+            found[place] = network
+            if network.error is not None:
+                print(f"ovlpt: {printable(network.error, lines=False)}", file=sys.stderr)
+            else:
+                _write(folder, network.page, page)
+                out.print(f"{network.model}: {network.verdict}")
+    networks = [found[place] for place in sorted(found)]
+    _write(folder, "index.html", index_page(networks))
+    write_result(options, {"networks": [each.to_json() for each in networks]})
     _written(options, str(folder / "index.html"))
-    return 2 if any(each.error for each in found) else 0
+    return 2 if any(each.error for each in networks) else 0
 
 
 def _write(folder: Path, name: str, text: str) -> None:

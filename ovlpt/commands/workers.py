@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from ovlpt.commands.activity import counted
 from ovlpt.fleet.engine import Executors, Progress
 from ovlpt.fleet.workers import Cluster, processes
+from ovlpt.trace import InputError
 
 
 def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None:
@@ -24,6 +25,12 @@ def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None
             metavar="FILE",
             help="a journal of what is finished, made where it is not there; a run goes on from it",
         )
+
+
+def check_alone(options: argparse.Namespace, why: str) -> None:
+    """Raise `InputError` for workers or a journal where the command has no use for them: "--workers …" and ``why``."""
+    if options.workers is not None or options.scheduler is not None or options.resume is not None:
+        raise InputError(f"--workers, --scheduler and --resume {why}")
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ovlpt.config import PluginConfig
@@ -11,6 +13,7 @@ from ovlpt.config_file import load_config
 from ovlpt.device.loading import read_model
 from ovlpt.device.saving import save_model
 from ovlpt.fleet.parcel import Parcel
+from ovlpt.fleet.tasks import Task
 from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError
 
@@ -31,6 +34,18 @@ def file_parcel(model: str | Path) -> Parcel:
     path = Path(model)
     weights = [path.with_suffix(".bin")] if path.suffix == ".xml" else []
     return Parcel.of(path, *(each for each in weights if each.exists()))
+
+
+def task_on_files(
+    label: str, function: Callable[..., object], options: Mapping[str, object], files: Mapping[str, str | Path]
+) -> Task:
+    """The call ``function(options, parcels)``, both as pairs of an argument's name and its value. ``files``: of models and
+    data, by the names of the arguments.
+    """
+    parcels = {name: file_parcel(path) for name, path in files.items()}
+    content = json.dumps([label, options, {name: parcel.digest for name, parcel in parcels.items()}])
+    key = hashlib.sha256(content.encode()).hexdigest()
+    return Task(key, label, function, (tuple(options.items()), tuple(parcels.items())))
 
 
 def settings_parcel(config: PluginConfig | str | Path | None) -> Settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import socket
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ from typing import Any
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.machine import measuring
-from ovlpt.fleet.models import file_parcel
+from ovlpt.fleet.models import task_on_files
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.bench import FLOAT, STOCK, Bench, Side, bench
@@ -48,16 +47,13 @@ def bench_fleet(
 
 
 def _task(model: str, against: str, settings: dict[str, Any]) -> Task:
-    parcels = {"model": file_parcel(model)}
-    if against not in (STOCK, FLOAT):
-        parcels["against"] = file_parcel(against)
-    files = {name: settings[name] for name in ("inputs", "config") if settings.get(name) is not None}
-    parcels |= {name: Parcel.of(path) for name, path in files.items()}
+    files = {
+        "model": model,
+        **{name: settings[name] for name in ("inputs", "config") if settings.get(name) is not None},
+    }
     options = {name: value for name, value in settings.items() if name not in ("inputs", "config")}
-    options |= {} if "against" in parcels else {"against": against}
-    content = json.dumps([model, options, {name: parcel.digest for name, parcel in parcels.items()}])
-    key = hashlib.sha256(content.encode()).hexdigest()
-    return Task(key, model, bench_case, (tuple(options.items()), tuple(parcels.items())))
+    (options if against in (STOCK, FLOAT) else files)["against"] = against
+    return task_on_files(model, bench_case, options, files)
 
 
 def bench_case(options: Sequence[tuple[str, object]], parcels: Sequence[tuple[str, Parcel]]) -> dict[str, object]:

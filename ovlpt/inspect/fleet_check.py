@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,7 +14,7 @@ from xml.etree import ElementTree
 from ovlpt.display import printable
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
-from ovlpt.fleet.models import file_parcel
+from ovlpt.fleet.models import task_on_files
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.check import Kind, check
@@ -110,12 +109,9 @@ def _result(case: Case, answer: Mapping[str, Any]) -> CaseResult:
 
 
 def _task(case: Case) -> Task:
-    parcels = {"model": file_parcel(case.path)}
-    parcels |= {name: Parcel.of(case.options[name]) for name in FILES if name in case.options}
+    files = {"model": case.path, **{name: case.options[name] for name in FILES if name in case.options}}
     options = {name: value for name, value in case.options.items() if name not in FILES}
-    content = json.dumps([case.label, options, {name: parcel.digest for name, parcel in parcels.items()}])
-    key = hashlib.sha256(content.encode()).hexdigest()
-    return Task(key, case.label, check_case, (tuple(options.items()), tuple(parcels.items())))
+    return task_on_files(case.label, check_case, options, files)
 
 
 def check_case(options: Sequence[tuple[str, object]], parcels: Sequence[tuple[str, Parcel]]) -> dict[str, object]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from ovlpt import cli
 from ovlpt.commands import report as command
-from ovlpt.inspect.report import report
+from ovlpt.inspect.report import fleet, report
 from ovlpt.inspect.report.several import Network, comparison_page, index_page, pages_of, pairs
 from tests.conftest import assert_documented
 from tests.inspect.test_report import Balanced, chain, pooled
@@ -28,9 +31,10 @@ def known(monkeypatch, reports):
     """Reports that are made already; a model called "none" cannot be used."""
 
     def made(model, *_, **__):
-        return reports["b" in model] if "none" not in model else report(model)
+        return reports["b" in Path(model).name] if "none" not in str(model) else report(model)
 
     monkeypatch.setattr(command, "report", made)
+    monkeypatch.setattr(fleet, "report", made)
 
 
 def assert_well_formed(page: str) -> None:
@@ -40,21 +44,64 @@ def assert_well_formed(page: str) -> None:
     assert "http" not in page
 
 
-def test_a_fleet(known, tmp_path, capsys):
+def test_a_fleet(known, tmp_path, capsys, monkeypatch):
     folder, summary = tmp_path / "reports" / "all", tmp_path / "fleet.json"
-    models = ["x/a.xml", "b.xml", "y/A.xml", str(tmp_path / "none.xml")]
+    models = ["x/a.xml", "b.xml", "y/A.xml", "none.xml"]
+    monkeypatch.chdir(tmp_path)
+    for each in map(Path, models[:3]):
+        each.parent.mkdir(exist_ok=True)
+        each.touch()
     assert cli.main(["report", *models, "-o", str(folder), "--json", str(summary)]) == 2
     assert sorted(each.name for each in folder.iterdir()) == ["A-2.html", "a.html", "b.html", "index.html"]
     index = (folder / "index.html").read_text()
     assert_well_formed(index)
     assert sorted(re.findall(r'<a href="([^"#]+)"', index)) == ["A-2.html", "a.html", "b.html"]
-    assert "no file" in index
+    assert "No such file" in index
     said = capsys.readouterr()
     assert f"written: {folder / 'index.html'}" in said.out
     assert said.err.count("\n") == 1
     content = json.loads(summary.read_text())
     assert_documented(content)
     assert [each["page"] for each in content["result"]["networks"]] == ["a.html", "b.html", "A-2.html", None]
+
+
+def test_workers_and_a_journal_change_nothing(known, tmp_path, monkeypatch):
+    monkeypatch.setattr("ovlpt.commands.workers.processes", lambda count: lambda: ThreadPoolExecutor(count))
+    models = [str(tmp_path / name) for name in ("a.xml", "b.xml", "none.xml", "absent.xml")]
+    for each in models[:3]:
+        Path(each).touch()
+    found = {}
+    for folder, more in (
+        ("alone", []),
+        ("workers", ["--workers", "2", "--resume", str(tmp_path / "journal")]),
+        ("again", ["--resume", str(tmp_path / "journal")]),
+    ):
+        call = ["report", *models, "-o", str(tmp_path / folder), "--json", str(tmp_path / "found.json"), *more]
+        assert cli.main(call) == 2
+        pages = {each.name: each.read_text() for each in (tmp_path / folder).iterdir()}
+        found[folder] = pages, json.loads((tmp_path / "found.json").read_text())["result"]
+        monkeypatch.setattr(fleet, "report_case", fleet.report_case if folder == "alone" else None)
+    assert sorted(found["alone"][0]) == ["a.html", "b.html", "index.html"]
+    assert [each["error"] is None for each in found["alone"][1]["networks"]] == [True, True, False, False]
+    assert found["workers"] == found["alone"] == found["again"]
+
+
+def test_the_workers_of_one_machine_report_in_turn(known, tmp_path, monkeypatch):
+    pytest.importorskip("fcntl", reason="Windows has no such locks")
+    real, under_way, most = fleet.report, [], []
+
+    def watched(*given, **named):
+        under_way.append(1)
+        most.append(len(under_way))
+        time.sleep(0.1)
+        under_way.pop()
+        return real(*given, **named)
+
+    monkeypatch.setattr(fleet, "report", watched)
+    for name in "ab":
+        (tmp_path / f"{name}.xml").touch()
+    assert len(list(fleet.report_fleet([str(tmp_path / f"{name}.xml") for name in "ab"], ThreadPoolExecutor(2)))) == 2
+    assert most == [1, 1]
 
 
 def test_the_pages_of_a_fleet_have_names_of_their_own():
@@ -90,7 +137,7 @@ def test_names_are_escaped(reports):
         reports[1], model=HOSTILE, layers=[dataclasses.replace(each, name=HOSTILE) for each in reports[1].layers]
     )
     for page in (
-        index_page([Network(HOSTILE, "a.html", named), Network(HOSTILE, error=HOSTILE)]),
+        index_page([Network.of(named, "a.html"), Network(HOSTILE, error=HOSTILE)]),
         comparison_page(named, named),
     ):
         assert "<script>alert" not in page
@@ -104,6 +151,9 @@ def test_names_are_escaped(reports):
         (["a.xml", "b.xml", "--csv", "a.csv"], "belong to one model"),
         (["a.xml", "b.xml", "-o", "file"], "it is a file; give a folder"),
         (["a.xml", "b.xml", "-o", "none/a.html"], "no such folder"),
+        (["a.xml", "b.xml", "-o", "a.html", "--workers", "2"], "--workers, --scheduler and --resume belong to several"),
+        (["a.xml", "--resume", "a.journal"], "belong to several models; leave them out"),
+        (["a.xml", "b.xml", "-o", "all", "--workers", "2", "--isa", "avx2"], "leave --isa and --virtual out"),
     ],
 )
 def test_what_several_cannot_have(arguments, said, tmp_path, monkeypatch, capsys):

@@ -17,36 +17,65 @@ CHANGED = 60  # layers that a comparison lists
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One line of an index. ``page``: its file, in the folder of the index; ``error``: why there is none."""
+    """One line of an index, of plain values. ``page``: its file, in the folder of the index; ``error``: why there is none.
+
+    ``cause``, ``verdict``: of the report. ``latency``: milliseconds; it, ``float_precision`` and ``speed`` are None where
+    times mean nothing. ``worst``: type and name of the slowest layer outside int8.
+    """
 
     model: str
     page: str | None = None
-    report: Report | None = None
     error: str | None = None
+    device: str = ""
+    openvino: str = ""
+    cause: str | None = None
+    verdict: str | None = None
+    int8_share: float | None = None
+    latency: float | None = None
+    float_precision: str | None = None
+    speed: float | None = None
+    worst: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, report: Report, page: str | None = None) -> Network:
+        """What the index says of a report."""
+        timed, slowest = report.facts.timed, report.bottlenecks[:1]
+        worst = [report.layers[each.layers[0]] for each in slowest]
+        return cls(
+            report.model,
+            page,
+            device=report.device,
+            openvino=report.openvino,
+            cause=str(report.verdict.cause),
+            verdict=report.verdict.text,
+            int8_share=report.facts.int8_work_share,
+            latency=report.latency if timed else None,
+            float_precision=report.facts.float_precision if timed else None,
+            speed=report.facts.speed if timed else None,
+            worst=next(((layer.type, layer.name) for layer in worst), None),
+        )
 
     @property
     def link(self) -> str | None:
         return quote(self.page) if self.page else None
 
     @property
-    def worst(self) -> Layer | None:
-        """The slowest layer outside int8."""
-        found = self.report.bottlenecks if self.report else ()
-        return self.report.layers[found[0].layers[0]] if found else None
+    def rank(self) -> float:
+        """Its place in an index: what has no report first, then by speed."""
+        return 0.0 if self.verdict is None else self.speed or 1.0
 
     def to_json(self) -> dict[str, object]:
-        facts = self.report.facts if self.report else None
-        timed = facts is not None and facts.timed
+        """Plain values for a file."""
         return {
             "model": self.model,
             "page": self.page,
             "error": self.error,
-            "verdict": self.report.verdict.to_json() if self.report else None,
-            "int8_multiply_accumulate_share": facts.int8_work_share if facts else None,
-            "latency_ms": self.report.latency if timed else None,
-            "float_precision": facts.float_precision if timed else None,
-            "speed": facts.speed if timed else None,
-            "worst_layer": self.worst.name if self.worst else None,
+            "verdict": {"cause": self.cause, "text": self.verdict} if self.verdict is not None else None,
+            "int8_multiply_accumulate_share": self.int8_share,
+            "latency_ms": self.latency,
+            "float_precision": self.float_precision,
+            "speed": self.speed,
+            "worst_layer": self.worst[1] if self.worst else None,
         }
 
 
@@ -66,15 +95,15 @@ def pages_of(models: Sequence[str]) -> list[str]:
 
 def index_page(networks: Sequence[Network]) -> str:
     """Raises `InputError` without the packages of the extra ``report``."""
-    known = [each for each in networks if each.report]
+    known = [each for each in networks if each.verdict is not None]
     return (
         templates()
         .get_template("index.html")
         .render(
             title=f"{len(networks)} networks",
-            networks=sorted(networks, key=lambda each: each.report.facts.speed if each.report else 0.0),
-            device=known[0].report.device if known else "",
-            openvino=known[0].report.openvino if known else "",
+            networks=sorted(networks, key=lambda each: each.rank),
+            device=", ".join(dict.fromkeys(each.device for each in known)),
+            openvino=known[0].openvino if known else "",
             Path=Path,
         )
     )
