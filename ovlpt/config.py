@@ -216,11 +216,18 @@ class PassConfig:
         return pass_name(transformation) in self.callbacks
 
 
+def _either(first: Callable[[Node], bool] | None, second: Callable[[Node], bool] | None) -> Callable[[Node], bool]:
+    if first is None or second is None:
+        return first or second
+    return lambda node: first(node) or second(node)
+
+
 @dataclass(frozen=True)
 class PluginConfig:
     """All settings of `LowPrecision` for one plugin.
 
-    ``transformations``: one's own, beside those of the package (`ovlpt.own_transformations`). ``tuned_for``: the CPU on
+    ``transformations``: one's own, beside those of the package (`ovlpt.own_transformations`). ``extends_device``: they,
+    ``disabled`` and ``callbacks`` come on top of the settings of the device that a call names. ``tuned_for``: the CPU on
     which `ovlpt.tune` chose the forms of layers; a saved model says it.
     """
 
@@ -232,6 +239,32 @@ class PluginConfig:
     callbacks: Mapping[str, Callable[[Node], bool]] = field(default_factory=dict)
     transformations: tuple[str | Operation | type, ...] = ()
     tuned_for: str = ""
+    extends_device: bool = False
+
+    def __post_init__(self) -> None:
+        if self.extends_device and (
+            self.precision_restrictions or self.quantization_restrictions or self.params != Params()
+        ):
+            raise InputError(
+                f'the settings "{self.name}" extend those of a device, and restrictions and params are the device\'s then; '
+                "leave them out, or write settings of their own"
+            )
+
+    def on_top_of(self, device: PluginConfig) -> PluginConfig:
+        """These settings where they are whole; else the device's, with what these add."""
+        if not self.extends_device:
+            return self
+        callbacks = {
+            name: _either(self.callbacks.get(name), device.callbacks.get(name))
+            for name in {**device.callbacks, **self.callbacks}
+        }
+        return replace(
+            device,
+            name=self.name,
+            disabled=(*device.disabled, *self.disabled),
+            callbacks=callbacks,
+            transformations=(*device.transformations, *self.transformations),
+        )
 
     def native_params(self) -> Params:
         """The parameters with ``native_only`` set."""

@@ -20,6 +20,7 @@ from ovlpt.precisions import INT8, NUMPY
 from ovlpt.trace import InputError
 
 _SECTIONS = ("name", "params", "precisions", "per_tensor", "disabled", "callbacks", "transformations")
+_WHOLE = ("params", "precisions", "per_tensor")  # a file with one of these says all that a device can do
 _PARAMS = tuple(field.name for field in fields(Params) if field.name != "native_only")
 CALLBACKS: Mapping[str, Callable[[Node], bool]] = {
     name: getattr(predicates, name)
@@ -45,7 +46,7 @@ def load_config(path: str | Path, transformations: Sequence[Given] = ()) -> Plug
     types, and ``opset`` for one version only (empty: the operation is not to be quantized); ``per_tensor`` with
     operations and their ports (none: all); ``disabled``, a list of passes; ``callbacks`` with passes and the predicates
     that leave a node alone ("not ..." turns one round); ``transformations``, a list of those that installed packages
-    offer.
+    offer. A file with transformations and without the first three sections extends the settings of the device.
 
     Raises `InputError` with the file, the line, what is wrong there and what would be right.
     """
@@ -86,6 +87,7 @@ class _Reader:
             disabled=tuple(self._disabled(content.get("disabled", []))),
             callbacks=dict(self._callbacks(self._section(content, "callbacks"))),
             transformations=transformations,
+            extends_device=bool(transformations) and not any(section in content for section in _WHOLE),
         )
 
     def _offered(self, names: Any) -> list[str]:

@@ -48,6 +48,14 @@ def for_device(core: Core, device: str = "CPU", force: bool = False) -> PluginCo
     return configs[0]
 
 
+def settings_of(core: Core, device: str, given: PluginConfig | None = None, force: bool = False) -> PluginConfig:
+    """The settings of a call: those ``given``, the device's own, or both where the given ones extend the device's."""
+    if given is not None and not given.extends_device:
+        return given
+    own = for_device(core, device, force)
+    return own if given is None else given.on_top_of(own)
+
+
 def physical_devices(core: Core, device: str) -> tuple[str, ...]:
     """The devices that a virtual one stands for ("HETERO:GPU.1,CPU"), or the device itself.
 

@@ -151,6 +151,14 @@ def pooled(window: int) -> Model:
     return model(convolution(pool, 8, name="conv"), x)
 
 
+def pooled_2() -> Model:
+    return pooled(2)
+
+
+def pooled_3() -> Model:
+    return pooled(3)
+
+
 @pytest.mark.parametrize("window, read", [(2, "u8"), (3, "f32")])
 def test_a_rule_that_replaces_one_of_the_package(window, read):
     network, settings = pooled(window), plugin(OnlySmallWindows)
@@ -229,7 +237,7 @@ def test_what_examines_a_model_takes_them():
     assert_right_in_int8(flipped(), plugin(real), layers=0)
 
 
-OFFERED = (ROW, OnlySmallWindows)
+OFFERED = (ROW, OnlySmallWindows, flip_row())
 
 
 @pytest.fixture
@@ -252,7 +260,47 @@ def test_a_package_offers_them(offered, tmp_path, capsys):
     assert cli.main(["explain", str(path), "--graph-only", "--strict"]) == 1
     assert cli.main(["explain", str(path), "--graph-only", "--config", str(file), "--layer", "conv"]) == 0
     assert "is in low precision" in capsys.readouterr().out
-    assert types_read(ovlpt.transform(path, plugin=plugin("acme"), lowered=False))["conv"] == "u8"
+    assert cli.main(["explain", str(path), "--graph-only", "--transformations", "acme", "--layer", "conv"]) == 0
+    assert "is in low precision" in capsys.readouterr().out
+    assert cli.main(["explain", str(path), "--transformations", "acne"]) == 2
+    assert 'did you mean "acme"?' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("network, layers", [(space_to_depth, 1), (flipped, 1), (pooled_2, 1), (pooled_3, 0)])
+def test_what_a_package_offers_runs_in_int8(network, layers, offered):
+    assert_right_in_int8(network(), ovlpt.PluginConfig("acme", transformations=("acme",), extends_device=True), layers)
+
+
+def test_settings_on_top_of_the_devices(offered, tmp_path):
+    """Its restrictions hold, and callbacks of both; a section of one's own ends that."""
+    file = tmp_path / "acme.toml"
+    file.write_text(
+        'transformations = ["acme"]\ndisabled = ["OnlySmallWindows"]\n[callbacks]\nAddTransformation = "marked_as_bias"\n'
+    )
+    added, device = load_config(file), cpu.config(True)
+    whole = added.on_top_of(device)
+    assert whole.precision_restrictions == device.precision_restrictions
+    assert whole.params == device.params
+    assert {*device.disabled, "OnlySmallWindows"} == set(whole.disabled)
+    assert set(whole.callbacks) == set(device.callbacks)
+    transformed = ovlpt.transform(pooled(2), plugin=added, lowered=False)
+    assert types_read(transformed)["pool"] == "f32"  # disabled
+    file.write_text('transformations = ["acme"]\n[precisions]\n')
+    assert load_config(file).on_top_of(device).precision_restrictions == ()
+    with pytest.raises(InputError, match="extend those of a device"):
+        ovlpt.PluginConfig("mine", params=ovlpt.Params(update_precisions=False), extends_device=True)
+
+
+def test_either_callback_leaves_a_node_alone():
+    def leaves(*kinds):
+        return lambda node: node in kinds
+
+    device = ovlpt.PluginConfig("device", callbacks={"A": leaves(1), "B": leaves(2)})
+    added = ovlpt.PluginConfig("mine", callbacks={"A": leaves(3), "C": leaves(4)}, extends_device=True)
+    found = added.on_top_of(device).callbacks
+    assert {name: [node for node in range(5) if asked(node)] for name, asked in found.items()} == {
+        "A": [1, 3], "B": [2], "C": [4],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

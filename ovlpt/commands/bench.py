@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, settings
+from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, file_or_settings
 from ovlpt.commands.workers import add_workers, workers
 from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
@@ -80,15 +80,16 @@ def _measured(models: list[str], options: argparse.Namespace, out) -> Iterator[B
         "iterations": options.niter,
         "streams": options.nstreams,
         "infer_precision": options.infer_precision,
-        # a file's name is for the processes too
-        "config": settings(options) if options.config is None else options.config,
+        "config": file_or_settings(options),
     }
     if options.workers is None and options.scheduler is None and options.resume is None:
         for model in models:
             yield bench(model, **given, progress=progress(f"measures {Path(model).name}"))
         return
-    if options.force:
-        raise InputError("--force is for this process; write the settings into a file for --config")
+    if options.force or options.transformations:
+        raise InputError(
+            "--force and --transformations are for this process; write the settings into a file for --config"
+        )
     with workers(options, out, "measuring", "models") as (executor, told):
         yield from bench_fleet(models, executor, options.resume, told, **given)
 

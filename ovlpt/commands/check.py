@@ -6,7 +6,7 @@ from ovlpt.commands import check_fleet
 from ovlpt.commands.activity import progress
 from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_device, add_input, add_json
+from ovlpt.commands.settings import add_command, add_config, add_device, add_input, add_json, file_or_settings
 from ovlpt.commands.virtual import add_virtual
 from ovlpt.commands.workers import add_workers
 from ovlpt.device.counters import write_counters
@@ -29,7 +29,7 @@ def add(commands, summary: str) -> None:
         "model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …), or a fleet (.toml)"
     )
     add_device(parser)
-    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    add_config(parser)
     question = parser.add_mutually_exclusive_group()
     question.add_argument(
         "--expect",
@@ -68,7 +68,7 @@ def _call(options: argparse.Namespace) -> int:
         options.against if asked or options.save_baseline else STOCK,
         options.baseline,
         options.counters,
-        options.config,
+        file_or_settings(options),
         options.virtual,
         options.isa,
         count=options.save_counters is not None,

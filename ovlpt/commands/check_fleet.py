@@ -14,7 +14,7 @@ from ovlpt.trace import InputError
 ENDING = ".toml"
 # What a fleet file says instead of the command line.
 _OF_ONE_MODEL = (
-    "config", "expect", "against", "baseline", "save_baseline", "counters", "save_counters", "virtual", "execute",
+    "config", "transformations", "expect", "against", "baseline", "save_baseline", "counters", "save_counters", "virtual", "execute",
     "precision", "no_numbers", "input", "isa",
 )  # fmt: skip
 _OF_A_FLEET = ("junit", "workers", "scheduler", "resume")

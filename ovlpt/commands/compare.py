@@ -11,7 +11,7 @@ from ovlpt.commands.settings import (
     add_model,
     add_settings,
     check_count,
-    settings,
+    file_or_settings,
 )
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.commands.workers import add_workers, workers
@@ -61,7 +61,7 @@ def _call(options: argparse.Namespace) -> int:
             options.input,
             options.float_model,
             options.device,
-            config=options.config or settings(options),  # a file's name is for other processes, too
+            config=file_or_settings(options),
             layer_samples=options.samples,
             executor=executor,
             resume=options.resume,

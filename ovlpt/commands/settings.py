@@ -41,19 +41,42 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    add_config(parser)
     parser.add_argument("--force", action="store_true", help="also for a device without int8")
 
 
+def add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    parser.add_argument(
+        "--transformations",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="beside those of ovlpt, the ones that an installed package offers by this name; may be repeated",
+    )
+
+
 def settings(options: argparse.Namespace) -> PluginConfig | None:
-    """What ``--config`` names, or the device's own by ``--force``; None without either, which means the device's own."""
+    """What ``--config``, ``--transformations`` and ``--force`` say; None without them, which means the device's own."""
     from ovlpt import plugin_config  # here, not above: the help of all commands is to be there at once
+    from ovlpt.config import PluginConfig
     from ovlpt.config_file import load_config
     from ovlpt.openvino_api import Core
+    from ovlpt.own_transformations import resolved
 
+    named = tuple(options.transformations)
     if options.config is not None:
-        return load_config(options.config)
-    return plugin_config.for_device(Core(), options.device, force=True) if options.force else None
+        return load_config(options.config, named)
+    resolved(named)  # what is wrong with a name is said now
+    added = PluginConfig(", ".join(named), transformations=named, extends_device=True) if named else None
+    if getattr(options, "force", False):
+        return plugin_config.settings_of(Core(), options.device, added, force=True)
+    return added
+
+
+def file_or_settings(options: argparse.Namespace) -> PluginConfig | str | None:
+    """The same for what hands settings to other processes: a file's name where that says all."""
+    return options.config if options.config is not None and not options.transformations else settings(options)
 
 
 def add_input(parser: argparse.ArgumentParser, what: str = "one array per input; default: random") -> None:

@@ -113,7 +113,7 @@ def transform(
     core = core or Core()
     if tune:
         config = _tuned(model, device, config, {}, core)
-    own = config or plugin_config.for_device(core, device)
+    own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
     source = read_model(model, core)
     label = label_of(model, source)

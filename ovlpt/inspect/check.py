@@ -40,6 +40,7 @@ from ovlpt.device.loading import read_model
 from ovlpt.device.properties import UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
+from ovlpt.fleet.models import settings_parcel
 from ovlpt.graph.names import without_added
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.inputs import random_inputs
@@ -198,7 +199,7 @@ def check(
     ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
     fused there); notes name kernels that keep sums of integers in half precision. ``isa``: a CPU limited to an
     instruction set (`ovlpt.device.instruction_sets`). Both work in a process of their own, where ``config`` has to be the
-    path of a file. ``count``: infer on random inputs, for statuses and times. Floats are f32 on a CPU.
+    path of a file, or to hold no functions of a script. ``count``: infer on random inputs, for statuses and times. Floats are f32 on a CPU.
 
     ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
     see `load_samples`; generated without), and compare their outputs; counters have none, nor has a virtual GPU unless it
@@ -404,8 +405,7 @@ def _execute(
         raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
     if isa is not None and kind != "CPU":
         raise InputError(f'an instruction set limits the device "CPU", not "{device}"')
-    if isinstance(config, PluginConfig):
-        raise InputError("a PluginConfig cannot be handed to another process; give the path of a TOML file")
+    settings_parcel(config)  # raises where another process cannot read them
     if virtual is not None:
         if count:
             raise InputError("a virtual GPU runs nothing and has no times; leave the counters out")

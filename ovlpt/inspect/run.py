@@ -85,7 +85,7 @@ def run(
     if bundled:
         model, float_model = data.digits(), data.digits_float()
     source = read_quantized(model, core)
-    config = config or plugin_config.for_device(core, device)
+    config = plugin_config.settings_of(core, device, config)
     arrays = (
         load_inputs(inputs, source)
         if inputs is not None

@@ -94,7 +94,7 @@ def tune(
             f'tuning measures layers on the CPU of this machine, not on "{device}"; leave it out, or give "CPU"'
         )
     source = read_quantized(model, core)
-    own = config or plugin_config.for_device(core, device)
+    own = plugin_config.settings_of(core, device, config)
     default = own.params.mat_mul_as_convolution
     layers, chosen, measured = _layers(source, device, own, core), [], []
     memory = _Memory(core, device, {**UNCACHED, **(properties or {})})

@@ -143,7 +143,7 @@ def report(
     """
     core = core or Core()
     source = read_quantized(model, core)
-    own = config or plugin_config.for_device(core, device, force=True)  # what has no int8 is reported to have none
+    own = plugin_config.settings_of(core, device, config, force=True)  # what has no int8 is reported to have none
     physical = plugin_config.physical_devices(core, device)[0]
     arrays = load_inputs(inputs, source) if inputs is not None else random_inputs(source)
     trace, hints = Trace(), HINTS if virtual is None else _virtual_hints(virtual)
