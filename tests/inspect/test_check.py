@@ -107,7 +107,10 @@ def test_expectations_tell_operations_of_one_layer_type_apart():
         ({"baseline": "nowhere.json"}, 'cannot read the baseline "nowhere.json"'),
         ({"model": None}, "nothing to check"),
         ({"model": None, "counters": "x.csv", "against": "stock"}, "with the model that they were recorded with"),
-        ({"isa": "sse41", "config": ovlpt.PluginConfig("mine")}, "give the path of a TOML file"),
+        (
+            {"isa": "sse41", "config": ovlpt.PluginConfig("x", callbacks={"": lambda _: True})},
+            "give the path of a TOML file",
+        ),
     ],
 )
 def test_what_cannot_be_asked(arguments, sentence):
