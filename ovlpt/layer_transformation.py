@@ -11,7 +11,7 @@ import numpy as np
 
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig, pass_name
-from ovlpt.graph.constants import precision_of, rounded_to
+from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import consumers_of, is_output
 from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
 from ovlpt.graph.names import original
@@ -19,7 +19,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
-from ovlpt.operations import Move, NodeFacts, Operation, keep
+from ovlpt.operations import Move, NodeFacts, Operation, operation_of
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
@@ -50,6 +50,10 @@ class _Configured:
             "trace": self.trace,
             "attributes": self.attributes,
         }
+
+    def row(self, kind: str) -> Operation | None:
+        """The row of a type name, as these settings have it."""
+        return operation_of(kind, self.params.native_only)
 
     def _leave_alone(self, node: Node, kind: type | str | None = None) -> bool:
         """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
@@ -189,8 +193,7 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def concerns(self, node: Node) -> bool:
         """Whether the pass has anything to do with the node, or to say about it."""
-        row = getattr(self, "operation", None)
-        return row is None or not self.params.native_only or node.get_type_info().version_id not in row.added
+        return True
 
     def _check_open_sizes(self, node: Node) -> None:
         if not self.params.native_only and node.get_type_name() in ("Add", "Multiply", "Subtract"):
@@ -247,8 +250,7 @@ class LayerTransformation(MatcherPass, _Configured):
             raise Rejected(reason)
 
     def facts(self, node: Node, found: Dequantization) -> NodeFacts:
-        params = self.params
-        return facts_of(node, found, params.reshape_ignore_per_tensor_quantization_check, params.native_only)
+        return facts_of(node, found, self.params.reshape_ignore_per_tensor_quantization_check)
 
     # Building
 
@@ -317,21 +319,22 @@ class MoveDequantizationAfter(LayerTransformation):
         found = self.dequantization(node)
         facts = self.facts(node, found)
         move = self.operation.move
-        scale = _moved(found.scale, move, facts)
-        zero_point = _moved(found.zero_point, self.operation.move_zero_point or move, facts)
-        keeps_precision = self.keeps_precision(node)
-        if self.params.native_only and not keeps_precision and move is not keep:
-            # the native library moves the constants with the operation itself, in the type that it reports
-            reported = precision_of(node.output(0))
-            scale, zero_point = (
-                values if values is None or values.size == 1 else rounded_to(values, reported)
-                for values in (scale, zero_point)
-            )
-        self.move_dequantization_after(node, found, scale, zero_point, keeps_precision)
+        scale = self.stored(_moved(found.scale, move, facts), node)
+        zero_point = self.stored(_moved(found.zero_point, self.operation.move_zero_point or move, facts), node)
+        self.move_dequantization_after(node, found, scale, zero_point, self.keeps_precision(node))
+
+    def stored(self, values: np.ndarray | None, node: Node) -> np.ndarray | None:
+        """What is written of a constant that was moved: all of it."""
+        return values
 
     def keeps_precision(self, node: Node) -> bool:
         """Whether the output has the element type of the raw data."""
-        return self.operation.preserves_precision(node.get_attributes(), self.params.native_only)
+        return self.operation.preserves_precision(node.get_attributes())
+
+
+def replacing(*kinds: type[T]) -> dict[type[T], type[T]]:
+    """Classes by what each stands for: the class of its own name that it derives from."""
+    return {next(base for base in kind.__mro__[1:] if base.__name__ == kind.__name__): kind for kind in kinds}
 
 
 @functools.cache
@@ -349,7 +352,7 @@ def _moved(values: np.ndarray | None, move: Move, facts: NodeFacts) -> np.ndarra
     return moved.reshape(()) if moved.size == 1 and moved.ndim > rank else moved
 
 
-def facts_of(node: Node, found: Dequantization, strict: bool = False, native_only: bool = False) -> NodeFacts:
+def facts_of(node: Node, found: Dequantization, strict: bool = False) -> NodeFacts:
     """What the table may know of a node."""
     consumers = node.output(0).get_target_inputs()
     return NodeFacts(
@@ -362,7 +365,6 @@ def facts_of(node: Node, found: Dequantization, strict: bool = False, native_onl
         channel_axis=found.channel_axis,
         only_consumer=next(iter(consumers)).get_node().get_type_name() if len(consumers) == 1 else None,
         strict=strict,
-        native_only=native_only,
         is_low=found.is_low_precision,
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
@@ -15,6 +15,7 @@ from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
+from ovlpt.cleanup import native as cleanup_native
 from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransformation
 from ovlpt.cleanup.fold_constants import FoldConstants
 from ovlpt.cleanup.fold_convert import FoldConvertTransformation
@@ -56,7 +57,7 @@ from ovlpt.main.maximum import MaximumTransformation
 from ovlpt.main.minimum import MinimumTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
 from ovlpt.main.mvn import MVNTransformation
-from ovlpt.main.native import NATIVE
+from ovlpt.main.native import as_native
 from ovlpt.main.normalize_l2 import NormalizeL2Transformation
 from ovlpt.main.pad import PadTransformation
 from ovlpt.main.prelu import PReluTransformation
@@ -66,6 +67,7 @@ from ovlpt.main.reshape import ReshapeTransformation
 from ovlpt.main.select import SelectTransformation
 from ovlpt.main.split import SplitTransformation
 from ovlpt.main.variadic_split import VariadicSplitTransformation
+from ovlpt.markup import native as markup_native
 from ovlpt.markup.align_quantization_intervals import AlignQuantizationIntervals
 from ovlpt.markup.align_quantization_parameters import AlignQuantizationParameters
 from ovlpt.markup.markup_avg_pool_precision_preserved import MarkupAvgPoolPrecisionPreserved
@@ -78,12 +80,15 @@ from ovlpt.markup.propagation import Markup, ModelIndex
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
 from ovlpt.operations import OPERATIONS, Operation
 from ovlpt.own_transformations import known, main_of, resolved
+from ovlpt.prerequisites import native as prerequisites_native
 from ovlpt.prerequisites.common_optimizations import BEFORE_LPT
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION, LinOpSequenceFusion
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
 from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransposeThroughDequantization
 from ovlpt.trace import InputError, Outcome, Reason, Trace
+
+T = TypeVar("T")
 
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     RedundantFakeQuantize,
@@ -250,12 +255,12 @@ class LowPrecision(ModelPass):
         }
         if not self.params.native_only:
             self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS])
-        self._rewrite(model, [kind(**settings) for kind in PREREQUISITES])
+        self._rewrite(model, [self._form(prerequisites_native.NATIVE, kind)(**settings) for kind in PREREQUISITES])
         self._mark(model, settings)
         # The native order: Assign comes second.
-        first, *others = (kind(**settings) for kind in main_of(self._main(), self.own))
+        first, *others = (kind(**settings) for kind in self._main())
         self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
-        cleanup = [kind(**settings) for kind in CLEANUP]
+        cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
         if asked_for or self.params.native_only:  # without word from a plugin, a depthwise convolution gains nothing
             restrictions = self.precision_restrictions
@@ -264,9 +269,16 @@ class LowPrecision(ModelPass):
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
-    def _main(self) -> tuple[type[LayerTransformation], ...]:
-        """The package's transformations of the main step."""
-        return tuple(NATIVE.get(kind.__name__, kind) for kind in MAIN) if self.params.native_only else MAIN
+    def _form(self, native: Mapping[type[T], type[T]], kind: type[T]) -> type[T]:
+        """The pass itself, or what stands for it with ``native_only``."""
+        return native.get(kind, kind) if self.params.native_only else kind
+
+    def _main(self) -> list[type[LayerTransformation]]:
+        """The transformations of the main step, the caller's own among them."""
+        kinds = main_of(MAIN, self.own)
+        return (
+            kinds if not self.params.native_only else [native for native in map(as_native, kinds) if native is not None]
+        )
 
     def _mark(self, model: Model, settings: dict[str, Any]) -> None:
         index = ModelIndex(model)
@@ -274,14 +286,16 @@ class LowPrecision(ModelPass):
         kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else index.kinds
         steps: list[Markup] = [MarkupCanBeQuantized(**settings)]
         if self.precision_restrictions:
-            steps.append(MarkupPrecisions(self.precision_restrictions, **settings))
+            marking: Any = self._form(markup_native.NATIVE, MarkupPrecisions)
+            steps.append(marking(self.precision_restrictions, **settings))
         if self.quantization_restrictions:
             steps.append(MarkupQuantizationGranularity(self.quantization_restrictions, **settings))
         if "AvgPool" in kinds:
             steps.append(MarkupAvgPoolPrecisionPreserved(**settings))
         steps.append(PropagatePrecisions(**settings))
         if "Concat" in kinds:
-            steps += [AlignQuantizationIntervals(**settings), AlignQuantizationParameters(**settings)]
+            intervals = self._form(markup_native.NATIVE, AlignQuantizationIntervals)
+            steps += [intervals(**settings), AlignQuantizationParameters(**settings)]
         for step in (*steps, MarkupBias(**settings)):
             step.run(index)
 

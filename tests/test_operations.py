@@ -8,7 +8,7 @@ import pytest
 from ovlpt.graph.copies import copied_data
 from ovlpt.low_precision import MAIN, AssignAndReadValueTransformation
 from ovlpt.openvino_api import NodeFactory, opset1
-from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED
+from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED, as_native
 from tests.networks import const, parameter
 
 
@@ -17,14 +17,14 @@ def test_each_row_with_a_rule_has_a_transformation_and_each_transformation_a_row
     transformed = {
         name.split(".")[1] for kind in (*MAIN, AssignAndReadValueTransformation) for name in kind.type_names()
     }
-    assert transformed == {row.name for row in OPERATIONS.values() if row.has_rule()} | {"ReadValue"} & transformed
+    assert transformed == {row.name for row in OPERATIONS.values() if row.has_rule} | {"ReadValue"} & transformed
 
 
 @pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)
 def test_a_row_is_of_one_piece(row):
     assert bool(row.weights) == (row.kind == "weighted")
     assert (row.input_axis is not None) == bool(row.weights_axes)
-    assert row.why_absent is None or not row.has_rule()
+    assert row.why_absent is None or not row.has_rule
     assert set(row.weights) <= set(row.data_inputs or ())
     assert not (row.copies and row.kind in ("weighted", "elementwise"))
 
@@ -51,7 +51,7 @@ def test_what_a_node_copies():
     ("name", "native", "ours"), [("Tile", False, True), ("MaxPool", True, True), ("Clamp", False, False)]
 )
 def test_what_follows_a_scale(name, native, ours):
-    assert (OPERATIONS[name].follows_scale(native_only=True), OPERATIONS[name].follows_scale()) == (native, ours)
+    assert (as_native(OPERATIONS[name]).follows_scale, OPERATIONS[name].follows_scale) == (native, ours)
 
 
 def test_what_copies_gives_out_values_of_its_data():

@@ -93,7 +93,7 @@ def _is_of_use(node: Node) -> bool:
             if row is None:
                 continue
             if not row.copies:
-                if row.has_rule():
+                if row.has_rule:
                     return True
             elif reader.get_instance_id() not in seen:
                 seen.add(reader.get_instance_id())

@@ -5,6 +5,7 @@ import numpy as np
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
@@ -28,10 +29,7 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
         )
         details = self.details(node)
         reject_unless(details is not None and details.levels > 1, "dynamic_intervals", "its intervals are not constant")
-        low, high = min_value(precision, details.levels), max_value(precision, details.levels)
-        if not self.params.native_only and details.levels == 255:
-            high = low + 254
-            reject_unless(self._reaches(node.input_value(0)) <= high, "maps_range", "its data may exceed its range")
+        low, high = self._range(node, precision, details)
         step = (high - low) / details.levels
         for input_end, output_end, limit in (
             (details.input_low, details.output_low, low),
@@ -40,12 +38,23 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
             exact = np.abs(output_end - np.float32(limit)) < _EPSILON
             reject_unless(exact.all(), "maps_range", "its output interval is not the range of the type")
             near = np.abs(input_end - np.float32(limit)) <= step
-            kept = np.rint(fake_quantize(np.float32(limit), *details.intervals, details.levels)) == limit
             reject_unless(
-                near.all() and (self.params.native_only or np.all(kept)),
+                near.all() and self._keeps(limit, details),
                 "maps_range",
                 "its input interval is not the range of the type",
             )
+
+    def _range(self, node: Node, precision: str, details: QuantizationDetails) -> tuple[float, float]:
+        """The integers of its levels. Raises `Rejected` where the data may exceed them."""
+        low, high = min_value(precision, details.levels), max_value(precision, details.levels)
+        if details.levels == 255:
+            high = low + 254
+            reject_unless(self._reaches(node.input_value(0)) <= high, "maps_range", "its data may exceed its range")
+        return low, high
+
+    def _keeps(self, limit: float, details: QuantizationDetails) -> bool:
+        """Whether an end of the range is mapped onto itself."""
+        return bool(np.all(np.rint(fake_quantize(np.float32(limit), *details.intervals, details.levels)) == limit))
 
     def _reaches(self, value: Output) -> float:
         """The largest integer that data may hold, as far as what it was quantized by tells."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ovlpt.cleanup import native
 from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -61,7 +62,7 @@ class FQStrippingTransformation(ModelTransformation):
         return changed
 
     def _adjust(self, node: Node, divisor: float) -> None:
-        adjustment = ScaleAdjustment(divisor, self.params.native_only)
+        adjustment = (native.ScaleAdjustment if self.params.native_only else ScaleAdjustment)(divisor)
         try:
             adjustment.find(node.output(0))
         except Rejected as refusal:

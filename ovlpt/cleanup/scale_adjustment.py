@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
-from ovlpt.operations import OPERATIONS, WEIGHTED
+from ovlpt.operations import WEIGHTED, Operation, operation_of
 from ovlpt.trace import reject, reject_unless
 
 _JOINS = frozenset(("Add", "Subtract", "Concat", "Maximum", "Minimum"))
@@ -17,13 +19,13 @@ class ScaleAdjustment:
     """Divides a value by ``divisor``, and with it every value that has to follow, up to normalizations.
 
     The region is found by walking up to weights and down to MVN; a step that would change the model's results raises
-    `Rejected`, and nothing is changed before the whole region is known. ``native_only``: Softmax ends the region too and
-    eps stays, as in the native library, which changes the results.
+    `Rejected`, and nothing is changed before the whole region is known.
     """
 
-    def __init__(self, divisor: float, native_only: bool = False):
+    ends: ClassVar[frozenset[str]] = frozenset((_INVARIANT, "ShapeOf"))  # what reads the region and does not care
+
+    def __init__(self, divisor: float):
         self.divisor = divisor
-        self.native_only = native_only
         self._values: dict[tuple[int, int], Output] = {}  # those that are to be divided
         self._pending: list[Output] = []
 
@@ -62,9 +64,8 @@ class ScaleAdjustment:
                 ports = []
             for port in ports:
                 node.input(port).replace_source_output(self._divided(node.input_value(port)))
-        if not self.native_only:
-            for node in normalizations.values():
-                self._divide_eps(node)
+        for node in normalizations.values():
+            self._divide_eps(node)
 
     def _look_up(self, value: Output) -> None:
         node = value.get_node()
@@ -81,8 +82,7 @@ class ScaleAdjustment:
 
     def _look_down(self, consumer: Node, port: int) -> None:
         kind = consumer.get_type_name()
-        ends = (_INVARIANT, "ShapeOf", "Softmax") if self.native_only else (_INVARIANT, "ShapeOf")
-        if kind in ends:
+        if kind in self.ends:
             return
         follows = self._multiplies(kind) or kind in _JOINS or (port == 0 and self._follows(kind))
         text = "it reaches a result" if kind == "Result" else f"it reaches {consumer.get_friendly_name()} ({kind})"
@@ -91,12 +91,15 @@ class ScaleAdjustment:
 
     def _multiplies(self, kind: str) -> bool:
         """Whether the operation has the scale of both of its inputs."""
-        return kind == "Multiply" or (kind in WEIGHTED and OPERATIONS[kind].has_rule(self.native_only))
+        return kind == "Multiply" or (kind in WEIGHTED and self._row(kind).has_rule)
 
     def _follows(self, kind: str) -> bool:
         """Whether the operation has the scale of its data."""
-        row = OPERATIONS.get(kind)
-        return kind == "FakeQuantize" or (row is not None and row.follows_scale(self.native_only))
+        row = self._row(kind)
+        return kind == "FakeQuantize" or (row is not None and row.follows_scale)
+
+    def _row(self, kind: str) -> Operation | None:
+        return operation_of(kind)
 
     def _divided(self, value: Output) -> Output:
         """A constant, or the dequantization of one, with its scale divided; other consumers keep theirs."""

@@ -137,7 +137,7 @@ def _sources(node: Node, port: int, seen: set[int]) -> Iterator[tuple[Node, int,
 
 def _hands_on(node: Node) -> bool:
     row = OPERATIONS.get(node.get_type_name())
-    if row is None or not node.get_input_size() or not row.has_rule():
+    if row is None or not node.get_input_size() or not row.has_rule:
         return False
     return row.preserves_precision(node.get_attributes()) and node.get_type_name() != "Clamp"
 

@@ -29,7 +29,7 @@ from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, la
 from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
-from ovlpt.operations import OPERATIONS, RECURRENT
+from ovlpt.operations import OPERATIONS, RECURRENT, operation_of
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT4, INT8, INT16, REAL
 from ovlpt.reasons import ROWS, Cause
@@ -502,7 +502,7 @@ class _Answers:
     def _own(self, node: Node) -> Reason | None:
         """What keeps the node itself in float, whatever stands above."""
         kind, said = node.get_type_name(), self.events.get(_name(node), [])
-        row = OPERATIONS.get(kind)
+        row = operation_of(kind, self.native_only)
         if kind not in ("FakeQuantize", *_SOURCES) and not any(
             precision_of(value) in REAL for value in self._data(node)
         ):
@@ -514,7 +514,7 @@ class _Answers:
             return None
         if next(bodies_of(node), None) is not None:
             return Reason("body", "it only runs its body, whose operations have answers of their own")
-        no_rule = row.why_no_rule(node.get_type_info().version_id, self.native_only) if row is not None else None
+        no_rule = row.why_no_rule(node.get_type_info().version_id) if row is not None else None
         if row is None or no_rule is not None:
             return no_rule or Reason("no_rule", f"there is no rule for {kind}")
         if kind == "FakeQuantize" and is_constant_path(node):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovlpt.attributes import Bias, DisableCleanup
@@ -80,10 +82,9 @@ class FakeQuantizeTransformation(LayerTransformation):
         return parent.input_value(1 - port), low, high
 
     def _constant_port(self, parent: Node) -> int | None:
-        """The port of a constant that varies along the first two axes at most and does not broadcast the data.
+        """The port of a constant that varies along the first two of its axes at most and does not broadcast the data.
 
-        The axes are its own, with ``native_only`` those of the data. One that varies comes second, as the native library
-        has it.
+        One that varies comes second, as the native library has it.
         """
         for port in (0, 1):
             source = parent.input_value(port).get_node()
@@ -97,8 +98,11 @@ class FakeQuantizeTransformation(LayerTransformation):
             }
             if len(shapes) > 1 or None in shapes:
                 return None
-            missing = len(*shapes) - len(sizes) if self.params.native_only else 0
-            if any(size != 1 for size in sizes[max(2 - missing, 0) :]):
+            if any(size != 1 for size in sizes[self._varying_axes(sizes, *shapes) :]):
                 return None
             return port
         return None
+
+    def _varying_axes(self, sizes: Sequence[int | None], data: Sequence[int | None]) -> int:
+        """Along how many of its first axes a constant of these sizes may vary."""
+        return 2

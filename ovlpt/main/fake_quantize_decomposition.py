@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment
@@ -27,6 +29,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """
 
     operation = OPERATIONS["FakeQuantize"]
+    shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
+    one_each: ClassVar[bool] = True  # an integer for each level and no more
 
     def can_be_transformed(self, node: Node) -> None:
         allowed, stored = self.attributes.get(node.output(0), Precisions), precision_of(node.output(0))
@@ -87,7 +91,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
         stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
-        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.params.native_only)
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.shapes_follow)
         self.attributes.move(node, quantize)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
@@ -103,7 +107,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         self.attributes.move(node, quantize)
         replace_output(convert.output(0), quantize.output(0))
         below = dequantization_below(quantize)
-        if not self.params.native_only and below.multiply is not None and self._meets_others(quantize, below.output):
+        if below.multiply is not None and self._meets_others(quantize, below.output):
             return self._compose(quantize)  # to be decomposed with the scale of them all
         allowed = self.attributes.get(quantize.output(0), Precisions)
         if allowed is not None and allowed.value and not below.empty and not is_constant_path(quantize):
@@ -137,9 +141,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         return None
 
     def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
-        """The types that hold the levels; the native library does not ask where there is one type only."""
-        if self.params.native_only and (len(allowed) == 1 or details.levels == 15):
-            return allowed
+        """The types that hold the levels."""
         return tuple(
             item for item in allowed if fits(item, details.levels) or (details.levels in (15, 16) and item in INT8)
         )
@@ -150,8 +152,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         allowed = self._fitting(details, allowed)
         asked = details.precision
         levels = 256 if alignment is not None and alignment.value.is_mixed else details.levels
-        as_native = self.params.native_only or alignment is not None
-        create = DataPrecision.of if as_native else DataPrecision.one_each
+        create = DataPrecision.one_each if self.one_each and alignment is None else DataPrecision.of
         if asked.precision in allowed:
             return create(asked.precision, levels, asked.has_zero_point)
         chosen = allowed[0]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 from ovlpt.attributes import DisableCleanup, Precisions
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
@@ -26,6 +28,9 @@ class RecurrentCellTransformation(LayerTransformation):
     between; cleanup leaves all dequantizations before the cell alone.
     """
 
+    shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
+    is_whole: ClassVar[bool] = True  # nothing is done where one input is unusable
+
     @classmethod
     def type_names(cls) -> list[str]:
         return [*OPERATIONS["LSTMSequence"].type_names, *OPERATIONS["GRUSequence"].type_names]
@@ -47,7 +52,7 @@ class RecurrentCellTransformation(LayerTransformation):
                     f"input {port} is {found.data_precision}; the cell takes u8",
                 )
         unusable = self._unusable(node)
-        if unusable is not None and not self.params.native_only:
+        if unusable is not None and self.is_whole:
             raise Rejected(unusable[1])
         if self._has_to_be_whole and not self._waiting(node):
             reject_unless(
@@ -76,7 +81,7 @@ class RecurrentCellTransformation(LayerTransformation):
     @property
     def _has_to_be_whole(self) -> bool:
         """Whether the plugin takes data, state and both weights as integers, or all as real numbers."""
-        return self.params.recurrent_on_one_grid and not self.params.native_only
+        return self.params.recurrent_on_one_grid and self.is_whole
 
     def transform(self, node: Node) -> None:
         if waiting := self._waiting(node):
@@ -115,7 +120,7 @@ class RecurrentCellTransformation(LayerTransformation):
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
         stored = precision.precision if self.params.update_precisions else precision_of(quantize.output(0))
-        new = write_decomposition(quantize, stored, details.levels, parts, "f32", self.params.native_only)
+        new = write_decomposition(quantize, stored, details.levels, parts, "f32", self.shapes_follow)
         self.attributes.move(quantize, new)
         self.register_new_node(new)
 
@@ -128,9 +133,7 @@ class RecurrentCellTransformation(LayerTransformation):
         return [port for port in self._quantized_weights(node) if port in self._ports(node)]
 
     def _unusable(self, node: Node) -> tuple[int, Reason] | None:
-        """The first input whose quantized constant the cell cannot take, and why. The native class stops there, and
-        leaves what it did with the inputs before.
-        """
+        """The first input whose quantized constant the cell cannot take, and why."""
         for port in self._quantized_weights(node):
             quantize = node.input_value(port).get_node()
             details = self.details(quantize)

@@ -38,7 +38,7 @@ class AlignQuantizationIntervals(Propagations):
             return None
         low, high = np.float32(low.flat[0]), np.float32(high.flat[0])
         below = self._below(node)
-        zero_point = None if self.params.native_only else below.zero_point
+        zero_point = self._zero_point(below)
         if not all(values is None or is_scalar_like(values) for values in (zero_point, below.scale)):
             return None
         if zero_point is not None:
@@ -49,17 +49,23 @@ class AlignQuantizationIntervals(Propagations):
             return None
         asked = details.precision.precision
         low, high, levels = float(low), float(high), details.levels
-        grids = () if self.params.native_only else (Grid(low, high, levels),)
+        grids = self._grids(low, high, levels)
         interval = Interval(low, high, low, high, levels, (asked,) if asked else (), grids)
         return IntervalsAlignment(interval, details.levels)
 
+    def _zero_point(self, below: Dequantization) -> np.ndarray | None:
+        return below.zero_point
+
+    def _grids(self, low: float, high: float, levels: int) -> tuple[Grid, ...]:
+        return (Grid(low, high, levels),)
+
     def _below(self, node: Node) -> Dequantization:
-        """What gives its integers back as real values, after a Convert to their type (the native library stops there)."""
+        """What gives its integers back as real values, after a Convert to their type."""
         targets = list(node.output(0).get_target_inputs())
         convert = targets[0].get_node() if len(targets) == 1 else None
         is_low = (
             convert is not None and convert.get_type_name() == "Convert" and precision_of(convert.output(0)) in INT8
         )
-        if is_low and not self.params.native_only:
+        if is_low:
             return dequantization_below(convert)
         return dequantization_below(node, convert_is_mandatory=True)

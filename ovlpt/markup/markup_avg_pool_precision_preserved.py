@@ -10,14 +10,13 @@ from ovlpt.markup.propagation import (
     UpdateSharedPrecisionPreserved,
 )
 from ovlpt.openvino_api import Node
-from ovlpt.operations import OPERATIONS
 
 
 class _CreatePoolAttributes(Propagation):
     operations = frozenset(("AvgPool",))
 
     def visit(self, node: Node) -> None:
-        if not OPERATIONS["AvgPool"].why_no_rule(node.get_type_info().version_id, self.params.native_only):
+        if not self.row("AvgPool").why_no_rule(node.get_type_info().version_id):
             pool, preserved = AvgPoolPrecisionPreserved(False), PrecisionPreserved(False)
             preserved.shared = pool.shared  # what decides for the pool decides whether it preserves precision
             self.attributes.set(node, pool)

@@ -15,8 +15,8 @@ class MarkupCanBeQuantized(Propagation):
         super().run(index)
 
     def visit(self, node: Node) -> None:
-        row = OPERATIONS[node.get_type_name()]
-        if not row.has_rule(self.params.native_only):
+        row = self.row(node.get_type_name())
+        if not row.has_rule:
             return
         if row.weights_axes:
             usable = has_quantized_weights(node, row.weights_axes, self.params.default_precisions)

@@ -8,7 +8,7 @@ from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.layer_transformation import facts_of
 from ovlpt.markup.propagation import Propagation
 from ovlpt.openvino_api import Node
-from ovlpt.operations import OPERATIONS, along_channels
+from ovlpt.operations import NodeFacts, along_channels
 
 
 class MarkupPrecisions(Propagation):
@@ -27,12 +27,12 @@ class MarkupPrecisions(Propagation):
         kind = node.get_type_name()
         if kind == "Parameter":
             return
-        row = OPERATIONS.get(kind)
-        if kind not in ("Result", "Convert", "Subtract") and (row is None or not row.has_rule(self.params.native_only)):
+        row = self.row(kind)
+        if kind not in ("Result", "Convert", "Subtract") and (row is None or not row.has_rule):
             return self._forbid(node)
         if not self._can_be_transformed(node):
             return self._forbid(node)
-        preserves = row is not None and row.preserves_precision(node.get_attributes(), self.params.native_only)
+        preserves = row is not None and row.preserves_precision(node.get_attributes())
         if preserves and not self._is_disabled(node):
             self.attributes.set(node, PrecisionPreserved(True))
         for restriction in self.restrictions.get(kind, ()):
@@ -51,9 +51,12 @@ class MarkupPrecisions(Propagation):
         found = dequantization_above(node, 0, self.params.default_precisions)
         if found.empty:
             return True
-        facts, row = facts_of(node, found), OPERATIONS.get(node.get_type_name())
-        passes = row is not None and not self.params.native_only and row.check(facts) is None
-        return passes or along_channels(facts) is None
+        return self._passes(node, facts_of(node, found))
+
+    def _passes(self, node: Node, facts: NodeFacts) -> bool:
+        """Whether the dequantization passes by the row, or lies along the channels, which most rules take."""
+        row = self.row(node.get_type_name())
+        return (row is not None and row.check(facts) is None) or along_channels(facts) is None
 
     def _is_disabled(self, node: Node) -> bool:
         marks = (self.attributes.get(input_key(node, port), Precisions) for port in range(node.get_input_size()))

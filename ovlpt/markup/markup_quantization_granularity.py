@@ -7,7 +7,6 @@ from ovlpt.attributes import QuantizationGranularity, input_key
 from ovlpt.config import QuantizationGranularityRestriction
 from ovlpt.markup.propagation import Propagation
 from ovlpt.openvino_api import Node
-from ovlpt.operations import OPERATIONS
 
 
 class MarkupQuantizationGranularity(Propagation):
@@ -24,7 +23,7 @@ class MarkupQuantizationGranularity(Propagation):
         for restriction in self.restrictions[node.get_type_name()]:
             if restriction.opset not in (None, node.get_type_info().version_id):
                 continue
-            if not OPERATIONS[restriction.operation].has_rule(self.params.native_only):
+            if not self.row(restriction.operation).has_rule:
                 continue
             everywhere: list[tuple[int, Any]] = [(port, "per_tensor") for port in range(node.get_input_size())]
             for port, granularity in restriction.by_port or everywhere:

@@ -25,6 +25,7 @@ from ovlpt.operations.checks import (
 )
 from ovlpt.operations.facts import Check, Move, NodeFacts, Shape
 from ovlpt.operations.moves import keep
+from ovlpt.operations.native import as_native, operation_of
 from ovlpt.operations.row import Operation
 from ovlpt.operations.table import OPERATIONS, RECURRENT, WEIGHTED
 
@@ -39,9 +40,11 @@ __all__ = [
     "Shape",
     "all_of",
     "along_channels",
+    "as_native",
     "constant_input",
     "keep",
     "no_zero_point",
+    "operation_of",
     "per_tensor",
     "positive_scale",
     "scalar_like",

@@ -49,8 +49,8 @@ def along_channels(facts: NodeFacts) -> Reason | None:
 
 
 def constant_in_space(facts: NodeFacts) -> Reason | None:
-    """Windows run over the axes from the third on. (After a MatMul the channels lie last.) The native library fails."""
-    if facts.native_only or facts.channel_axis < 2 or all(values.size == 1 for values in facts.values):
+    """Windows run over the axes from the third on. (After a MatMul the channels lie last.)"""
+    if facts.channel_axis < 2 or all(values.size == 1 for values in facts.values):
         return None
     return Reason("spatial_scale", f"the scale varies along axis {facts.channel_axis}, over which its windows run")
 
@@ -59,10 +59,6 @@ def no_zero_point(facts: NodeFacts) -> Reason | None:
     if facts.zero_point is not None:
         return Reason("zero_point", f"the data has a zero point ({facts.zero_point.flat[0]:g}) and zero must stay zero")
     return None
-
-
-def no_kink_moved(facts: NodeFacts) -> Reason | None:
-    return no_zero_point(facts) if facts.native_only else None
 
 
 def positive_scale(facts: NodeFacts) -> Reason | None:
@@ -153,7 +149,7 @@ def unpadded_or_zero(begin: int, end: int) -> Check:
     """Cells that the operation pads hold raw zero, which stands for zero only without a zero point."""
 
     def check(facts: NodeFacts) -> Reason | None:
-        if facts.native_only or facts.zero_point is None:
+        if facts.zero_point is None:
             return None
         pads = [facts.constants[port] for port in (begin, end)]
         if any(values is None for values in pads):
@@ -168,7 +164,7 @@ def unpadded_or_zero(begin: int, end: int) -> Check:
 def padding_not_averaged(facts: NodeFacts) -> Reason | None:
     """Averaged padding holds raw zero, which stands for zero only without a zero point."""
     attributes = facts.attributes
-    if facts.native_only or facts.zero_point is None or attributes.get("exclude-pad", True):
+    if facts.zero_point is None or attributes.get("exclude-pad", True):
         return None
     padded = any(attributes.get("pads_begin", ())) or any(attributes.get("pads_end", ()))
     if padded or attributes.get("auto_pad", "explicit") in ("same_upper", "same_lower"):
@@ -212,8 +208,8 @@ def gatherable(facts: NodeFacts) -> Reason | None:
 
 def interpolable(facts: NodeFacts) -> Reason | None:
     """Means whose weights sum to one commute with scale and zero point, as copies do."""
-    if facts.native_only or "axes" in facts.attributes:
-        return _nearest(facts)
+    if "axes" in facts.attributes:
+        return nearest(facts)
     if not copies_values(facts.attributes) and (reason := _in_low_precision(facts)):
         return reason
     pads = [*facts.attributes["pads_begin"], *facts.attributes["pads_end"]]
@@ -230,7 +226,8 @@ def interpolable(facts: NodeFacts) -> Reason | None:
     return None
 
 
-def _nearest(facts: NodeFacts) -> Reason | None:
+def nearest(facts: NodeFacts) -> Reason | None:
+    """It only copies values."""
     attributes = facts.attributes
     if attributes["mode"] != "nearest":
         return Reason(
@@ -245,7 +242,6 @@ def _nearest(facts: NodeFacts) -> Reason | None:
                 f"it resizes the axes {sorted(attributes['axes'])}, batch or channels among them",
             )
         aligned = attributes.get("align_corners")
-        pads = pads if not facts.native_only else [*attributes["pads_begin"][:1], *attributes["pads_end"][:1]]
     else:
         aligned = attributes["coordinate_transformation_mode"] == "align_corners"
     if any(pads):
@@ -294,8 +290,7 @@ def paddable(facts: NodeFacts) -> Reason | None:
             ):
                 return Reason("padded_axes", f"it pads axis {axis}, and the scale differs along another")
     if mode == "reflect":
-        checked = (facts.scale,) if facts.native_only else facts.values
-        for each in checked:
+        for each in facts.values:
             if each.size > 1 and any(with_rank(each, facts.rank).shape[axis] > 1 for axis in padded):
                 return Reason("padded_axes", f"it reflects the axes {padded}, and the scale differs along one of them")
     return None
@@ -304,9 +299,10 @@ def paddable(facts: NodeFacts) -> Reason | None:
 def sliceable(facts: NodeFacts) -> Reason | None:
     if facts.shape is None:
         return Reason("dynamic_rank", "the rank is not known")
-    one_value = all(values.size == 1 for values in facts.values)
-    if one_value and (facts.zero_point is not None or not facts.native_only):
-        return None
+    return None if all(values.size == 1 for values in facts.values) else slice_is_constant(facts)
+
+
+def slice_is_constant(facts: NodeFacts) -> Reason | None:
     names = ("begin", "end", "strides")
     unknown = [name for name, values in zip(names, facts.constants[1:], strict=False) if values is None]
     return Reason("not_constant", f"the {unknown[0]} of the slice is not a constant") if unknown else None
@@ -319,7 +315,7 @@ def sliced(facts: NodeFacts) -> Reason | None:
         return None
     names = ("begin", "end", "step", "list of axes")
     constant = (constant_input(port, names[port - 1]) for port in range(1, len(facts.constants)))
-    return per_tensor(facts) if facts.as_native else all_of(*constant)(facts)
+    return per_tensor(facts) if not facts.is_low else all_of(*constant)(facts)
 
 
 def _lands_on_channels(move: Move, facts: NodeFacts) -> Reason | None:
@@ -335,7 +331,7 @@ def _lands_on_channels(move: Move, facts: NodeFacts) -> Reason | None:
 
 
 def transposable(facts: NodeFacts) -> Reason | None:
-    if not facts.as_native:
+    if facts.is_low:
         if reason := static_rank(facts):
             return reason
         if all(map(is_scalar_like, facts.values)):
@@ -360,7 +356,7 @@ def reshapable(facts: NodeFacts) -> Reason | None:
     if reason := static_rank(facts):
         return reason
     is_per_tensor = all(map(is_scalar_like, facts.values))
-    followed = not facts.as_native and blocks_of(facts.shape, facts.output_shape) is not None
+    followed = facts.is_low and blocks_of(facts.shape, facts.output_shape) is not None
     if (is_per_tensor or followed) and not (facts.strict and facts.only_consumer == "MatMul"):
         if not followed:
             return along_channels(facts)

@@ -26,13 +26,7 @@ class NodeFacts:
     channel_axis: int = 1
     only_consumer: str | None = None  # its type, where there is just one
     strict: bool = False  # Params.reshape_ignore_per_tensor_quantization_check
-    native_only: bool = False  # Params.native_only
-    is_low: bool = True  # the data is in low precision, not the real sum of a weighted operation
-
-    @property
-    def as_native(self) -> bool:
-        """Whether only what the native library does is done: a scale is better left where a layer takes it in."""
-        return self.native_only or not self.is_low
+    is_low: bool = True  # else it is the real sum of a weighted operation, whose scale is better left where it is
 
     @property
     def rank(self) -> int:

@@ -143,7 +143,7 @@ def pad_with(fill: float) -> Move:
 
 
 def transpose(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
-    if values.size == 1 or (facts.as_native and values.ndim <= 1):
+    if values.size == 1 or (not facts.is_low and values.ndim <= 1):
         return values
     if facts.constants[1] is None:
         return to_scalar_if_possible(values)
@@ -173,7 +173,7 @@ def reshape(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
     """Spread over the blocks of axes in which it varies, and one again along axes on which it then does not."""
     if is_scalar_like(values):
         return values.reshape(-1)[0].reshape(())
-    blocks = None if facts.as_native else blocks_of(facts.shape, facts.output_shape)
+    blocks = None if not facts.is_low else blocks_of(facts.shape, facts.output_shape)
     if blocks is None:
         channels = facts.output_shape[1]
         repeated = np.repeat(values.reshape(-1), channels // values.size)

@@ -25,7 +25,7 @@ class Operation:
     move: Move = keep
     move_zero_point: Move | None = None  # where it differs from the scale's
     precision_preserved: bool = False
-    preserves_where: Callable[[Mapping[str, Any]], bool] | None = None  # by attributes; not with native_only
+    preserves_where: Callable[[Mapping[str, Any]], bool] | None = None  # by attributes
     data_inputs: tuple[int, ...] | None = (0,)  # ports a restriction may name; None: any number (Concat)
     weights: tuple[int, ...] = ()  # ports of the weights of a weighted operation
     weights_axes: tuple[int, ...] = ()  # output channels of the weights, after those of groups
@@ -33,7 +33,7 @@ class Operation:
     copies: bool = False  # gives out values of its data and no others
     homogeneous: bool = False  # ``f(x / d) == f(x) / d`` for each positive d; so is what copies
     why_absent: Reason | None = None
-    added: tuple[str, ...] = ()  # versions for which the native library has no rule: not with Params.native_only
+    added: tuple[str, ...] = ()  # versions for which the native library has no rule: not in `ovlpt.operations.native`
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -49,28 +49,27 @@ class Operation:
         """Whether it has weights for its input, and recurrent ones."""
         return len(self.weights) > 1
 
-    def follows_scale(self, native_only: bool = False) -> bool:
-        """Whether the data by a factor gives the result by that factor; ``native_only``: as the native library knows."""
-        return (self.copies or self.homogeneous) and (self.has_rule(native_only=True) or not native_only)
+    @property
+    def follows_scale(self) -> bool:
+        """Whether the data by a factor gives the result by that factor."""
+        return self.copies or self.homogeneous
 
-    def has_rule(self, native_only: bool = False) -> bool:
+    @property
+    def has_rule(self) -> bool:
         """Whether there is a rule for any version."""
-        return self.kind != "absent" and bool(self.opsets if native_only else self.versions)
+        return self.kind != "absent" and bool(self.versions)
 
-    def preserves_precision(self, attributes: Mapping[str, Any], native_only: bool = False) -> bool:
+    def preserves_precision(self, attributes: Mapping[str, Any]) -> bool:
         """Whether the output of a node with these attributes has the element type of the data."""
-        if native_only or self.preserves_where is None:
-            return self.precision_preserved
-        return self.precision_preserved and self.preserves_where(attributes)
+        return self.precision_preserved and (self.preserves_where is None or self.preserves_where(attributes))
 
-    def why_no_rule(self, opset: str, native_only: bool = False) -> Reason | None:
+    def why_no_rule(self, opset: str) -> Reason | None:
         """Why there is no rule for the operation in this version ("opset14"); None where there is one."""
         if self.why_absent is not None:
             return self.why_absent
-        versions = self.opsets if native_only else self.versions
-        if opset in versions:
+        if opset in self.versions:
             return None
-        if not versions:
+        if not self.versions:
             return Reason("no_rule", f"the native library has no rule for {self.name}")
-        known = " and ".join(versions)
+        known = " and ".join(self.versions)
         return Reason("no_rule", f"this is {self.name} of {opset}, and there is a rule for that of {known} only")

@@ -16,7 +16,6 @@ from ovlpt.operations.checks import (
     gatherable,
     interpolable,
     known_count,
-    no_kink_moved,
     no_zero_point,
     normalized_axes,
     normalized_together,
@@ -102,13 +101,13 @@ _ROWS = (
     Operation(
         "PRelu",
         "elementwise",
-        check=all_of(along_channels, constant_input(1, "slope"), no_kink_moved, positive_scale),
+        check=all_of(along_channels, constant_input(1, "slope"), positive_scale),
         homogeneous=True,
     ),
     Operation(
         "Relu",
         "elementwise",
-        check=all_of(along_channels, no_kink_moved, positive_scale),
+        check=all_of(along_channels, positive_scale),
         precision_preserved=True,
         homogeneous=True,
     ),

@@ -28,7 +28,10 @@ class PullReshapeThroughDequantization(PullThroughDequantization):
         if values.size == 1:
             return values.reshape(())
         before, after = tuple(node.get_input_shape(0)), tuple(node.get_output_shape(0))
-        return _spread(values, before, after) if self.params.native_only else reshaped_with(values, before, after)
+        return self._reshaped(values, before, after)
+
+    def _reshaped(self, values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...]) -> np.ndarray | None:
+        return reshaped_with(values, before, after)
 
 
 def reshaped_with(values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...]) -> np.ndarray | None:
@@ -44,26 +47,6 @@ def reshaped_with(values: np.ndarray, before: tuple[int, ...], after: tuple[int,
         else:
             return None
     return values.reshape(shape)
-
-
-def _spread(values: np.ndarray, before: tuple[int, ...], after: tuple[int, ...]) -> np.ndarray | None:
-    """The native rule, which takes axes apart and never joins them: each axis of the constant, from the left, stands for
-    the next axes of the target whose product is the size of the data there.
-    """
-    fits = len(after) == values.ndim and all(
-        size in (1, target) for size, target in zip(values.shape, after, strict=True)
-    )
-    if fits:
-        return values
-    shape, position = list(after), 0
-    for size, whole in zip(values.shape, before, strict=False):
-        start, product = position, 1
-        while position < len(after) and (position == start or product != whole):
-            product *= after[position]
-            position += 1
-        if size != whole:
-            shape[start:position] = [1] * (position - start)
-    return values.reshape(shape) if np.prod(shape) == values.size else None
 
 
 def _groups(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[slice, slice]]:

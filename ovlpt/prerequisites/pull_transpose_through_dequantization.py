@@ -18,9 +18,11 @@ class PullTransposeThroughDequantization(PullThroughDequantization):
         rank = len(node.get_output_shape(0))
         if values.ndim == 0:
             return values.reshape((1,) * rank)
-        if values.ndim < rank and not self.params.native_only:
-            values = values.reshape((1,) * (rank - values.ndim) + values.shape)
+        values = self._with_rank(values, rank)
         return values.transpose(_order(node, rank)) if values.ndim == rank else None
+
+    def _with_rank(self, values: np.ndarray, rank: int) -> np.ndarray:
+        return values.reshape((1,) * (rank - values.ndim) + values.shape) if values.ndim < rank else values
 
 
 def _order(node: Node, rank: int) -> list[int]:

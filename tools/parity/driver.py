@@ -18,7 +18,7 @@ import openvino
 
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.openvino_api import Core, Model, Node
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, as_native
 from ovlpt.trace import InputError
 
 _SOURCE = Path(__file__).with_name("driver.cpp")
@@ -142,7 +142,7 @@ def _loaded(path: Path) -> Model:
 
 def _is_native(restriction: PrecisionsRestriction | QuantizationGranularityRestriction) -> bool:
     """Whether the native library has a rule for the operation."""
-    return OPERATIONS[restriction.operation].has_rule(native_only=True)
+    return as_native(OPERATIONS[restriction.operation]).has_rule
 
 
 def _precision(restriction: PrecisionsRestriction) -> str:

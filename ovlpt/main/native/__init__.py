@@ -1,9 +1,16 @@
 """What the native library does in another way than the mathematics of a rule, kept with ``native_only``.
 
-Each class stands in the place of the one whose name it has.
+Each class stands in the place of the one whose name it has; all have the rows of `ovlpt.operations.native`.
 """
 
-from ovlpt.layer_transformation import LayerTransformation
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ovlpt.graph.constants import precision_of, rounded_to
+from ovlpt.layer_transformation import LayerTransformation, MoveDequantizationAfter, replacing
 from ovlpt.main.native.computed import (
     ClampTransformation,
     MVNTransformation,
@@ -13,25 +20,54 @@ from ovlpt.main.native.computed import (
 )
 from ovlpt.main.native.elementwise import AddTransformation, MultiplyPartialTransformation
 from ovlpt.main.native.mat_mul import MatMulTransformation
+from ovlpt.main.native.quantization import (
+    FakeQuantizeDecompositionTransformation,
+    FakeQuantizeTransformation,
+    RecurrentCellTransformation,
+)
 from ovlpt.main.native.weighted import (
     ConvolutionBackpropDataTransformation,
     ConvolutionTransformation,
     GroupConvolutionTransformation,
 )
+from ovlpt.openvino_api import Node
+from ovlpt.operations import Operation, keep
+from ovlpt.operations import as_native as native_row
 
-NATIVE: dict[str, type[LayerTransformation]] = {
-    kind.__name__: kind
-    for kind in (
-        AddTransformation,
-        ClampTransformation,
-        ConvolutionBackpropDataTransformation,
-        ConvolutionTransformation,
-        GroupConvolutionTransformation,
-        MVNTransformation,
-        MatMulTransformation,
-        MultiplyPartialTransformation,
-        NormalizeL2Transformation,
-        PReluTransformation,
-        PadTransformation,
-    )
-}
+NATIVE = replacing(
+    AddTransformation,
+    ClampTransformation,
+    ConvolutionBackpropDataTransformation,
+    ConvolutionTransformation,
+    FakeQuantizeDecompositionTransformation,
+    FakeQuantizeTransformation,
+    GroupConvolutionTransformation,
+    MVNTransformation,
+    MatMulTransformation,
+    MultiplyPartialTransformation,
+    NormalizeL2Transformation,
+    PReluTransformation,
+    PadTransformation,
+    RecurrentCellTransformation,
+)
+
+
+class _MovesAsReported(MoveDequantizationAfter):
+    """Constants are moved with the operation itself, in the type that it reports."""
+
+    def stored(self, values: np.ndarray | None, node: Node) -> np.ndarray | None:
+        if values is None or values.size == 1 or self.keeps_precision(node) or self.operation.move is keep:
+            return values
+        return rounded_to(values, precision_of(node.output(0)))
+
+
+def as_native(kind: type[LayerTransformation]) -> type[LayerTransformation] | None:
+    """The transformation as the native library has it; None where it has none."""
+    own, row = NATIVE.get(kind, kind), getattr(kind, "operation", None)
+    bases = (_MovesAsReported, own) if issubclass(own, MoveDequantizationAfter) else (own,)
+    members: dict[str, Any] = {"__module__": own.__module__}
+    if isinstance(row, Operation):
+        if not native_row(row).has_rule:
+            return None
+        members["operation"] = native_row(row)
+    return type(own.__name__, bases, members)

@@ -1,0 +1,35 @@
+"""What the native library cleans up in another way, kept with ``native_only``; each class replaces the one of its name."""
+
+from __future__ import annotations
+
+from ovlpt.cleanup import eliminate_fake_quantize, scale_adjustment
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.layer_transformation import replacing
+from ovlpt.openvino_api import Node
+from ovlpt.operations import Operation, operation_of
+from ovlpt.precisions import max_value, min_value
+
+
+class EliminateFakeQuantizeTransformation(eliminate_fake_quantize.EliminateFakeQuantizeTransformation):
+    """It asks neither whether data exceeds 255 levels, nor what becomes of the ends of the range."""
+
+    def _range(self, node: Node, precision: str, details: QuantizationDetails) -> tuple[float, float]:
+        return min_value(precision, details.levels), max_value(precision, details.levels)
+
+    def _keeps(self, limit: float, details: QuantizationDetails) -> bool:
+        return True
+
+
+class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
+    """Softmax ends the region, too, and eps stays: both change the results."""
+
+    ends = scale_adjustment.ScaleAdjustment.ends | {"Softmax"}
+
+    def _divide_eps(self, node: Node) -> None:
+        pass
+
+    def _row(self, kind: str) -> Operation | None:
+        return operation_of(kind, native_only=True)
+
+
+NATIVE = replacing(EliminateFakeQuantizeTransformation)

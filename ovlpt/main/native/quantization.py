@@ -1,0 +1,37 @@
+"""FakeQuantize, and the cells that have theirs decomposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.main import fake_quantize, fake_quantize_decomposition, recurrent_cell
+from ovlpt.openvino_api import Node, Output
+
+
+class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
+    def _varying_axes(self, sizes: Sequence[int | None], data: Sequence[int | None]) -> int:
+        """Of the first two axes of the data, those that the constant has."""
+        return max(2 - (len(data) - len(sizes)), 0)
+
+
+class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQuantizeDecompositionTransformation):
+    """All integers of the type are taken, also where there is one more than levels."""
+
+    shapes_follow = True
+    one_each = False
+
+    def _meets_others(self, node: Node, dequantized: Output) -> bool:
+        """What a Convert to integers follows is decomposed by itself."""
+        return False
+
+    def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
+        """Of one type only it does not ask."""
+        return allowed if len(allowed) == 1 or details.levels == 15 else super()._fitting(details, allowed)
+
+
+class RecurrentCellTransformation(recurrent_cell.RecurrentCellTransformation):
+    """It begins with the inputs that it finds, and stops at the first that the cell cannot take."""
+
+    shapes_follow = True
+    is_whole = False

@@ -1,0 +1,35 @@
+"""What the native library marks in another way, kept with ``native_only``; each class replaces the one of its name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.attributes import Grid
+from ovlpt.graph.dequantization import Dequantization, dequantization_below
+from ovlpt.layer_transformation import replacing
+from ovlpt.markup import align_quantization_intervals, markup_precisions
+from ovlpt.openvino_api import Node
+from ovlpt.operations import NodeFacts, along_channels
+
+
+class AlignQuantizationIntervals(align_quantization_intervals.AlignQuantizationIntervals):
+    """It knows no zero points, and looks no further than a Convert to integers."""
+
+    def _zero_point(self, below: Dequantization) -> np.ndarray | None:
+        return None
+
+    def _grids(self, low: float, high: float, levels: int) -> tuple[Grid, ...]:
+        return ()
+
+    def _below(self, node: Node) -> Dequantization:
+        return dequantization_below(node, convert_is_mandatory=True)
+
+
+class MarkupPrecisions(markup_precisions.MarkupPrecisions):
+    """It does not ask the rows."""
+
+    def _passes(self, node: Node, facts: NodeFacts) -> bool:
+        return along_channels(facts) is None
+
+
+NATIVE = replacing(AlignQuantizationIntervals, MarkupPrecisions)

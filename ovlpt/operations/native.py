@@ -1,0 +1,89 @@
+"""The rows as the native library has them, for ``native_only``: versions that it knows, and what it asks otherwise."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ovlpt.operations.checks import (
+    all_of,
+    along_channels,
+    constant_input,
+    nearest,
+    no_zero_point,
+    paddable,
+    per_tensor,
+    positive_scale,
+    reshapable,
+    slice_is_constant,
+    sliceable,
+    sliced,
+    static_rank,
+    transposable,
+)
+from ovlpt.operations.facts import Check, Move, NodeFacts
+from ovlpt.operations.moves import reshape, transpose
+from ovlpt.operations.row import Operation
+from ovlpt.operations.table import OPERATIONS
+from ovlpt.trace import Reason
+
+
+def _check_as_real(check: Check) -> Check:
+    """As of real data, whose scale is followed no further than it has to be."""
+    return lambda facts: check(replace(facts, is_low=False))
+
+
+def _move_as_real(move: Move) -> Move:
+    return lambda values, facts: move(values, replace(facts, is_low=False))
+
+
+def _nearest_by_first_pads(facts: NodeFacts) -> Reason | None:
+    """Of the first version, the padding of the first axis stands for all."""
+    if "axes" not in facts.attributes:
+        return nearest(facts)
+    first = {name: facts.attributes[name][:1] for name in ("pads_begin", "pads_end")}
+    return nearest(replace(facts, attributes={**facts.attributes, **first}))
+
+
+def _paddable(facts: NodeFacts) -> Reason | None:
+    """Nobody asks along which axes the zero point of reflected data varies."""
+    return paddable(replace(facts, zero_point=None) if facts.attributes["pad_mode"] == "reflect" else facts)
+
+
+def _sliceable(facts: NodeFacts) -> Reason | None:
+    """Even one scale needs a constant slice, unless it has a zero point beside it."""
+    return sliceable(facts) or (slice_is_constant(facts) if facts.zero_point is None else None)
+
+
+# The checks leave out what would be wrong: padding with zeros that stand for no zero, windows along the scale.
+_CHANGES: dict[str, dict[str, Any]] = {
+    "AvgPool": {"check": along_channels},
+    "Interpolate": {"check": all_of(along_channels, constant_input(1, "target size"), _nearest_by_first_pads)},
+    "MaxPool": {"check": all_of(along_channels, positive_scale)},
+    "PRelu": {"check": all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale)},
+    "Pad": {
+        "check": all_of(static_rank, constant_input(1, "padding before"), constant_input(2, "padding after"), _paddable)
+    },
+    "Relu": {"check": all_of(along_channels, no_zero_point, positive_scale)},
+    "Reshape": {"check": _check_as_real(reshapable), "move": _move_as_real(reshape)},
+    "Slice": {"check": _check_as_real(sliced)},
+    "SpaceToBatch": {"check": all_of(along_channels, per_tensor)},
+    "StridedSlice": {"check": _sliceable},
+    "Transpose": {"check": _check_as_real(transposable), "move": _move_as_real(transpose)},
+}
+_ROWS: Mapping[Operation, dict[str, Any]] = {OPERATIONS[name]: changes for name, changes in _CHANGES.items()}
+
+
+@functools.cache
+def as_native(row: Operation) -> Operation:
+    """The row without what the native library has no rule for."""
+    known: dict[str, Any] = {} if row.opsets else {"copies": False, "homogeneous": False}
+    return replace(row, added=(), preserves_where=None, **known, **_ROWS.get(row, {}))
+
+
+def operation_of(kind: str, native_only: bool = False) -> Operation | None:
+    """The row of a type name; None where the table has none."""
+    row = OPERATIONS.get(kind)
+    return as_native(row) if row is not None and native_only else row
