@@ -14,7 +14,7 @@ from ovlpt.commands.settings import (
     file_or_settings,
 )
 from ovlpt.commands.virtual import add_virtual, on_virtual
-from ovlpt.commands.workers import add_workers, workers
+from ovlpt.commands.workers import add_threads, add_workers, workers
 from ovlpt.inspect.compare import Comparison, compare
 from ovlpt.inspect.runs import ERRORS, FLOAT_PRECISION, QUANTIZATION
 
@@ -40,12 +40,7 @@ def add(commands, summary: str) -> None:
     add_float(parser, "for the quantization error")
     parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")
     parser.add_argument("--layers", type=int, default=10, metavar="N", help="print the N worst layers; default: 10")
-    parser.add_argument(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="of an inference on a CPU; default: the plugin's choice, with workers 1",
-    )
+    add_threads(parser)
     add_workers(parser)
     add_json(parser, "everything, with all layers,")
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import STDOUT, console, say, table, write_result
-from ovlpt.commands.settings import add_command, add_float, add_json, add_model, add_settings, settings
+from ovlpt.commands.settings import add_command, add_float, add_json, add_model, add_settings, check_count, settings
+from ovlpt.commands.workers import add_threads, add_workers, workers
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.display import printable
 from ovlpt.inspect.complete import Completion, complete
@@ -26,7 +27,7 @@ def add(commands, summary: str) -> None:
         "--input",
         required=True,
         metavar="DATA.npz",
-        help='an array of samples per input, and "labels" for the accuracy',
+        help='an array of samples per input, and "labels" for the accuracy; or many such files: a folder, or "shards/*.npz"',
     )
     parser.add_argument("-o", "--output", required=True, metavar="OUT.xml", help="the quantized model to write")
     add_float(parser, "to measure the loss against; default: MODEL with its FakeQuantize operations bypassed")
@@ -37,23 +38,30 @@ def add(commands, summary: str) -> None:
     parser.add_argument(
         "--time-limit", type=float, default=600.0, metavar="SECONDS", help="then nothing more is tried; default: 600"
     )
+    add_threads(parser)
+    add_workers(parser)
     add_json(parser, "all decisions and figures")
 
 
 def _call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
+    check_count(options.threads, "--threads", "compute with")
     out = console(options.json)
-    found = complete(
-        options.model,
-        options.input,
-        options.float_model,
-        options.device,
-        options.max_loss,
-        options.min_gain / 100,
-        options.time_limit,
-        config=settings(options),
-        progress=lambda line: say(printable(line, lines=False), STDOUT),  # on the standard error
-    )
+    with workers(options, out, "trying", "trials") as (executor, _):
+        found = complete(
+            options.model,
+            options.input,
+            options.float_model,
+            options.device,
+            options.max_loss,
+            options.min_gain / 100,
+            options.time_limit,
+            config=options.config or settings(options),  # a file's name is for other processes, too
+            progress=lambda line: say(printable(line, lines=False), STDOUT),  # on the standard error
+            executor=executor,
+            resume=options.resume,
+            threads=options.threads,
+        )
     save_model(found.model, options.output)
     _print(out, found)
     write_result(options, found.to_json())

@@ -27,6 +27,16 @@ def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None
         )
 
 
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    """``--threads``, on whose number the last digits of a figure depend."""
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="of an inference on a CPU; default: the plugin's choice, with workers 1",
+    )
+
+
 def check_alone(options: argparse.Namespace, why: str) -> None:
     """Raise `InputError` for workers or a journal where the command has no use for them: "--workers …" and ``why``."""
     if options.workers is not None or options.scheduler is not None or options.resume is not None:

@@ -6,7 +6,7 @@ import math
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import suppress
 
@@ -29,9 +29,44 @@ class Died(OvlptError):
     """A task ends the process of its worker, each time."""
 
 
+class Workers:
+    """An executor for several calls of `answers`, another one once its workers are lost.
+
+    ``machine``: of the first worker that answered, whose numbers those of the others are to be comparable with.
+    """
+
+    def __init__(self, executor: Executors):
+        self._make: Callable[[], Executor] | None = None
+        if callable(executor):
+            self._make, executor = executor, executor()
+        self.executor: Executor = executor
+        self.machine: Mapping[str, str] | None = None
+
+    def renew(self, error: Exception) -> None:
+        """Another executor. Raises `OvlptError` where nobody said how one is made."""
+        if self._make is None:
+            raise OvlptError(
+                "a worker process has ended, and its executor with it; give a function that makes executors instead, which "
+                "replaces it"
+            ) from error
+        self.close()
+        self.executor = self._make()
+
+    def close(self) -> None:
+        """End the executor, unless it was given."""
+        if self._make is not None:
+            self.executor.shutdown(wait=False)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def answers(
     tasks: Iterable[Task],
-    executor: Executors | None = None,
+    executor: Executors | Workers | None = None,
     journal: Journal | None = None,
     progress: Progress | None = None,
     total: int | None = None,
@@ -46,13 +81,22 @@ def answers(
     Raises what a task raises, and `InputError` where a worker's numbers are not comparable with the others'.
     """
     source = _Counted(tasks, journal)
-    carried_out = (
-        _here(source, journal, alike) if executor is None else _Run(executor, source, journal, alike).answers()
-    )
-    for finished, (task, answer) in enumerate(carried_out, 1):
+    for finished, (task, answer) in enumerate(_carried_out(source, executor, journal, alike), 1):
         if progress is not None:
             progress(finished, total)
         yield task, answer
+
+
+def _carried_out(
+    tasks: _Counted, executor: Executors | Workers | None, journal: Journal | None, alike: Collection[str]
+) -> Iterator[tuple[Task, object]]:
+    if executor is None:
+        yield from _here(tasks, journal, alike)
+    elif isinstance(executor, Workers):
+        yield from _Run(executor, tasks, journal, alike).answers()
+    else:
+        with Workers(executor) as workers:
+            yield from _Run(workers, tasks, journal, alike).answers()
 
 
 class _Counted:
@@ -95,13 +139,10 @@ class _Run:
     too often then are tried at the end, one by one.
     """
 
-    def __init__(self, executor: Executors, tasks: _Counted, journal: Journal | None, alike: Collection[str]):
-        self._make: Callable[[], Executor] | None = None
-        if callable(executor):
-            self._make, executor = executor, executor()
-        self._executor: Executor = executor
-        self._tasks, self._journal, self._alike = tasks, journal, alike
-        self._machine = None if journal is None else journal.machine
+    def __init__(self, workers: Workers, tasks: _Counted, journal: Journal | None, alike: Collection[str]):
+        self._workers, self._tasks, self._journal, self._alike = workers, tasks, journal, alike
+        if journal is not None and journal.machine is not None:
+            workers.machine = journal.machine
         self._again: deque[Task] = deque()
         self._suspects: deque[Task] = deque()
         self._losses: Counter[str] = Counter()
@@ -127,12 +168,10 @@ class _Run:
         finally:
             for future in self._under_way:
                 future.cancel()
-            if self._make is not None:
-                self._executor.shutdown(wait=False)
 
     def _fill(self) -> None:
         """Submit tasks until the workers have enough to do."""
-        most = self._width.value(self._executor)
+        most = self._width.value(self._workers.executor)
         while not self._ready and len(self._under_way) < most and (task := self._next()) is not None:
             if task.key in self._tasks.known:
                 self._ready.append((task, self._tasks.known[task.key]))
@@ -148,7 +187,7 @@ class _Run:
 
     def _submit(self, task: Task) -> None:
         try:
-            future = self._executor.submit(perform, task.function, task.arguments)
+            future = self._workers.executor.submit(perform, task.function, task.arguments)
         except (BrokenExecutor, OSError, RuntimeError) as error:
             self._again.appendleft(task)
             self._lost(error)
@@ -174,8 +213,8 @@ class _Run:
             self._accept(task, answer)
 
     def _accept(self, task: Task, answer: Answer) -> None:
-        self._machine = self._machine or answer.machine
-        machine.check_same(answer.worker, answer.machine, self._machine, self._alike)
+        self._workers.machine = self._workers.machine or answer.machine
+        machine.check_same(answer.worker, answer.machine, self._workers.machine, self._alike)
         self._renewals = 0
         if answer.missing is not None:
             self._again.appendleft(task.packed(answer.missing))
@@ -199,15 +238,9 @@ class _Run:
             else:
                 self._ready.append((task, Died(f"{task.label} ends the process of its worker")))
         self._renewals += 1
-        if self._make is None:
-            raise OvlptError(
-                "a worker process has ended, and its executor with it; give a function that makes executors instead, which "
-                "replaces it"
-            ) from error
         if self._renewals > _RENEWALS:
             raise OvlptError(f"the workers end before any task is finished: {last_line(error)}") from error
-        self._executor.shutdown(wait=False)
-        self._executor = self._make()
+        self._workers.renew(error)
 
 
 class _Width:

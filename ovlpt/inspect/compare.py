@@ -275,8 +275,8 @@ class _Comparing:
         subject = self._subject
         original = subject.float_model
         return Setup(
-            model_parcel(subject.model, self._core, self._folder, "model"),
-            None if original is None else model_parcel(original, self._core, self._folder, "float"),
+            model_parcel(subject.model, subject.source, self._folder, "model"),
+            None if original is None else model_parcel(original, subject.original, self._folder, "float"),
             self._device,
             settings_parcel(self._config),
             self._threads,

@@ -23,37 +23,40 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
+from ovlpt.config_file import load_config
 from ovlpt.device import execution_types, saturates, transform
 from ovlpt.device.compile import inference_precision, lpt_properties
-from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import read_float, read_quantized
-from ovlpt.device.properties import EXACT, F32, LATENCY
+from ovlpt.device.properties import F32, LATENCY
+from ovlpt.fleet.engine import Executors, Workers, answers
+from ovlpt.fleet.journal import Journal
+from ovlpt.fleet.machine import measuring
+from ovlpt.fleet.models import digest_of, model_parcel, settings_parcel
+from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Ranges, in_order
 from ovlpt.inspect.calibration import QUANTILES, calibrate
 from ovlpt.inspect.executed import Layers, has_weights
 from ovlpt.inspect.explain import Answer, Explanation, explain
-from ovlpt.inspect.float_model import without_fake_quantize
-from ovlpt.inspect.inputs import load_samples
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
-from ovlpt.inspect.numbers import Distance
 from ovlpt.inspect.runs import check_counterpart
-from ovlpt.inspect.shard_errors import classes
-from ovlpt.openvino_api import CompiledModel, Core, Model, Node
+from ovlpt.inspect.shards import Inputs, Shard, data_of
+from ovlpt.inspect.trials import Bench, Score, Scores, Setup, Trial, Unusable, applied, usable
+from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 
 _LEAST_BLOCKS, _MOST_BLOCKS, _FINAL_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 6, 0.7, 3
-_MOST = 100.0  # dB: what is nearer is not told apart
-_LOSES_QUANTIZATION = frozenset(
-    ("Elu", "Gelu", "HSigmoid", "HSwish", "Interpolate", "Mish", "PRelu", "Sigmoid", "SoftPlus", "Swish", "Tanh")
-)
 
 KEPT, REFUSED, HALVED = "kept", "refused", "halved"
 
@@ -164,22 +167,28 @@ class Completion:
 @other_names(plugin="config", device_name="device")
 def complete(
     model: Model | str | Path,
-    inputs: str | Path | Sequence[np.ndarray],
+    inputs: Inputs,
     float_model: Model | str | Path | None = None,
     device: str = "CPU",
     max_loss: float = 1.0,
     min_gain: float = 0.01,
     seconds: float = 600.0,
     core: Core | None = None,
-    config: PluginConfig | None = None,
+    config: PluginConfig | str | Path | None = None,
     progress: Callable[[str], object] = lambda line: None,
+    executor: Executors | None = None,
+    resume: str | Path | None = None,
+    threads: int | None = None,
 ) -> Completion:
     """Quantize float layers of a clone of ``model`` where that gains at least ``min_gain`` of the latency (0.01 for 1 %)
     and all that is kept together costs at most ``max_loss`` dB.
 
-    ``inputs``: samples to calibrate and compare on, a file or arrays as for `load_samples`, with "labels" for the accuracy.
-    ``float_model``: the model before quantization. ``seconds``: after which nothing more is tried; what is running then is
-    ended. ``progress`` is told in a line what is tried. Raises `InputError` for anything unusable.
+    ``inputs``: samples to calibrate and compare on, a file or arrays as for `load_samples`, with "labels" for the accuracy,
+    or many of them (see `ovlpt.inspect.shards.data_of`). ``float_model``: the model before quantization. ``seconds``: after
+    which nothing more is tried; what is running then is ended. ``progress`` is told in a line what is tried.
+
+    ``executor``, ``resume``, ``threads``: as in `compare`. Workers compute the losses; latencies are measured here, while
+    they rest, and a journal keeps these, too. Raises `InputError` for anything unusable.
     """
     core = core or Core()
     for value, what in ((max_loss, "a loss"), (min_gain, "a gain"), (seconds, "a time")):
@@ -190,54 +199,81 @@ def complete(
     original = None if float_model is None else read_float(float_model, core)
     if original is not None:
         check_counterpart(source, original)
-    samples, labels = load_samples(inputs, source)
-    if not samples:
-        raise InputError("the data holds no sample; give at least one")
-    measure = _Measure(core, device, config, samples, labels, original or without_fake_quantize(source))
-    plan = _Plan(source, measure, max_loss, min_gain, time.perf_counter() + seconds, progress)
-    plan.run()
-    return plan.result()
+    shards = list(data_of(inputs, source).shards)
+    own = load_config(config) if isinstance(config, (str, Path)) else config
+    with ExitStack() as stack:
+        workers = None if executor is None else stack.enter_context(Workers(executor))
+        setup = None
+        if workers is not None or resume is not None:
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            setup = Setup(
+                model_parcel(model, source, folder, "model"),
+                None if float_model is None else model_parcel(float_model, original, folder, "float"),
+                device,
+                settings_parcel(config),
+                1 if threads is None and workers is not None else threads,
+            )
+        journal = None if resume is None else stack.enter_context(Journal(resume, _run(setup)))
+        subject = Bench(source, original, device, core, own, threads) if workers is None else setup
+        scores = Scores(subject, shards, workers, journal)
+        measure = _Measure(core, device, own, source, shards, shared=workers is not None)
+        plan = _Plan(source, measure, scores, max_loss, min_gain, time.perf_counter() + seconds, progress, journal)
+        plan.run()
+        return plan.result()
 
 
-@dataclass
+def _run(setup: Setup) -> dict[str, object]:
+    """What a journal is of."""
+    return {
+        "command": "complete",
+        "model": setup.model.digest,
+        "float model": setup.float_model and setup.float_model.digest,
+        "device": setup.device,
+        "settings": digest_of(setup.config),
+        "threads": setup.threads,
+    }
+
+
+@dataclass(frozen=True)
 class _Network:
-    """A model as it is compiled, transformed once for each type of its floats."""
+    """A model, transformed as it is compiled by default, and how near to the float model it is. ``trial``: what it is."""
 
+    trial: Trial
     model: Model
     fast: Model
-    exact: Model
-    sqnr: tuple[float, ...] = ()
-    accuracy: float | None = None
+    score: Score
 
 
 class _Measure:
-    """How far from the float model a network is, and how long it takes."""
+    """How long a network takes. ``shared``: workers of this machine may measure as well."""
 
     def __init__(
         self,
         core: Core,
         device: str,
         config: PluginConfig | None,
-        samples: Sequence[Sequence[np.ndarray]],
-        labels: np.ndarray | None,
-        original: Model,
+        source: Model,
+        shards: Sequence[Shard],
+        shared: bool = False,
     ):
         self.core, self.device, self.config = core, device, config
-        self.samples, self.labels = samples, labels
         self.saturates = saturates(core, device)
-        self._expected = self._outputs(core.compile_model(original, device, {**LATENCY, **EXACT}))
+        self._source, self._shards, self._shared = source, shards, shared
+        self._precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], LATENCY)
+        self.first = next(self.samples(), None)
+        if self.first is None:
+            raise InputError("the data holds no sample; give at least one")
 
-    def network(self, model: Model) -> _Network:
-        """Raises `InputError` for a model that the device cannot compile."""
-        precision = inference_precision(self.core, plugin_config.physical_devices(self.core, self.device)[0], LATENCY)
-        exact = self._transformed(model, "f32")
-        made = _Network(model, exact if precision == "f32" else self._transformed(model, precision), exact)
-        outputs = self._outputs(self.compiled(exact, F32))
-        columns = zip(*([*zip(*pair, strict=True)] for pair in zip(self._expected, outputs, strict=True)), strict=True)
-        made.sqnr = tuple(_sqnr(column) for column in columns)
-        if self.labels is not None:
-            made.accuracy = _accuracy(np.concatenate([classes(each[0]) for each in outputs]), self.labels)
-        return made
+    def samples(self) -> Iterator[list[np.ndarray]]:
+        """All, file by file."""
+        for shard in self._shards:
+            for part in shard:
+                yield from part.load(self._source)[0]
+
+    def network(self, trial: Trial, model: Model, score: Score) -> _Network:
+        """Raises `Unusable` for a model that the device cannot compile."""
+        with usable():
+            return _Network(trial, model, self._transformed(model, self._precision), score)
 
     def compiled(self, ready: Model, more: Mapping[str, object]) -> CompiledModel:
         properties = {**LATENCY, **more, **lpt_properties(ready, self.device)}
@@ -246,14 +282,6 @@ class _Measure:
     def _transformed(self, model: Model, precision: str) -> Model:
         return transform(model, self.device, self.config, core=self.core, serializable=False, precision=precision)
 
-    def _outputs(self, compiled: CompiledModel) -> list[list[np.ndarray]]:
-        request, found = compiled.create_infer_request(), []
-        for sample in self.samples:
-            request.reset_state()
-            request.infer(list(sample))
-            found.append([np.array(request.get_output_tensor(at).data) for at in range(len(compiled.outputs))])
-        return found
-
     def ratio(
         self, mine: _Network, other: _Network, most: int, enough: Callable[[float, tuple[float, float]], bool]
     ) -> tuple[float, tuple[float, float]]:
@@ -261,41 +289,33 @@ class _Measure:
         two were ``enough``.
         """
         blocks: list[np.ndarray] = []
-        while True:
-            order = [("mine", mine), ("other", other)][:: -1 if len(blocks) % 2 else 1]
-            requests = {name: self.compiled(each.fast, {}).create_infer_request() for name, each in order}
-            runs = {name: lambda r=requests[name]: r.infer(self.samples[0]) for name in ("mine", "other")}
-            times = interleaved_latencies(runs, _BLOCK_SECONDS, None)
-            blocks.append(np.divide(times["mine"], times["other"]))
-            found = float(np.median(np.concatenate(blocks))), bootstrap_interval(blocks)
-            if len(blocks) >= most or (len(blocks) >= _LEAST_BLOCKS and enough(*found)):
-                return found
+        with measuring() if self._shared else nullcontext():
+            while True:
+                blocks.append(self._block(mine, other, swapped=len(blocks) % 2 == 1))
+                found = float(np.median(np.concatenate(blocks))), bootstrap_interval(blocks)
+                if len(blocks) >= most or (len(blocks) >= _LEAST_BLOCKS and enough(*found)):
+                    return found
 
-    def shares(self, network: _Network, answers: Iterable[Answer]) -> dict[str, float]:
+    def _block(self, mine: _Network, other: _Network, swapped: bool) -> np.ndarray:
+        """Ratios of latencies of runs in turn, both compiled anew, in this order or ``swapped``."""
+        order = [("mine", mine), ("other", other)][:: -1 if swapped else 1]
+        requests = {name: self.compiled(each.fast, {}).create_infer_request() for name, each in order}
+        runs = {name: partial(requests[name].infer, self.first) for name in ("mine", "other")}
+        times = interleaved_latencies(runs, _BLOCK_SECONDS, None)
+        return np.divide(times["mine"], times["other"])
+
+    def shares(self, answers: Iterable[Answer]) -> dict[str, float]:
         """Of the time of an inference, by names of operations in the given model; 1 of a layer that is not known.
 
         Of each layer the shortest time of a few compilations: what else the machine does makes any of them longer.
         """
-        compiled = [self.compiled(network.exact, {**F32, "PERF_COUNT": True}) for _ in range(_COUNTED)]
-        runs = [execution_types(each, list(self.samples[0])) for each in compiled]
+        exact = self._transformed(self._source, "f32")
+        compiled = [self.compiled(exact, {**F32, "PERF_COUNT": True}) for _ in range(_COUNTED)]
+        runs = [execution_types(each, list(self.first)) for each in compiled]
         times = {layer.name: min(run[at].real_time for run in runs) for at, layer in enumerate(runs[0])}
-        layers, total = Layers(runs[0], network.exact), sum(times.values()) or 1.0
+        layers, total = Layers(runs[0], exact), sum(times.values()) or 1.0
         found = {each.name: layers.of(each.node, each.operation) for each in answers}
         return {name: times[layer.name] / total if layer else 1.0 for name, layer in found.items()}
-
-
-def _accuracy(found: np.ndarray, labels: np.ndarray) -> float:
-    if found.size != labels.size:
-        raise InputError(f"there are {labels.size} labels and {found.size} answers; give one label for each answer")
-    return float((found == labels).mean())
-
-
-def _sqnr(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Of one output over all samples, dB."""
-    distance = Distance()
-    for reference, value in pairs:
-        distance.add(reference, value)
-    return float(np.clip(distance.sqnr, -_MOST, _MOST))
 
 
 def _loss(before: Sequence[float], after: Sequence[float]) -> float:
@@ -309,15 +329,18 @@ class _Plan:
         self,
         source: Model,
         measure: _Measure,
+        scores: Scores,
         max_loss: float,
         min_gain: float,
         end: float,
         progress: Callable[[str], object],
+        journal: Journal | None,
     ):
-        self.source, self.measure, self.progress = source, measure, progress
+        self.source, self.measure, self.scores, self.progress = source, measure, scores, progress
+        self.journal = journal
         self.max_loss, self.min_gain, self.end = max_loss, min_gain, end
         self.found = self._explained(source)
-        self.base = self.current = measure.network(source)
+        self.base = self.current = measure.network(Trial(), source, scores(Trial()))
         self.kept: list[Candidate] = []
         self.decisions: list[Decision] = []
         self.ranges: Ranges = {}
@@ -328,14 +351,15 @@ class _Plan:
     def run(self) -> None:
         answers = [each for each in self.found if has_weights(each.operation) and each.advices]
         advices = in_order(advice for each in answers for advice in each.advices)
-        self.progress(f"calibrating {len(advices)} advices on {len(self.measure.samples)} samples")
-        self.ranges = calibrate(self.source, advices, self.measure.samples, self.measure.core, QUANTILES)
+        self.progress(f"calibrating {len(advices)} advices on the samples")
+        self.ranges = calibrate(self.source, advices, self.measure.samples(), self.measure.core, QUANTILES)
+        shares = self._once("shares", lambda: self.measure.shares(answers))
         groups = []
-        for group in _groups(answers, self.measure.shares(self.base, answers)):
+        for group in _groups(answers, shares):
             if self.measure.saturates:
                 group = _within_half(group)
             try:
-                _applied(self.source, group.advices, self.ranges)
+                applied(self.source, group.advices, self.ranges)
                 groups.append(group)
             except InputError as error:
                 self.decisions.append(Decision(group, REFUSED, str(error)))
@@ -371,20 +395,35 @@ class _Plan:
         advices = [advice for each in (*self.kept, candidate) for advice in each.advices]
         self.progress(f"trying {candidate.which}: {candidate.what}")
         try:
-            trial = self.measure.network(_applied(self.source, advices, self.ranges))
-        except (InputError, RuntimeError) as error:
-            return replace(refused, why=f"the device does not compile it: {last_line(error)}")
-        loss = _loss(self.base.sqnr, trial.sqnr)
-        refused = replace(refused, loss=loss, accuracy=trial.accuracy)
-        if loss > self.max_loss:
-            return replace(refused, why=f"costs {loss:.2f} dB with what is kept, more than {self.max_loss:g}")
-        ratio, (low, high) = self.measure.ratio(trial, self.current, _MOST_BLOCKS, self._told)
+            score = self.scores(Trial.of(advices, self.ranges))
+            loss = _loss(self.base.score.sqnr, score.sqnr)
+            refused = replace(refused, loss=loss, accuracy=score.accuracy)
+            if loss > self.max_loss:
+                return replace(refused, why=f"costs {loss:.2f} dB with what is kept, more than {self.max_loss:g}")
+            model = applied(self.source, advices, self.ranges)
+            trial = self.measure.network(Trial.of(advices, self.ranges), model, score)
+        except Unusable as error:
+            return replace(refused, why=str(error))
+        ratio, (low, high) = self._ratio(trial, self.current, _MOST_BLOCKS, self._told)
         decided = replace(refused, gain=1 - ratio, interval=(1 - high, 1 - low))
         if not self._pays(ratio, (low, high)):
             return replace(decided, why=f"gains {1 - ratio:.1%} ({1 - high:.1%} to {1 - low:.1%})")
         self.current = trial
         self.kept.append(candidate)
         return replace(decided, verdict=KEPT, why=f"gains {1 - ratio:.1%} for {loss:.2f} dB in all")
+
+    def _ratio(
+        self, mine: _Network, other: _Network, most: int, enough: Callable[[float, tuple[float, float]], bool]
+    ) -> tuple[float, tuple[float, float]]:
+        """`_Measure.ratio`, or what the journal has of it."""
+        key = f"latency {mine.trial.digest} {other.trial.digest} {most}"
+        ratio, (low, high) = self._once(key, lambda: self.measure.ratio(mine, other, most, enough))
+        return ratio, (low, high)
+
+    def _once(self, key: str, measured: Callable[[], object]) -> Any:
+        """What is measured here, unless the journal has it."""
+        ((_, value),) = answers([Task(key, key, measured)], journal=self.journal, alike=())
+        return value
 
     def _pays(self, ratio: float, interval: tuple[float, float]) -> bool:
         return 1 - ratio >= self.min_gain and interval[1] < 1
@@ -398,7 +437,7 @@ class _Plan:
         ratio, interval = 1.0, (1.0, 1.0)
         if self.kept:
             self.progress("measuring what is kept against the model that was given")
-            ratio, interval = self.measure.ratio(self.current, self.base, _FINAL_BLOCKS, lambda *_: False)
+            ratio, interval = self._ratio(self.current, self.base, _FINAL_BLOCKS, lambda *_: False)
         return Completion(
             model=self.current.model if self.kept else self.source.clone(),
             before=_state(self.found, self.base),
@@ -412,7 +451,9 @@ class _Plan:
 
 def _state(found: Explanation, network: _Network) -> State:
     weighted = [each for each in found.operations if has_weights(each.kind)]
-    return State(len(weighted), sum(each.answer is None for each in weighted), network.sqnr, network.accuracy)
+    return State(
+        len(weighted), sum(each.answer is None for each in weighted), network.score.sqnr, network.score.accuracy
+    )
 
 
 def _groups(answers: Sequence[Answer], shares: dict[str, float]) -> list[Candidate]:
@@ -460,28 +501,3 @@ def _joined(groups: Sequence[Candidate]) -> Candidate:
         tuple(advice for group in groups for advice in group.advices),
         min(1.0, sum(group.share for group in groups)),
     )
-
-
-def _applied(source: Model, advices: Iterable[Advice], ranges: Ranges) -> Model:
-    """A clone with the advices applied. Raises `InputError` as `Advice.apply` does."""
-    model = source.clone()
-    given = {node.get_friendly_name() for node in model.get_ops() if node.get_type_name() == "FakeQuantize"}
-    for advice in in_order(advices):
-        advice.apply(model, ranges)
-    for node in model.get_ordered_ops():
-        if node.get_type_name() == "FakeQuantize" and node.get_friendly_name() not in given:
-            _drop_superseded(node)
-    model.validate_nodes_and_infer_types()
-    return model
-
-
-def _drop_superseded(quantize: Node) -> None:
-    """Bypass the FakeQuantize above whose grid nothing but an activation function before this one reads."""
-    node = quantize.input_value(0).get_node()
-    while len(node.output(0).get_target_inputs()) == 1 and node.get_output_size() == 1:
-        if node.get_type_name() == "FakeQuantize":
-            node.output(0).replace(node.input_value(0))
-            return
-        if node.get_type_name() not in _LOSES_QUANTIZATION:
-            return
-        node = node.input_value(0).get_node()

@@ -53,10 +53,7 @@ class Runs:
         threads: int | None = None,
     ):
         self.source, self.original, self.device = source, original, device
-        hints = dict(LATENCY)
-        if threads is not None and plugin_config.kind(device) == "CPU":
-            # pinned, the one thread of each process on a machine would be put on the same first core
-            hints |= {"INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
+        hints = latency_hints(device, threads)
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
             FLOAT: lambda model: core.compile_model(model, device, {**hints, **EXACT}),
             FAKE_QUANTIZED: lambda model: simulate(model, core, device, hints),
@@ -76,6 +73,14 @@ class Runs:
     def layer_errors(self) -> list[str]:
         """The errors that layers can have: a default run in f32 is the int8 run."""
         return [error for error in self.errors if error != FLOAT_PRECISION or self.float_precision != "f32"]
+
+
+def latency_hints(device: str, threads: int | None) -> dict[str, object]:
+    """Properties for one inference at a time. ``threads``: of it on a CPU, None for the plugin's choice."""
+    if threads is None or plugin_config.kind(device) != "CPU":
+        return dict(LATENCY)
+    # pinned, the one thread of each process on a machine would be put on the same first core
+    return {**LATENCY, "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
 
 
 def precision_of_floats(compiled: CompiledModel) -> str:

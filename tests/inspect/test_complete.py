@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import openvino
@@ -10,9 +12,12 @@ import pytest
 
 import ovlpt
 from ovlpt import cli
+from ovlpt.fleet.engine import Died
 from ovlpt.inspect import complete as module
+from ovlpt.inspect import trials
 from ovlpt.inspect.advice import QuantizeInput, Requantize, in_order, interval
 from ovlpt.inspect.calibration import calibrate
+from ovlpt.inspect.shards import data_of
 from ovlpt.openvino_api import Model, Node, opset1
 from ovlpt.predicates import is_function_quantized
 from ovlpt.trace import InputError
@@ -63,7 +68,7 @@ def latencies(monkeypatch):
     def say(*ratios):
         left = list(ratios)
         monkeypatch.setattr(module._Measure, "ratio", lambda *_: left.pop(0) if len(left) > 1 else left[0])
-        monkeypatch.setattr(module._Measure, "shares", lambda _, __, answers: {each.name: 0.3 for each in answers})
+        monkeypatch.setattr(module._Measure, "shares", lambda _, answers: {each.name: 0.3 for each in answers})
 
     return say
 
@@ -150,16 +155,15 @@ def test_layers_that_take_little_time_and_a_time_that_is_over(core, latencies, m
     latencies()
     found = ovlpt.complete(gates(), samples(), core=core, seconds=0)
     assert {each.why for each in found.decisions} == {"the time was over"}
-    monkeypatch.setattr(module._Measure, "shares", lambda _, __, answers: {each.name: 0.002 for each in answers})
+    monkeypatch.setattr(module._Measure, "shares", lambda _, answers: {each.name: 0.002 for each in answers})
     found = ovlpt.complete(gates(), samples(), core=core)
     assert {each.why for each in found.decisions} == {"its layers take 0.2% of the time, and 1% has to be gained"}
 
 
 def test_shares_of_the_time_are_those_of_the_layers(core):
-    measure = module._Measure(core, "CPU", None, [[each] for each in samples()[0]], None, gates())
-    network = measure.network(gates())
+    measure = module._Measure(core, "CPU", None, gates(), data_of(samples(), gates()).shards)
     answers = [each for each in ovlpt.explain(gates(), core=core) if each.advices]
-    shares = measure.shares(network, answers)
+    shares = measure.shares(answers)
     assert set(shares) == {"one", "other"}
     assert all(0 <= share < 1 for share in shares.values())
 
@@ -272,6 +276,52 @@ def test_the_command(tmp_path, capsys, latencies):
     assert [each["verdict"] for each in content["decisions"]] == ["kept", "kept"]
     assert content["after"]["in_int8"] == 2
     assert ovlpt.explain(out).headline == "2 of 2 layers with weights run in int8"
+
+
+class Pickling(ThreadPoolExecutor):
+    """As processes are: what is sent is pickled."""
+
+    def submit(self, function, /, *arguments):
+        function, arguments = pickle.loads(pickle.dumps((function, arguments)))
+        return super().submit(lambda: pickle.loads(pickle.dumps(function(*arguments))))
+
+
+class Never(ThreadPoolExecutor):
+    def submit(self, *_: object):
+        raise AssertionError("a trial is computed again")
+
+
+def test_workers_and_a_journal_change_nothing(tmp_path, latencies, monkeypatch):
+    latencies(FASTER)
+    path, journal = save(gates(), tmp_path / "net.xml"), tmp_path / "journal"
+    (tmp_path / "data").mkdir()
+    for number in range(3):
+        images = np.random.default_rng(number).uniform(0, 2.5, (2, *IMAGE)).astype(np.float32)
+        np.savez(tmp_path / "data" / f"{number}.npz", x=images, labels=np.zeros(2 * 64, np.int64))
+    monkeypatch.setattr("ovlpt.inspect.shards._FILES", 1)
+    given = {"model": path, "inputs": tmp_path / "data", "max_loss": 20, "threads": 1}
+    alone = ovlpt.complete(**given)
+    found = ovlpt.complete(**given, executor=lambda: Pickling(2), resume=journal)
+    assert [each.verdict for each in alone.decisions] == [module.KEPT] * 2
+    assert alone.before.accuracy is not None
+    assert found.to_json() == alone.to_json()
+    monkeypatch.setattr(module._Measure, "ratio", None)
+    assert ovlpt.complete(**given, executor=lambda: Never(1), resume=journal).to_json() == alone.to_json()
+    with pytest.raises(InputError, match="model differ"):
+        ovlpt.complete(**{**given, "model": gates()}, resume=journal)
+
+
+def test_a_trial_that_no_worker_survives_is_refused(core, latencies, monkeypatch):
+    latencies(FASTER)
+    real = trials.answers
+
+    def second_dies(tasks, *rest):
+        for task, plain in real(tasks, *rest):
+            yield task, Died(f"{task.label} ends the process of its worker") if task.arguments[0].advices else plain
+
+    monkeypatch.setattr(trials, "answers", second_dies)
+    found = ovlpt.complete(gates(), samples(), max_loss=20, core=core)
+    assert {each.why for each in found.decisions} == {"a trial on the data ends the process of its worker"}
 
 
 @pytest.mark.parametrize(
