@@ -22,6 +22,7 @@ from ovlpt.openvino_api import Model
 from ovlpt.trace import InputError
 
 _BYTES = 16 << 20  # of files that one task reads, unless one alone is larger
+_TASKS = 64  # at least, where the data suffices: few large ones would not end together
 _FILES = 256
 _SAMPLES = 128  # of arrays that one task gets
 _ENDINGS = (".npy", ".npz")
@@ -115,7 +116,7 @@ def divided(
     known = found if labels is None else np.asarray(labels).reshape(-1)
     if not samples:
         raise InputError("the data holds no sample; give at least one")
-    size = _shard_size(samples[0])
+    size = min(_shard_size(samples[0]), -(-len(samples) // _TASKS))
     shards = []
     for start in range(0, len(samples), size):
         stop = min(start + size, len(samples))
@@ -170,12 +171,13 @@ def _files(path: str | Path) -> list[Path] | None:
 
 
 def _grouped(files: Sequence[DataFile]) -> list[Shard]:
-    """Small files together: a task for each would cost more than the work."""
+    """Small files together: a task for each of very many would cost more than the work."""
+    most = min(_FILES, -(-len(files) // _TASKS))
     groups: list[list[DataFile]] = []
     taken = _BYTES
     for file in files:
         size = Path(file.name).stat().st_size
-        if taken + size > _BYTES or len(groups[-1]) == _FILES:
+        if taken + size > _BYTES or len(groups[-1]) == most:
             groups.append([])
             taken = 0
         groups[-1].append(file)

@@ -15,7 +15,9 @@ import pytest
 
 from ovlpt import cli
 from ovlpt.fleet.engine import Died
+from ovlpt.fleet.parcel import Parcel
 from ovlpt.inspect import compare as module
+from ovlpt.inspect import shards
 from ovlpt.inspect.compare import Comparison, compare
 from ovlpt.trace import InputError
 from tests.inspect.test_compare import network
@@ -75,6 +77,21 @@ def test_the_division_of_the_data_changes_nothing(alone, folder):
     assert same(many, replace(alone, skipped=()))
     assert found.sqnr == alone.sqnr
     assert found.accuracy == alone.accuracy
+
+
+@pytest.mark.parametrize(("files", "tasks"), [(9, 9), (64, 64), (65, 33), (1000, 63), (256 * 100, 100)])
+def test_small_files_are_enough_tasks_that_workers_end_together(folder, monkeypatch, files, tasks):
+    monkeypatch.setattr("ovlpt.inspect.shards._FILES", 256)
+    parcel = Parcel.of(folder / "float.xml", by_content=False)
+    groups = shards._grouped([shards.DataFile(parcel)] * files)
+    assert len(groups) == tasks
+    assert sum(map(len, groups)) == files
+
+
+@pytest.mark.parametrize(("count", "tasks"), [(1, 1), (64, 64), (65, 33), (10_000, 79)])
+def test_arrays_are_enough_tasks_and_none_is_large(count, tasks):
+    found = shards.divided([[np.zeros((1, 4), np.float32)]] * count, None, None)
+    assert found.count == tasks
 
 
 class Pools:

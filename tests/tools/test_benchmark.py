@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -143,6 +145,31 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     assert row.endswith(
         "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 32.0 | -1.00 ± 0.00 | -0.50 ± 0.00 | +0.00 ± 0.00 |"
     )
+
+
+def test_workers_measure_one_latency_at_a_time_after_all_numbers(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("fcntl", reason="Windows has no such locks")
+    under_way, asked = [], []
+
+    def call(function, path, *_):
+        asked.append(function.__name__)
+        if function is measure_latency:
+            under_way.append(path)
+            time.sleep(0.1)
+            assert under_way == [path]
+            under_way.pop()
+        return (NUMBERS if function is measure_numbers else LATENCY), ""
+
+    monkeypatch.setattr(command.subprocess_call, "call", call)
+    monkeypatch.setattr("ovlpt.commands.workers.processes", lambda count: lambda: ThreadPoolExecutor(count))
+    for name in ("leaky", "unet", "vit"):
+        (tmp_path / f"{name}.xml").touch()
+    given = ["leaky", "unet", "vit", "--models", str(tmp_path), "--markdown"]
+    assert command.main(given) == 0
+    alone = capsys.readouterr().out
+    assert command.main([*given, "--workers", "3"]) == 0
+    assert capsys.readouterr().out == alone
+    assert asked == [*["measure_numbers"] * 3, *["measure_latency"] * 3] * 2
 
 
 def test_the_table_says_how_the_networks_were_quantized():

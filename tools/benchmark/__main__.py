@@ -11,7 +11,8 @@ for such a CPU (``python -m tools.zoo benchmark --overflow-fix -o DIR``); what w
 table, and both can lie in one FILE, ``--only latency`` of one folder and ``--only numbers`` of the other.
 
 Each measurement runs in a process of its own, and its result goes to FILE at once: a run that was stopped goes on where
-it was. Measure latencies on a machine that does nothing else.
+it was. Measure latencies on a machine that does nothing else: with ``--workers`` or ``--scheduler`` one at a time on each
+machine, and after all numbers.
 """
 
 from __future__ import annotations
@@ -19,14 +20,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import openvino
 from rich.console import Console
 from rich.table import Table
 
+from ovlpt.commands.printing import STDOUT, console
+from ovlpt.commands.workers import add_workers, workers
 from ovlpt.device import subprocess_call
+from ovlpt.fleet.engine import Died, Executors, Progress, answers
+from ovlpt.fleet.machine import measuring
+from ovlpt.fleet.tasks import Task
 from ovlpt.openvino_api import Core
 from ovlpt.trace import OvlptError
 from tools.benchmark.goals import Row, difference, goals, remark
@@ -117,6 +125,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="keep all figures; what is in it is not measured again"
     )
+    add_workers(parser, resumable=False)
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/benchmarks.md")
     options = parser.parse_args(arguments)
     obstacles = {contender.name: contender.obstacle for contender in BENCHMARK}
@@ -124,20 +133,19 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in obstacles]:
         return _refuse(f"not in the list: {', '.join(unknown)}; there are {', '.join(obstacles)}")
     figures = Figures(options.json)
-    for name in names:
-        path = options.models / f"{name}.xml"
-        for part in [options.only] if options.only else PARTS:
-            if figures.has(name, part):
-                continue
-            if not path.exists():
-                return _refuse(f"no file {path}; python -m tools.zoo {name} -o {options.models} builds it")
-            print(f"{name}: {part}", file=sys.stderr)
-            call = (measure_latency, path, options.seconds) if part == "latency" else (measure_numbers, path)
-            try:
-                found, _ = subprocess_call.call(*call)
-            except OvlptError as error:
-                return _refuse(f"{name}: {error}")
-            figures.add(name, part, found)
+    work = [
+        (name, part) for part in PARTS for name in names if options.only in (None, part) and not figures.has(name, part)
+    ]
+    for name, _ in work:
+        if not (path := options.models / f"{name}.xml").exists():
+            return _refuse(f"no file {path}; python -m tools.zoo {name} -o {options.models} builds it")
+    try:
+        with workers(options, console(STDOUT), "measuring", "measurements") as (executor, progress):
+            for part in PARTS:
+                tasks = [_task(options, name, each) for name, each in work if each == part]
+                _measure(figures, part, tasks, executor, progress)
+    except OvlptError as error:
+        return _refuse(str(error))
     rows = [figures.row(name, obstacles[name]) for name in names]
     judged = goals(rows, whole=set(names) == set(obstacles))
     if options.markdown:
@@ -146,6 +154,37 @@ def main(arguments: list[str] | None = None) -> int:
         _show(rows)
     print("", *quantization(rows), *judged, sep="\n")
     return int(not all(goal.met for goal in judged))
+
+
+def _task(options: argparse.Namespace, name: str, part: str) -> Task:
+    """A measurement, for a worker that can read the models."""
+    path = (options.models / f"{name}.xml").absolute()
+    return Task(name, f"{name}: {part}", measured, (part, path, options.seconds))
+
+
+def measured(part: str, path: Path, seconds: float) -> dict[str, Any]:
+    """One part of one network, in a worker. Raises `OvlptError` that names the network."""
+    try:
+        if part == "numbers":
+            found, _ = subprocess_call.call(measure_numbers, path)
+        else:
+            with measuring():
+                found, _ = subprocess_call.call(measure_latency, path, seconds)
+    except OvlptError as error:
+        raise OvlptError(f"{path.stem}: {error}") from error
+    return asdict(found)
+
+
+def _measure(
+    figures: Figures, part: str, tasks: Sequence[Task], executor: Executors | None, progress: Progress
+) -> None:
+    """Add the figures of all tasks. Raises `OvlptError` where one cannot be measured."""
+    found: Iterator[tuple[Task, Any]] = answers(tasks, executor, None, progress, len(tasks))
+    for task, answer in found:
+        if isinstance(answer, Died):
+            raise answer
+        print(task.label, file=sys.stderr)
+        figures.add(task.key, part, PARTS[part](**answer))
 
 
 def _show(rows: list[Row]) -> None:
