@@ -35,9 +35,20 @@ SIGNED_ACTIVATIONS = {
 def reads_cache(attention: Node) -> bool:
     """Whether the plugin fuses an attention with the variables of its keys and values; any other it decomposes.
 
-    Both are a Concat of what a Gather by beams reads of the variable, and of what is new.
+    Both are a Concat of what a Gather by beams reads of the variable, and of what is new. Where its kernel fails, or
+    reads past the end of a mask that is the same for all keys, the attention is to be decomposed as well.
     """
+    if attention.get_input_partial_shape(0).rank != 4 or _is_even(attention):
+        return False
     return all(_is_cached(attention.input_value(port)) for port in (1, 2))
+
+
+def _is_even(attention: Node) -> bool:
+    """Whether the mask has one number for all keys."""
+    if attention.get_input_size() < 4:
+        return False
+    shape = attention.get_input_partial_shape(3)
+    return shape.rank.is_static and (not len(shape) or shape[len(shape) - 1] == 1)
 
 
 def _is_cached(value: Output) -> bool:

@@ -31,6 +31,7 @@ from ovlpt.openvino_api import (
     as_model,
     opset1,
     opset8,
+    opset13,
 )
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
@@ -62,6 +63,7 @@ class CommonOptimizations(ModelTransformation):
                 _replace(node, _DECOMPOSED[kind](node))
         pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
         settled = _settled_by_broadcast(model)
+        whole = {node.get_friendly_name() for node in _attentions(model)}
         apply_moc_transformations(model, True)
         for each, pairs in pinned:
             for parameter, stored in pairs:
@@ -69,6 +71,10 @@ class CommonOptimizations(ModelTransformation):
                     target.replace_source_output(stored.output(0))
                 each.remove_parameter(parameter)
         self._rewrite(model)
+        for node in _attentions(model):
+            # what was products stays products: the plugin would keep the cache of a whole one in 8 bits of its own
+            is_given = node.get_friendly_name() in whole
+            _replace(node, without_even_mask(node) if is_given else decomposed_attention(node))
         for node in list(all_nodes(model)):
             kind = node.get_type_name()
             shape = settled.get(node.get_friendly_name()) if kind == "Broadcast" else None
@@ -95,6 +101,10 @@ class CommonOptimizations(ModelTransformation):
     def _is_kernel(self, node: Node) -> bool:
         kind = node.get_type_name()
         return kind in self.kernels and self.kernels[kind](node)
+
+
+def _attentions(model: Model) -> list[Node]:
+    return [node for node in all_nodes(model) if node.get_type_name() == "ScaledDotProductAttention"]
 
 
 def _replace(node: Node, new: Node | None) -> None:
@@ -244,8 +254,36 @@ def _interpolate(node: Node) -> Node | None:
     return NodeFactory("opset4").create("Interpolate", [data, *targets, axes], attributes)
 
 
+def without_even_mask(attention: Node) -> Node | None:
+    """The attention without a constant mask that adds one number to all scores, which changes none of the shares.
+
+    MOC transformations write such a mask where they join MatMul, Softmax and MatMul, and the CPU plugin's kernel for
+    attention with a cache reads it past its end. What the scale differs from ``1 / sqrt(size of a head)`` by goes into
+    the query: without a mask the operation takes no scale. None where there is nothing to drop, or a size is open.
+    """
+    if attention.get_input_size() < 4:
+        return None
+    query, key, value, mask = (attention.input_value(port) for port in range(4))
+    shape, number = shape_of(query), mask.get_node()
+    if shape is None or shape[-1] is None or precision_of(query) not in REAL or not isinstance(number, Constant):
+        return None
+    if precision_of(mask) not in REAL or number.data.size != 1 or not np.isfinite(values_of(number)).all():
+        return None
+    if attention.get_input_size() > 4:
+        scale = attention.input_value(4).get_node()
+        if not isinstance(scale, Constant):
+            return None
+        factor = np.float32(float(values_of(scale).reshape(-1)[0]) * np.sqrt(shape[-1]))
+        if factor != 1:
+            query = opset1.multiply(query, constant(factor, precision_of(query))).output(0)
+    return opset13.scaled_dot_product_attention(query, key, value, causal=attention.get_attributes()["causal"])
+
+
 def decomposed_attention(node: Node) -> Node | None:
-    """``softmax(q @ (k.T * scale) + mask) @ v``, so that the products can run in low precision."""
+    """``softmax(q @ (k.T * scale) + mask) @ v``, so that the products can run in low precision.
+
+    A key that comes out of a Transpose is turned by it; any other by the product, which needs no layer of its own.
+    """
     query, key, value = (node.input_value(port) for port in range(3))
     shape, precision = shape_of(key), precision_of(query)
     if shape is None or precision not in REAL:
@@ -261,10 +299,12 @@ def decomposed_attention(node: Node) -> Node | None:
         mask = _of_mask(mask, 0.0, -np.inf, precision)
     elif mask is not None and precision_of(mask) != precision:
         return None
-    key = _last_axes_swapped(key, len(shape))
+    is_turned = key.get_node().get_type_name() == "Transpose"
+    if is_turned:
+        key = _last_axes_swapped(key, len(shape))
     if is_known and not _is(scale, 1.0):
         key = opset1.multiply(key, scale).output(0)
-    scores = opset1.matmul(query, key, False, False)
+    scores = opset1.matmul(query, key, False, not is_turned)
     if not is_known:  # before the product no dequantization could absorb it
         scores = opset1.multiply(scores, scale)
     if mask is not None and not _is(mask, 0.0):
