@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt.openvino_api import RELEASE, Model, PartialShape, opset1
-from ovlpt.plugin_config import cpu
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run
