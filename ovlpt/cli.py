@@ -33,7 +33,7 @@ COMMANDS = {  # in the order of the help; each is a module of ovlpt.commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done, 1 the answer is no, 2 unusable input (one sentence on the standard error)."""
+    """Exit status: 0 done, 1 the answer is no, 2 unusable input, 3 a defect (both one sentence on the standard error)."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # of what the locale has no characters for
@@ -62,6 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         complain(f"cannot use {error.filename or 'the standard output'}: {why_not(error)}")
         return 2 if error.filename else _without_output(2)
+    except Exception as error:  # not Python's own status, which is 1, and to a gate means no
+        return _defect(error)
+
+
+def _defect(error: Exception) -> int:
+    """Of ovlpt or of what it calls. With ``-v`` where it happened."""
+    if logging.getLogger("ovlpt").isEnabledFor(logging.INFO):
+        sys.excepthook(type(error), error, error.__traceback__)
+    what = next((line for line in reversed(str(error).splitlines()) if line.strip()), "")
+    complain(f"a defect of ovlpt, or of OpenVINO below it ({type(error).__name__}: {what.strip()}); -v shows where")
+    return 3
 
 
 def _without_output(status: int) -> int:

@@ -17,6 +17,53 @@ from tests.networks import const, model, one_convolution, parameter
 from tests.test_cli import save
 
 LONG = "n" * 300
+_ONE = '[models]\nx = "net.xml"\n'
+FLEETS = (
+    *("", "models = 5", "[models]", "[[models]]\nx = 1", "x = 1", f"{_ONE}[device]\na = {{}}", "[models]\nx = nan"),
+    *("[models]\nx = 5", '[models]\nx = ""', "[models]\nx = {}", "[models]\nx = {path = 5}", '[models]\nx = "."'),
+    *('[models]\nx = {path = "net.xml", input = "a"}', '[models]\nx = {path = "net.xml", inputs = "none.npz"}'),
+    *('[models]\nx = "none*.xml"', '[models]\nx = "none.xml"', '[models]\nx = "[z-a]*"', '[models]\nx = "\\u0000.xml"'),
+    *(
+        '[models]\nx = "\\u001b[2J"',
+        '[models]\nx = "[/red].xml"',
+        f'[models]\nx = "{LONG}.xml"',
+        "[models]\nx = " + "[" * 20000,
+    ),
+    *('[models]\nx = "net.*"', f"{_ONE}[devices]", f"{_ONE}[devices]\na = 5", f"{_ONE}[devices]\na = {{isa = 5}}"),
+    *(f'{_ONE}[configurations]\na = {{config = "none.toml"}}', f'{_ONE}[expectations]\na = {{expect = "int8"}}'),
+    *(f'{_ONE}[expectations]\na = {{baseline = "none.json"}}', f'{_ONE}[expectations]\na = {{numbers = "no"}}'),
+    *(f'{_ONE}[[without]]\nmodels = ["{name}"]' for name in "xy"),  # leaves none; is none
+    *(f"{_ONE}[[without]]\n{row}" for row in ("", 'models = "x"', 'models = [["x"]]', 'model = ["x"]')),
+    *("without = 5\n" + _ONE, "without = [5]\n" + _ONE),
+)
+OWN_TRANSFORMATIONS = (
+    *(
+        f"transformations = {value}"
+        for value in ("5", '"acme"', "[5]", '[""]', '["acme"]', '["acme", "acme"]', "{a = 1}")
+    ),
+    *(
+        f"transformations = {value}"
+        for value in ('[["acme"]]', "[true]", "[1979-05-27]", '["\\u001b[2J"]', '["[/red]"]')
+    ),
+    *(f"transformations = {value}" for value in ('["os:system"]', '["a.b:c"]', f'["{LONG}"]', "[" * 20000)),
+    *(
+        "[transformations]",
+        "[[transformations]]",
+        '[transformations.SpaceToDepth]\nkind = "passes"',
+        "transformation = []",
+    ),
+    *(
+        'disabled = ["SpaceToDepthTransformation"]',
+        '[precisions.SpaceToDepth]\n0 = ["u8"]',
+        "[per_tensor]\nSpaceToDepth = [0]",
+    ),
+    *('[callbacks]\nSpaceToDepthTransformation = "is_asymmetric_quantization"', 'callbacks = "os:system"'),
+    *("tuned_for = 5", '[params]\ntuned_for = "x"', "[params]\nmat_mul_as_convolution = 5"),
+    *(
+        f"[params]\nmat_mul_as_convolution = {value}"
+        for value in ("[[1, 2]]", "[[nan, 2, 3]]", "[[1, -1, 3]]", '"all"', "{}")
+    ),
+)
 
 
 def _zip(path: str, **members: bytes) -> None:
@@ -102,6 +149,10 @@ def folder(tmp_path_factory):
         Path("fields.json").write_text(json.dumps({"device": "CPU", "layers": [fields]}))
         Path("other.json").write_text('{"device": "GPU", "layers": []}')
 
+        for kind, texts in (("fleet", FLEETS), ("own", OWN_TRANSFORMATIONS)):
+            for number, text in enumerate(texts):
+                Path(f"{kind}{number}.toml").write_text(text)
+
         first = "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)\n"
         Path("text.csv").write_text("no counters")
         Path("short.csv").write_text(first + "a;b\n")
@@ -145,6 +196,7 @@ DATA = (
     *("negative.npz", "cut.npz", "nothing.npz", "pickle.npy", "net.xml", f"{LONG}.npz", "\udcff.npz", "none\0.npz"),
 )
 DEVICES = ("", "TPU", "CPU.7", "[/red]", "MULTI:", "HETERO:CPU,TPU", "NPU", "\x1b[2J", "-", LONG)
+NOT_THIS_CPU = ("GPU", "AUTO:GPU", "HETERO:CPU,GPU", "GPU.1", "CPU,CPU")
 CONFIGS = (
     *(
         "none.toml",
@@ -190,6 +242,7 @@ def _in_turn(option: str, values, *others: str) -> list[list[str]]:
 
 
 _MODELS = [[name] for name in MODELS]
+_OWN = [f"own{number}.toml" for number in range(len(OWN_TRANSFORMATIONS))]
 _COMMON = [*_with("--device", DEVICES), *_with("--config", CONFIGS)]
 _JSON = _with("--json", OUTPUTS)
 _DATA = _with("--input", DATA)
@@ -203,6 +256,8 @@ CASES = {
         *(*_MODELS, *_COMMON, *_JSON, *_DATA[:4], *_with("--save-baseline", OUTPUTS), *_with("--save-counters", OUTPUTS)),
         *(*_with("--baseline", BASELINES), *_with("--expect", EXPECTED), *_with("--counters", COUNTERS, "--expect=u8:MatMul")),
         *([name] for name in CONFIGS if name.endswith(".toml")),
+        *([f"fleet{number}.toml"] for number in range(len(FLEETS))),
+        *(["fleet0.toml", f"--junit={name}"] for name in OUTPUTS),
     ],
     "compare": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])),
@@ -224,7 +279,11 @@ CASES = {
         *_with("--method", ("", "tensorrt", "[/red]")),
     ],
     "transform": [
-        *([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON, *_JSON)), *(["net.xml", "-o", name] for name in IR)
+        *([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("--config", _OWN))),
+        *(["net.xml", "-o", name] for name in IR),
+        *([*each, "-o", "out.xml", "--tune"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("--device", NOT_THIS_CPU))),
+        *(["net.xml", "-o", name, "--tune"] for name in IR), ["net.xml", "-o", "out.xml", "--tune", "--precision=f16"],
+        ["net.xml", "-o", "out.xml", "--tune", "--virtual=xelp"], ["net.xml", "-o", "out.xml", "--precision=f16"],
     ],
     "fuse": [
         *([name, "-o", "out.xml"] for name in MODELS if name != "float.xml"), *(["float.xml", "-o", name.replace("net.", "float.")] for name in IR),

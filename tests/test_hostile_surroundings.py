@@ -58,6 +58,22 @@ def test_an_interrupt_leaves_no_trace(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_defect_is_no_answer(monkeypatch, capsys):
+    """A gate reads status 1 as "no"."""
+
+    def fails(*_, **__):
+        raise RuntimeError("Exception from a.cpp:1:\nno kernel\n\n")
+
+    monkeypatch.setattr(command, "explain", fails)
+    assert cli.main(["explain", MODEL]) == 3
+    sentence = "ovlpt: a defect of ovlpt, or of OpenVINO below it (RuntimeError: no kernel); -v shows where\n"
+    assert capsys.readouterr() == ("", sentence)
+    assert cli.main(["explain", MODEL, "-v"]) == 3
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert shown.endswith(sentence)
+
+
 def test_json_on_the_standard_output_is_alone_there(capsys):
     assert cli.main(["explain", MODEL, "--json", "-"]) == 0
     shown = capsys.readouterr()

@@ -48,12 +48,12 @@ def call(options: argparse.Namespace) -> int:
 
 def _print(out, found: FleetCheck) -> None:
     styles = {PASSED: "green", FAILED: "red", ERROR: "red"}
+    counts = Counter(case.status for case in found.cases)
+    text = ", ".join(f"{counts[status]} {status}" for status in styles if counts[status])
+    out.print(f"{found.fleet}: {len(found.cases)} cases, {text}", style="green" if found.ok else "red")
     if told := [case for case in found.cases if case.status != PASSED]:
         rows = table("model", "device", "configuration", "expectation", "", "")
         for case in told:
             names = (case.model, case.device, case.configuration, case.expectation, case.status)
             rows.add_row(*names, case.text, style=styles[case.status])
         out.print(rows)
-    counts = Counter(case.status for case in found.cases)
-    text = ", ".join(f"{counts[status]} {status}" for status in styles if counts[status])
-    out.print(f"{found.fleet}: {len(found.cases)} cases, {text}", style="green" if found.ok else "red")

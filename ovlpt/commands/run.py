@@ -39,14 +39,12 @@ def _call(options: argparse.Namespace) -> int:
     out = console(options.json)
     config, virtual = settings(options), options.virtual
     result = run(options.model, options.device, options.input, options.float_model, config=config, virtual=virtual)
+    out.print(f"{result.model} on {result.device}: {_answer(result.layers, timed)}", style="bold")
     out.print(_counters_table(result.layers) if options.pc else _layers_table(result.layers, timed))
     counts = table("type", ">total", ">int8", ">float")
     for kind, (total, low) in result.layers.summary().items():
         counts.add_row(kind, str(total), str(low), str(total - low))
     out.print(counts)
-    out.print(f"{result.model} on {result.device}", style="bold")
-    if timed:
-        out.print(f"time in int8 layers: {result.layers.int8_time_share:.0%}")
     if result.latencies:
         out.print(f"latency of ovlpt: {result.latencies[OVLPT]:.3f} ms")
     for name, ratio in result.ratios.items():
@@ -58,6 +56,12 @@ def _call(options: argparse.Namespace) -> int:
         out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
     write_result(options, result.to_json())
     return 0
+
+
+def _answer(layers: ExecutionTypes, timed: bool) -> str:
+    low = sum(layer.is_int8 for layer in layers.executed)
+    time = f", with {layers.int8_time_share:.0%} of the time" if timed else ""
+    return f"{low} of {len(layers.executed)} layers run in int8{time}"
 
 
 def _layers_table(layers: ExecutionTypes, timed: bool):

@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
@@ -16,10 +16,7 @@ from ovlpt.device.loading import read_model
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
 from ovlpt.inspect.tune import Tuned, tune
-from ovlpt.openvino_api import Core, Model
-
-if TYPE_CHECKING:
-    from ovlpt.config import PluginConfig
+from ovlpt.openvino_api import Core
 
 
 def add(commands, summary: str) -> None:
@@ -49,38 +46,41 @@ def _call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     config, core = settings(options), Core()
     model = fuse(read_model(options.model, core)) if options.fuse else options.model
-    tuned = _tune(model, options, config, core) if options.tune else None
+    done = progress("measures layers")
+    tuned = tune(model, options.device, config, core=core, progress=done) if options.tune else None
     config = tuned.config if tuned else config
     transformed = transform(model, options.device, config, core=core, precision=options.precision)
     save_model(transformed, options.output)
     properties = lpt_properties(transformed, options.device)
     code = _loading_code(options.output, options.device, properties)
-    console(options.json).print("\n".join(code), soft_wrap=True)
+    out = console(options.json)
+    if tuned is not None:
+        out.print(_tuned_table(tuned))
+    out.print("\n".join(code), soft_wrap=True)
     measured = {"tuned": [asdict(each) for each in tuned.measured]} if tuned else {}
     write_result(options, {"output": options.output, "properties": properties, **measured})
     return 0
 
 
-def _tune(model: Model | str, options: argparse.Namespace, config: PluginConfig | None, core: Core) -> Tuned:
-    """And a table of what was measured."""
-    tuned = tune(model, options.device, config, core=core, progress=progress("measures layers"))
+def _tuned_table(tuned: Tuned) -> Any:
+    """What was measured, or that nothing was."""
+    if not tuned.measured:
+        return "no MatMul of this model can run as a convolution: there is nothing to tune"
     rows = table(">rows", ">inputs", ">outputs", ">layers", ">as a convolution, ratio of times", "runs as")
     chosen: Any = tuned.config.params.mat_mul_as_convolution
     for each in tuned.measured:
         form = "convolution" if each.shape in chosen else "MatMul"
         ratio = f"{each.ratio:.2f} ({each.low:.2f}–{each.high:.2f})"
         rows.add_row(*map(str, (*each.shape, each.layers)), ratio, form)
-    out = console(options.json)
-    out.print(rows if tuned.measured else "no MatMul of this model can run as a convolution: there is nothing to tune")
-    return tuned
+    return rows
 
 
 def _loading_code(path: str, device: str, properties: Mapping[str, object]) -> list[str]:
     """What compiles the saved model without ovlpt. Type-relaxed operations are read with the help of the CPU plugin."""
-    lines = ["core = openvino.Core()"]
+    text = json.dumps(path, ensure_ascii=False)  # as Python writes it, too
+    lines = [f"# {text} is written; this compiles it, without ovlpt:", "import openvino", "core = openvino.Core()"]
     if device != "CPU":
         lines.append('core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the CPU plugin, which knows the operations')
-    text = json.dumps(path, ensure_ascii=False)  # as Python writes it, too
     given = json.dumps(properties).replace("false", "False")
     lines.append(f'compiled = core.compile_model({text}, "{device}", {given})')
     return lines

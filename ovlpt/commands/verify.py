@@ -46,14 +46,13 @@ def _call(options: argparse.Namespace) -> int:
     records = verify(
         options.model, arrays, options.method, options.device, core, options.layers, options.against, config
     )
+    counts = ", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items())
+    wrong = next((record.name for record in records if record.status == WRONG), None)
+    out.print(counts if wrong is None else f"{counts}; the first wrong layer: {wrong}")
     rows = table("type", "status", ">mismatches", ">total", "layer")
     for record in records:
         style = {EQUAL: None, WRONG: "red"}.get(record.status, "yellow")
         rows.add_row(record.type, record.status, str(record.mismatches), str(record.total), record.name, style=style)
     out.print(rows)
-    out.print(", ".join(f"{count} {status}" for status, count in Counter(record.status for record in records).items()))
     write_result(options, {"method": options.method, "records": [record.to_json() for record in records]})
-    wrong = next((record.name for record in records if record.status == WRONG), None)
-    if wrong is not None:
-        out.print(f"the first wrong layer: {wrong}")
     return 0 if wrong is None else 1

@@ -17,8 +17,9 @@ from ovlpt.trace import InputError
 
 
 def folder() -> Path:
-    """The package's folder in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "ovlpt")
+    """The package's folder in the user's cache. What XDG_CACHE_HOME says counts only as an absolute path (its standard)."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return Path(given if given.is_absolute() else Path.home() / ".cache", "ovlpt")
 
 
 def own_folder(path: Path) -> None:

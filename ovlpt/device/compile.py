@@ -61,7 +61,7 @@ def _has_quantized_recurrence(model: Model) -> bool:
 
 def default_precision(core: Core, device: str) -> str:
     """The type in which a device computes what is not quantized, without hints: "f32", "bf16", "f16"."""
-    return core.get_property(device, "INFERENCE_PRECISION_HINT").get_type_name()
+    return core.get_property(_one_kind(core, device), "INFERENCE_PRECISION_HINT").get_type_name()
 
 
 def inference_precision(core: Core, device: str, properties: Mapping[str, object] | None = None) -> str:
@@ -115,6 +115,8 @@ def transform(
         config = _tuned(model, device, config, {}, core)
     own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
+    if precision == "f16" and plugin_config.kind(physical) != "GPU":
+        raise InputError(f'a precision of "f16" is chosen for GPUs; leave it out for "{device}"')
     source = read_model(model, core)
     label = label_of(model, source)
     work, trace = source.clone(), Trace() if trace is None else trace

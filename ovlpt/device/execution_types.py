@@ -160,13 +160,22 @@ def execution_types(
 _KEYS = ("layerType", "primitiveType", "runtimePrecision", "outputPrecisions", "originalLayersNames")
 
 
+def _counts(compiled: CompiledModel) -> bool:
+    try:
+        return str(compiled.get_property("PERF_COUNT")) in ("True", "YES")
+    except RuntimeError as error:
+        raise InputError(
+            "the device does not count how long layers take, as HETERO does not; name one that it joins"
+        ) from error
+
+
 def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, Any], set[str]]:
     """The counters of all layers by their names, and the names of those that ran.
 
     A plugin says so of layers with a mean time of a microsecond or more. In the first inference all take that.
     """
     request = compiled.create_infer_request()
-    counted = str(compiled.get_property("PERF_COUNT")) in ("True", "YES")  # else every layer is said to be NOT_RUN
+    counted = _counts(compiled)  # else every layer is said to be NOT_RUN
     try:
         request.infer(inputs)
         first = request.profiling_info if counted else []

@@ -89,7 +89,8 @@ def tune(
     the default. Raises `InputError` for a device that is not this machine's CPU, and as `transform`.
     """
     core = core or Core()
-    if [plugin_config.kind(each) for each in plugin_config.physical_devices(core, device)] != ["CPU"]:
+    physical = plugin_config.physical_devices(core, device)
+    if [plugin_config.kind(each) for each in physical] != ["CPU"]:
         raise InputError(
             f'tuning measures layers on the CPU of this machine, not on "{device}"; leave it out, or give "CPU"'
         )
@@ -97,7 +98,7 @@ def tune(
     own = plugin_config.settings_of(core, device, config)
     default = own.params.mat_mul_as_convolution
     layers, chosen, measured = _layers(source, device, own, core), [], []
-    memory = _Memory(core, device, {**UNCACHED, **(properties or {})})
+    memory = _Memory(core, physical[0], {**UNCACHED, **(properties or {})})
     for done, (shape, nodes) in enumerate(layers.items()):
         progress(done / len(layers))
         wins = default if isinstance(default, bool) else shape in default
@@ -108,7 +109,7 @@ def tune(
         chosen += [shape] if wins else []
     progress(1.0)
     params = replace(own.params, mat_mul_as_convolution=tuple(sorted(chosen))) if layers else own.params
-    name = core.get_property(device, "FULL_DEVICE_NAME")
+    name = core.get_property(physical[0], "FULL_DEVICE_NAME")
     return Tuned(replace(own, params=params, tuned_for=name), tuple(sorted(measured, key=lambda each: each.ratio)))
 
 
