@@ -15,7 +15,7 @@ if RELEASE < (2024, 6):
     )
 
 
-def _module(name: str) -> Any:
+def openvino_module(name: str) -> Any:
     """``openvino.<name>``, or its place under ``openvino.runtime`` in releases before 2025."""
     try:
         return importlib.import_module(f"openvino.{name}")
@@ -23,7 +23,7 @@ def _module(name: str) -> Any:
         return importlib.import_module(f"openvino.runtime.{name}")
 
 
-_passes = _module("passes")
+_passes = openvino_module("passes")
 AnyInput = _passes.AnyInput
 ConstantFolding = _passes.ConstantFolding
 ConvertFP32ToFP16 = _passes.ConvertFP32ToFP16
@@ -34,8 +34,8 @@ MatcherPass = _passes.MatcherPass
 ModelPass = _passes.ModelPass
 WrapType = _passes.WrapType
 
-opset1, opset6, opset8, opset13 = (_module(f"opset{version}") for version in (1, 6, 8, 13))
-NodeFactory = _module("utils.node_factory").NodeFactory
+opset1, opset6, opset8, opset13 = (openvino_module(f"opset{version}") for version in (1, 6, 8, 13))
+NodeFactory = openvino_module("utils.node_factory").NodeFactory
 
 if TYPE_CHECKING:  # names to tell apart; OpenVINO's own stubs re-export none of them
 
@@ -62,11 +62,11 @@ else:
     Type = openvino.Type
     PartialShape = openvino.PartialShape
     Tensor = openvino.Tensor
-    Node = _module("utils.types").Node
+    Node = openvino_module("utils.types").Node
     Output = type(opset1.parameter([1], Type.f32).output(0))
 
-Constant = _module("op").Constant
-Assign = _module("op").assign
+Constant = openvino_module("op").Constant
+Assign = openvino_module("op").assign
 
 # Whether an IR names the opset of a type-relaxed operation. Earlier releases know the first version of each only.
 RELAXES_EVERY_OPSET = RELEASE >= (2025, 2)

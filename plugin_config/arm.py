@@ -55,7 +55,7 @@ def config(convolutions: bool = True) -> PluginConfig:
 
 
 def is_no_fully_connected(node: Node) -> bool:
-    """Whether a MatMul has no constant weights of rank 2 or 3: its int8 kernel is no faster then than f16."""
+    """Whether a MatMul has no constant weights of rank 2 or 3: its int8 kernel is then not faster than f16."""
     weights = node.input_value(1)
     return not is_constant_path(weights.get_node()) or len(weights.get_partial_shape()) not in (2, 3)
 

@@ -35,7 +35,7 @@ def takes_signed_activations() -> bool:
 
 @functools.cache
 def multiplies_slowly() -> bool:
-    """Whether the plugin of this machine has one int8 kernel for all products of matrices, where a 1x1 convolution has
+    """Whether the plugin of this machine has one int8 kernel for every MatMul, where a 1x1 convolution has
     one made for it; asked once a process.
 
     So it is with AVX2 without VNNI, where the convolution takes half of the time and less. Processors with more are not

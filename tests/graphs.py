@@ -10,8 +10,7 @@ import numpy as np
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.openvino_api import Core, Model, Node, Output, PartialShape, opset1
-from ovlpt.openvino_api import _module as openvino_module
+from ovlpt.openvino_api import Core, Model, Node, Output, PartialShape, openvino_module, opset1
 from ovlpt.precisions import is_low
 
 opset2, opset3, opset4, opset5 = (openvino_module(f"opset{version}") for version in (2, 3, 4, 5))

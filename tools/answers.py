@@ -21,8 +21,7 @@ from ovlpt.graph.names import given, renamed
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.inputs import random_inputs
-from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, PartialShape, opset1
-from ovlpt.openvino_api import _module as openvino_module
+from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, PartialShape, openvino_module, opset1
 
 opset3, opset4, opset5, opset8, opset13 = (openvino_module(f"opset{version}") for version in (3, 4, 5, 8, 13))
 LAYER = "layer"

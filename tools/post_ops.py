@@ -149,7 +149,7 @@ class Built:
     bias: np.ndarray | None
 
 
-def build(layer: Layer, rng: np.random.Generator) -> Built:
+def build(layer: Layer, rng: np.random.Generator) -> Built:  # noqa: C901, one branch for each post-operation
     """The layer as an OpenVINO model of 1x1 convolutions, with quantized weights and activations where it is
     int8.
 

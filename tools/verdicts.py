@@ -16,7 +16,7 @@ import numpy as np
 import ovlpt
 from ovlpt.inspect.report import Report, report
 from ovlpt.inspect.report.causes import memory_bound
-from ovlpt.openvino_api import Core, Model, Node, _module, opset1
+from ovlpt.openvino_api import Core, Model, Node, openvino_module, opset1
 from ovlpt.reasons import Cause
 from tools.answers import (
     DATA,
@@ -176,13 +176,13 @@ def enlarged() -> Model:
         "coordinate_transformation_mode": "half_pixel",
     }  # fmt: skip
     inputs = [each.output(0) for each in (small, i64(SIZE, SIZE), f32([1, 1]), i64(2, 3))]
-    made = _module("utils.node_factory").NodeFactory("opset4").create("Interpolate", inputs, attributes)
+    made = openvino_module("utils.node_factory").NodeFactory("opset4").create("Interpolate", inputs, attributes)
     return model(convolution(named(made, "between")))
 
 
 def pooled() -> Model:
     """As the PyTorch front end writes a pooling with ``ceil_mode``."""
-    node = _module("opset14").max_pool(layers(image(), 1), [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch")
+    node = openvino_module("opset14").max_pool(layers(image(), 1), [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch")
     return model(convolution(named(node.output(0).get_node(), "pool").output(0)))
 
 

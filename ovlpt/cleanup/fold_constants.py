@@ -8,7 +8,7 @@ from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Tensor
 from ovlpt.precisions import NUMPY
 
-# With constant inputs these are no constants: they hold state, draw random numbers, or end the model. OpenVINO never
+# With constant inputs these are still not constants: they hold state, draw random numbers, or end the model. OpenVINO never
 # folds a FakeQuantize either.
 _NOT_FOLDED = frozenset(
     ("Assign", "FakeQuantize", "If", "Loop", "Multinomial", "RandomUniform", "ReadValue", "Result", "TensorIterator")

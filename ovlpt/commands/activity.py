@@ -12,7 +12,7 @@ from typing import Any
 
 from ovlpt.display import printable
 
-DELAY = 2.0  # seconds without a sign, which are no wait
+DELAY = 2.0  # seconds without a sign that nobody takes for a wait
 
 _shown: Activity | None = None  # of the command that runs
 

@@ -92,7 +92,7 @@ def _takes_batch_statistics(node: Node, branch: int) -> bool:
         sources = [value.get_node().get_instance_id() in reached for value in operation.input_values()]
         kind = operation.get_type_name()
         if not any(sources) or kind == "ShapeOf" or (kind == "ConvertLike" and not sources[0]):
-            continue  # shapes and element types are no statistics
+            continue  # shapes and element types are not statistics
         if kind in _STATISTICS or (kind == "BatchNormInference" and sum(sources) > 1):
             return True
         reached.add(operation.get_instance_id())

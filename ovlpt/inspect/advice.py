@@ -207,7 +207,7 @@ class QuantizeProbabilities(Advice):
         product.input(0).replace_source_output(made.output(0))
 
     def _open(self, model: Model) -> Node:
-        """Replace the operation by its parts; the second product."""
+        """Replace the operation by its parts. Returns the second MatMul."""
         node = _find(model, self.name, "ScaledDotProductAttention")
         product = decomposed_attention(node)
         if product is None:

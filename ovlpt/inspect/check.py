@@ -207,29 +207,18 @@ def check(
     meanwhile which part is done, 0 to 1. ``precision``: of floats, "f16" or "f32", instead of the device's own.
     Raises `InputError` for anything unusable.
     """
-    questions = {"expect": expect, "against": against, "baseline": baseline}
-    asked = [name for name, value in questions.items() if value is not None]
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(asked)} are two questions; ask one at a time")
-    if against not in (None, STOCK):
-        raise InputError(f'cannot compare against "{against}"; there is "{STOCK}", the plugin with its own LPT')
-    if counters is None and model is None:
-        raise InputError("nothing to check: give a model, or a counters report of benchmark_app")
-    if counters is not None and against and model is None:
-        raise InputError(f"counters are compared against {STOCK} with the model that they were recorded with; give it")
+    _check_question(
+        {"expect": expect, "against": against, "baseline": baseline}, model is not None, counters is not None
+    )
     wanted = _expectations(expect) if expect is not None else {}
     recorded = _read_baseline(baseline, device if counters is None else None) if baseline is not None else {}
 
     notes: list[str] = []
     variants = [OVLPT] * (counters is None) + [STOCK] * (against is not None)
-    given = None if inputs is None or isinstance(inputs, (str, Path)) else [np.asarray(array) for array in inputs]
-    ask = Asked(given if given is not None else inputs) if numbers else None
-    if execute and virtual is None:
-        raise InputError("only a virtual GPU is told to execute its kernels; name one with it")
-    if precision not in (None, "f16", "f32"):
-        raise InputError(f'no precision "{precision}" of floats to check; there are f16 and f32')
+    _check_execution(execute, virtual, precision)
     if execute:
         notes.append(virtual_gpu.NOTE)
+    ask = _asked(inputs) if numbers else None
     if ask is not None and ((virtual is not None and not execute) or counters is not None):
         why = "a virtual GPU computes none unless it executes" if virtual is not None else "counters hold none"
         notes.append(f"{UNKNOWN}: {why}")
@@ -241,8 +230,8 @@ def check(
             expect is not None,
         )  # fmt: skip
     notes += executed.warnings
-    settings = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
-    settings["openvino"] = openvino.__version__
+    about = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
+    settings = {**about, "openvino": openvino.__version__}
     if counters is not None:
         executed.layers[OVLPT] = read_counters(counters)
         settings = dict.fromkeys(settings)
@@ -262,18 +251,38 @@ def check(
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
         differences = compare(recorded["layers"], found)
-    layers = executed.layers[OVLPT]
-    stored = [asdict(layer) for layer in found]
-    return Check(
-        question,
-        settings,
-        layers,
-        tuple(compared),
-        tuple(differences),
-        tuple(notes),
-        {**settings, "layers": stored},
-        executed.numbers,
-    )
+    stored = {**settings, "layers": [asdict(layer) for layer in found]}
+    answers = tuple(compared), tuple(differences), tuple(notes)
+    return Check(question, settings, executed.layers[OVLPT], *answers, stored, executed.numbers)
+
+
+def _check_question(asked: Mapping[str, object], has_model: bool, has_counters: bool) -> None:
+    """Raise `InputError` for more than one question, and for one that nothing given can answer."""
+    names = [name for name, value in asked.items() if value is not None]
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)} are two questions; ask one at a time")
+    if asked["against"] not in (None, STOCK):
+        raise InputError(
+            f'cannot compare against "{asked["against"]}"; there is "{STOCK}", the plugin with its own LPT'
+        )
+    if not has_counters and not has_model:
+        raise InputError("nothing to check: give a model, or a counters report of benchmark_app")
+    if has_counters and asked["against"] and not has_model:
+        raise InputError(f"counters are compared against {STOCK} with the model that they were recorded with; give it")
+
+
+def _asked(inputs: str | Path | Sequence[np.ndarray] | None) -> Asked:
+    """Numbers on these inputs; arrays as another process can have them."""
+    if inputs is None or isinstance(inputs, (str, Path)):
+        return Asked(inputs)
+    return Asked([np.asarray(array) for array in inputs])
+
+
+def _check_execution(execute: bool, virtual: str | None, precision: str | None) -> None:
+    if execute and virtual is None:
+        raise InputError("only a virtual GPU is told to execute its kernels; name one with it")
+    if precision not in (None, "f16", "f32"):
+        raise InputError(f'no precision "{precision}" of floats to check; there are f16 and f32')
 
 
 # What runs

@@ -535,7 +535,7 @@ class _Answers:
 
     @staticmethod
     def _is_of_what_is_above(node: Node, event: Event) -> bool:
-        """Float results, and a product's second input without a quantization, are places to look above."""
+        """Float results, and the second input of a MatMul without a quantization, are places to look above."""
         if event.reason.code in _OF_ACTIVATIONS and has_weights(node.get_type_name()):
             source = node.input_value(0).get_node()
             while _is_dequantization(source) or getattr(

@@ -194,7 +194,7 @@ def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:
     overwritten: set[str] = set()
     weighted = {node.get_friendly_name() for node in model.get_ops() if node.get_type_name() in WEIGHTED}
     kernels = [{given(name) for name in layer.original_names} for layer in layers]
-    # a Subgraph of several products, which the CPU plugin makes of small ones, rounds between them as layers do
+    # a Subgraph of several MatMuls, which the CPU plugin makes of small ones, rounds between them as layers do
     kernels = [names for names in kernels if len(names & weighted) < 2]
     for node in model.get_ops():
         name, kind = node.get_friendly_name(), node.get_type_name()

@@ -375,28 +375,41 @@ def compare_numbers(
                 continue
             for place, (name, distance) in enumerate(zip(names, distances, strict=True)):
                 other = others[place] if others is not None else None
-                stock, text = None if other is None else other.sqnr, distance.broken
-                mine, broken = distance.sqnr, bool(distance.broken)
-                if (broken or distance.noise) and (sources := _floats_above(source, place, case)) is not None:
-                    if mine < (math.inf if stock is None else stock):
-                        mine, stock, text = _made_of(source, sources, variant, simulate, case)
-                        broken = math.isnan(mine)
-                        mine = -math.inf if broken else mine
-                    else:
-                        mine, broken = stock, False
-                if broken and other is not None and other.broken:
-                    broken, stock = False, -math.inf  # the plugin's own LPT does no better
-                    text = f"{text}, and so it is with the plugin's own LPT"
-                needed = stock is not None or mine < ENOUGH
-                found = verdict(mine, stock, broken) if needed else Verdict.NEAR
-                record = OutputNumbers(name, *_place(variant, case), mine, stock, found, text)
-                records.append(record)
-                if record.fails and failed is None:
+                sources = None
+                if distance.broken or distance.noise:
+                    sources = _floats_above(source, place, case)
+                made = None if sources is None else partial(_made_of, source, sources, variant, simulate, case)
+                mine, stock, found, text = _judged(distance, other, made)
+                records.append(OutputNumbers(name, *_place(variant, case), mine, stock, found, text))
+                if records[-1].fails and failed is None:
                     failed = variant, case
     notes += _still(names, cases)
     layer = first_wrong_layer(source, failed[0], simulate, failed[1]) if failed else ""
     progress(1.0)
     return Numbers(tuple(records), layer, tuple(dict.fromkeys(notes)))
+
+
+def _judged(
+    distance: Distance, other: Distance | None, made: Callable[[], tuple[float, float | None, str]] | None
+) -> tuple[float, float | None, Verdict, str]:
+    """SQNR of ovlpt and of the plugin's own LPT, the verdict, and what is wrong.
+
+    ``made``: the same of the real numbers that an output without distance is made of, where there are such.
+    """
+    stock, text = None if other is None else other.sqnr, distance.broken
+    mine, broken = distance.sqnr, bool(distance.broken)
+    if made is not None:
+        if mine < (math.inf if stock is None else stock):
+            mine, stock, text = made()
+            broken = math.isnan(mine)
+            mine = -math.inf if broken else mine
+        else:
+            mine, broken = stock, False
+    if broken and other is not None and other.broken:
+        broken, stock = False, -math.inf  # the plugin's own LPT does no better
+        text = f"{text}, and so it is with the plugin's own LPT"
+    needed = stock is not None or mine < ENOUGH
+    return mine, stock, verdict(mine, stock, broken) if needed else Verdict.NEAR, text
 
 
 def _place(variant: Variant, case: Case) -> tuple[str, str, str]:

@@ -208,7 +208,9 @@ def _requantized(layer: Layer, accumulator: np.ndarray, channels: int, method: s
                     f'layer "{layer.name}" has a {kind} that {method} does not fuse; use the method openvino'
                 )
     if quantizer.get_attributes()["levels"] != 256 or (scale <= 0).any():
-        raise InputError(f'layer "{layer.name}" has other than 256 levels or a negative scale; use the method openvino')
+        raise InputError(
+            f'layer "{layer.name}" does not have 256 levels, or has a negative scale; use the method openvino'
+        )
     if low.size > 1:  # the scale per channel has moved into the FakeQuantize
         scale, bias, low, high = scale / high, bias / high, low / high, np.float32(1)
         if np.ptp(low) > 1e-5:

@@ -51,7 +51,7 @@ class ConcatTransformation(LayerTransformation):
                 reject_unless(
                     all(size == 1 or index == axis for index, size in enumerate(aligned)),
                     "off_concat_axis",
-                    f"the scale of input {port} varies along another axis than the concatenated one",
+                    f"the scale of input {port} varies along an axis other than the concatenated one",
                 )
             reject_unless(
                 branch.precision == first.precision,

@@ -34,7 +34,7 @@ LONG = 128
 class MatMulTransformation(LayerTransformation):
     """``((a - za) * sa) @ (b * sb) == (a @ b - za @ b) * (sa * sb)``.
 
-    A zero point on ``a`` needs a constant ``b``: ``za @ b`` is then a constant, subtracted after the product.
+    A zero point on ``a`` needs a constant ``b``: ``za @ b`` is then a constant, subtracted after the MatMul.
     Beyond the native library each factor may have one zero point, over a contracted axis of length k:
     ``(a - za) @ (b - zb) == a @ b - za * sum_k(b) - zb * (sum_k(a) - k * za)``.
     """
@@ -103,7 +103,7 @@ class MatMulTransformation(LayerTransformation):
         )
 
     def _is_one(self, values: np.ndarray, name: str) -> bool:
-        """Whether a scale of several values, of the input of this name, is the same for all products."""
+        """Whether a scale of several values, of the input of this name, is the same for all that is summed."""
         return is_scalar_like(values)
 
     def _right(self, node: Node) -> Dequantization:
@@ -159,7 +159,7 @@ class MatMulTransformation(LayerTransformation):
         )
 
     def _less_sums(self, layer: Node, left: Dequantization, right: Dequantization) -> Output:
-        """The product less what the zero points add to it."""
+        """The result less what the zero points add to it."""
         zero_left, zero_right = (
             np.float32(0) if found.zero_point is None else found.zero_point.reshape(-1)[0] for found in (left, right)
         )
@@ -184,7 +184,7 @@ class MatMulTransformation(LayerTransformation):
     def _summed(self, layer: Node, port: int, factor: np.float32) -> list[Node]:
         """``factor * sum_k`` of an input, [..., 1, n] of the second and [..., m, 1] of the first, in up to three nodes.
 
-        Where either input is a vector the product has no such axis of 1.
+        Where either input is a vector the result has no such axis of 1.
         """
         axis, deq = constant(np.array([_contracted(layer, port)]), "i64"), self.params.deq_precision
         inputs = [layer.input_value(port), axis.output(0)]
@@ -233,7 +233,7 @@ class MatMulTransformation(LayerTransformation):
 
 
 def _contracted(node: Node, port: int) -> int:
-    """The axis of an input over which the product sums."""
+    """The axis of an input over which a MatMul sums."""
     rank = len(shape_of(node.input_value(port)))
     is_last = node.get_attributes()["transpose_a" if port == 0 else "transpose_b"] == bool(port)
     return rank - 1 if is_last else rank - 2

@@ -72,4 +72,4 @@ class Operation:
         if not self.versions:
             return Reason("no_rule", f"the native library has no rule for {self.name}")
         known = " and ".join(self.versions)
-        return Reason("no_rule", f"this is {self.name} of {opset}, and there is a rule for that of {known} only")
+        return Reason("no_rule", f"this is {self.name} of {opset}, and only that of {known} has a rule")

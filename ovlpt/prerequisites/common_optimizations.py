@@ -280,9 +280,9 @@ def without_even_mask(attention: Node) -> Node | None:
 
 
 def decomposed_attention(node: Node) -> Node | None:
-    """``softmax(q @ (k.T * scale) + mask) @ v``, so that the products can run in low precision.
+    """``softmax(q @ (k.T * scale) + mask) @ v``, so that both MatMuls can run in low precision.
 
-    A key that comes out of a Transpose is turned by it; any other by the product, which needs no layer of its own.
+    A key that comes out of a Transpose is turned by it; any other by the MatMul, which needs no layer of its own.
     """
     query, key, value = (node.input_value(port) for port in range(3))
     shape, precision = shape_of(key), precision_of(query)
@@ -305,7 +305,7 @@ def decomposed_attention(node: Node) -> Node | None:
     if is_known and not _is(scale, 1.0):
         key = opset1.multiply(key, scale).output(0)
     scores = opset1.matmul(query, key, False, not is_turned)
-    if not is_known:  # before the product no dequantization could absorb it
+    if not is_known:  # before the MatMul no dequantization could absorb it
         scores = opset1.multiply(scores, scale)
     if mask is not None and not _is(mask, 0.0):
         scores = opset1.add(scores, _with_leading_axes(mask, len(shape)))

@@ -39,7 +39,7 @@ class ConvertQuantizeDequantize(LayerTransformation):
         reject_unless(
             quantize.get_attributes()["levels"] == high - low + 1,
             "levels",
-            f"the FakeQuantize has not the {high - low + 1} levels of {found.data_precision}",
+            f"the FakeQuantize does not have the {high - low + 1} levels of {found.data_precision}",
         )
         ends = [interval_end(quantize.input_value(port)) for port in (3, 4)]
         reject_unless(

@@ -17,7 +17,7 @@ class ConvertSubtract(LayerTransformation):
     (`ovlpt.predicates.are_quantize_and_dequantize_supported_for_subtract`).
     """
 
-    quiet = True  # most subtractions are no such difference
+    quiet = True  # most subtractions are not such a difference
 
     @classmethod
     def type_names(cls) -> list[str]:

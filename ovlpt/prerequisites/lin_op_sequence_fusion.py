@@ -15,7 +15,7 @@ from ovlpt.trace import reject_unless
 class _SequenceFusion(LayerTransformation):
     """``outer(inner(x, a), b)`` with constants a and b, where inner has no other consumer."""
 
-    quiet = True  # most elementwise operations are no such pair
+    quiet = True  # most elementwise operations are not such a pair
     part_of = "LinOpSequenceFusion"
     outer: ClassVar[str]
     inner: ClassVar[str]

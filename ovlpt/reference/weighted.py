@@ -259,7 +259,9 @@ def _requantized(
 ) -> np.ndarray:
     require_activations("Convolution, deconvolution or inner product", method, x, output)
     if w.precision != x.precision and method.startswith(("tflite", "caffe2", "snps")):
-        raise InputError(f"{x.precision} tensors meet {w.precision} weights: the method {method} wants the same.")
+        raise InputError(
+            f"{x.precision} tensors meet {w.precision} weights: the method {method} needs both of one precision."
+        )
     if method == "caffe2" and (float_multiplier(x.scale, w.scale, output.scale) >= 1).any():
         raise InputError(
             "Caffe2 wants input scale * weight scale below the output scale: choose a larger output scale."

@@ -51,7 +51,7 @@ def run_on_plugin(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.nda
     return [results[index] for index in range(len(model.get_results()))]
 
 
-def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:
+def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:  # noqa: C901, one branch for each operation
     kind, attributes = node.get_type_name(), node.get_attributes()
     if isinstance(node, Constant):
         data = node.data

@@ -12,7 +12,7 @@ import ovlpt
 from ovlpt import cli, data
 from ovlpt.inspect.explain import in_low_precision, is_answerable
 from ovlpt.main.convolution import ConvolutionTransformation
-from ovlpt.openvino_api import _module, opset1
+from ovlpt.openvino_api import openvino_module, opset1
 from tests import networks
 from tests.graphs import f32, fake_quantize, i64, model, parameter, weights
 from tests.restricted_networks import (
@@ -67,7 +67,7 @@ def per_channel(data):
 
 
 def max_pool_14(data):
-    return _module("opset14").max_pool(data, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch").output(0)
+    return openvino_module("opset14").max_pool(data, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch").output(0)
 
 
 FORBIDDEN = ovlpt.PrecisionsRestriction.create("Convolution", {})

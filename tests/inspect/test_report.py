@@ -26,7 +26,7 @@ from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.inspect.report.overhead import Latencies
 from ovlpt.inspect.report.page import to_html
 from ovlpt.inspect.report.picture import HEIGHT, WIDTH, picture
-from ovlpt.openvino_api import _module, opset1
+from ovlpt.openvino_api import openvino_module, opset1
 from ovlpt.reasons import Cause
 from ovlpt.trace import InputError
 from tests.conftest import is_avx2_vnni
@@ -61,7 +61,7 @@ def chain(between=lambda node: node, **weights):
 
 def pooled(node):
     """As the PyTorch front end writes a pooling with ``ceil_mode``."""
-    made = _module("opset14").max_pool(node, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch")
+    made = openvino_module("opset14").max_pool(node, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], "ceil_torch")
     made.set_friendly_name("pool")
     return made.output(0)
 

@@ -217,7 +217,7 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
     return draw_graph(np.random.default_rng(seed), seed, table)
 
 
-def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:
+def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:  # noqa: C901, one branch for each way in which a graph grows
     """Between 3 and 15 operations over one to three inputs; activations before layers are mostly quantized."""
     steps: list[Step] = []
     outputs: list[list[Output]] = []

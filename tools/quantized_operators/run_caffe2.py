@@ -30,7 +30,7 @@ def fill(name, array, scale, zero_point):
     )
 
 
-def run(operator, options, z):
+def run(operator, options, z):  # noqa: C901, one branch for each operator
     def put(name, axes=None):
         array = z[name]
         if axes is None and array.ndim == 4:

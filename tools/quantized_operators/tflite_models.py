@@ -85,7 +85,7 @@ def options_of(name: str, **values):
     return options
 
 
-def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[np.ndarray]]:
+def model_of(case: Case, expected_shape: tuple[int, ...]) -> tuple[bytes, list[np.ndarray]]:  # noqa: C901, one branch for each operator
     """The serialized model and its inputs (NHWC). ``expected_shape``: of the result, NCHW."""
     model, q, o = Model(), case.quantizations, case.options
     arrays = {name: channels_last(array) for name, array in case.arrays.items() if name not in ("w", "bias")}

@@ -23,7 +23,7 @@ def refuse(sentence: str) -> int:
     return 2
 
 
-def main(arguments: list[str] | None = None) -> int:
+def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.zoo", description=sys.modules[__name__].__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="networks to build, all, benchmark, or real")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder to write to")
@@ -39,8 +39,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--coverage", type=Path, metavar="DIR", help="say which of the networks in DIR covers which operation"
     )
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
 
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
     if options.list:
         for name, entry in CATALOGUE.items():
             print(f"{name:20} {entry.summary}")

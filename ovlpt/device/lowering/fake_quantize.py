@@ -162,7 +162,7 @@ def compute_in_steps(node: Node) -> Node | None:
     """An interval along another axis than the channels, as elementwise operations with the same numbers.
 
     The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies after the
-    interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a product the columns are its channels.
+    interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a MatMul the columns are its channels.
     """
     details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
     if details is None or shape.rank.is_dynamic or folded_constant(node.input_value(0)) is not None:

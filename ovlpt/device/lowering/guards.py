@@ -129,7 +129,7 @@ def part_by_channel(node: Node) -> Node | None:
 
 
 def part_by_column(product: Node) -> Node | None:
-    """A product of two tensors takes what differs by column, a scale or an interval, from beyond its array: wrong numbers,
+    """A MatMul of two tensors takes what differs by column, a scale or an interval, from beyond its array: wrong numbers,
     or none, with the plugin's own LPT, too. It stands alone. A shift is right.
     """
     if isinstance(product.input_value(1).get_node(), Constant):
@@ -271,7 +271,7 @@ def block_fusion(node: Node) -> Node:
 
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
-    """A product of open sizes, or of two tensors, takes an interval by rows for one by columns, too (`_varies_by_rows`)."""
+    """A MatMul of open sizes, or of two tensors, takes an interval by rows for one by columns, too (`_varies_by_rows`)."""
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
     if details is None or not any(_has_rows(end) for end in details.intervals):
         return None
@@ -283,7 +283,7 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
 
 
 def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
-    """Whether intervals that differ between rows follow a product and its scale.
+    """Whether intervals that differ between rows follow a MatMul and its scale.
 
     After a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
     would be taken for constants of rows: wrong numbers, no error. A Clamp stands there.
@@ -300,7 +300,7 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
 
 
 def _varies_by_rows(node: Node) -> bool:
-    """Whether a constant after a product of open sizes, or of two tensors, differs between rows or heads.
+    """Whether a constant after a MatMul of open sizes, or of two tensors, differs between rows or heads.
 
     The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor is put before it.
     """
@@ -314,7 +314,7 @@ def _has_rows(values: np.ndarray) -> bool:
 
 
 def _takes_rows_for_columns(node: Node) -> bool:
-    """A product of open sizes, or of two tensors."""
+    """A MatMul of open sizes, or of two tensors."""
     if node.get_type_name() != "MatMul":
         return False
     return None in (shape_of(node.output(0)) or (None,)) or not isinstance(node.input_value(1).get_node(), Constant)

@@ -30,7 +30,7 @@ _MOVED_THROUGH = frozenset((
 
 def subtract_in_f32(subtract: Node) -> Node | None:
     """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. So does the zero
-    point of a layer whose weights are no integers: as a post-operation of open sizes it ends the process. Only there: a
+    point of a layer whose weights are not integers: as a post-operation of open sizes it ends the process. Only there: a
     Convert before every zero point or residual Add loses the int8 fusion.
     """
     if is_widened(subtract):

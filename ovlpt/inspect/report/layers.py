@@ -44,7 +44,7 @@ class Layer:
     ``milliseconds``: mean real time. ``operations``: names of what it holds. ``answer``: of the operation that keeps it
     in float; None for another kind of layer, and for one that the plugin made. ``inputs``: indices of the layers it
     reads. ``weighted``: names of the operations with multiply-accumulates. ``int8_multiply_accumulates``: those of
-    operations in int8; an attention that is fused into one kernel has products in int8 and in float, and counts as float.
+    operations in int8; an attention that is fused into one kernel has MatMuls in int8 and in float, and counts as float.
     ``values``: how many elements the operations with multiply-accumulates read and write, weights included.
     """
 

@@ -21,7 +21,7 @@ _CHAIN = 65  # layers of the chain that is compared with a single one
 class Latencies:
     """Milliseconds. ``speed``: that of "int8" as a multiple of "float"'s, the median of pairs, and its interval of 95 %.
     ``call``: of an inference with one layer that computes next to nothing; ``layer``: of each such
-    layer more. These two, and ``fastest``, are minima: what a busy machine adds is no overhead of the network.
+    layer more. These two, and ``fastest``, are minima: what a busy machine adds is not overhead of the network.
     """
 
     medians: dict[str, float]

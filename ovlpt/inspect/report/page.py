@@ -25,7 +25,7 @@ GLOSSARY = {  # what a word says when the pointer rests on it
     "float": "real numbers in f32, bf16 or f16",
     "border": "a layer between the two: it quantizes, dequantizes or changes the layout, and computes nothing else",
     "movement": "a layer that copies values to another place: Split, Concat, Transpose, a change of layout",
-    "other": "a layer that computes indices, shapes or masks, which are no quantized numbers",
+    "other": "a layer that computes indices, shapes or masks, which are not quantized numbers",
     "MACs": "multiply-accumulates: products that are summed, the work of a convolution, a MatMul or a recurrent layer",
     "Kernel": "the plugin's routine that executed the layer, the instructions that it uses, and its type",
     "FakeQuantize": "the operation with which a quantizer marks a tensor: it rounds to the levels of an interval",

@@ -1,0 +1,110 @@
+"""The habits of the house that no linter knows: lengths, imports, and where tests and quirks are at home."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_floors import ROOT, SOURCES, imports, module_of
+
+LONGEST = 50  # lines of a function after its signature and docstring
+LONG = {  # and why
+    "tests.fusions.numpy_model._outputs": "one branch for each operation",
+    "tests.test_hostile_input.folder": "a list of files, one after the other",
+    "tools.fusions_table.rows": "the rows of a table, one after the other",
+    "tools.fuzz.graphs.draw_graph": "one branch for each way in which a graph grows",
+    "tools.post_ops.build": "one branch for each post-operation",
+    "tools.quantized_operators.onnx_models._model": "one branch for each operator",
+    "tools.quantized_operators.run_caffe2.run": "one branch for each operator",
+    "tools.quantized_operators.tflite_models.model_of": "one branch for each operator",
+}
+
+_HELP = "the help of all commands is to be there at once"
+LATE = {  # modules that import others of the package within functions, and why
+    "ovlpt.cli": _HELP,
+    "ovlpt.commands.settings": _HELP,
+    "ovlpt.device.compile": "tuning and the check of numbers transform and compile models themselves",
+    "ovlpt.files": _HELP,
+    "ovlpt.inspect.peak_memory": "a program of its own, which imports ovlpt in one of two cases",
+}
+
+PACKAGE = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("ovlpt", "plugin_config")]
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+
+# `LowPrecision` picks classes and rows by it; these are what it picks from, what hands it on, and the base of all passes.
+NATIVE_ONLY = re.compile(
+    r"ovlpt\.(config|config_file|layer_transformation|low_precision|cleanup\.fq_stripping|device\..*|inspect\..*|(.*\.)?native(\..*)?)"
+)
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def test_functions_are_short():
+    long = {}
+    for path, tree in TREES.items():
+        for function in functions(tree):
+            body = function.body[1:] if ast.get_docstring(function) else function.body
+            if body and (lines := function.end_lineno - body[0].lineno + 1) > LONGEST:
+                long[f"{module_of(path)}.{function.name}"] = lines
+    assert long.keys() - LONG.keys() == set(), long
+    assert LONG.keys() - long.keys() == set(), "these are short now"
+
+
+def imports_late(tree: ast.AST) -> bool:
+    return any(imported.split(".")[0] == "ovlpt" for function in functions(tree) for imported, _ in imports(function))
+
+
+def test_late_imports_have_a_reason():
+    assert {module_of(path) for path in PACKAGE if imports_late(TREES[path])} == LATE.keys()
+
+
+def test_no_circle_of_imports():
+    modules = {module_of(path): path for path in PACKAGE}
+    waiting = {name: set(imported_at_once(TREES[path], modules)) - {name} for name, path in modules.items()}
+    while free := [name for name, imported in waiting.items() if not imported & waiting.keys()]:
+        for name in free:
+            del waiting[name]
+    assert not waiting, "these import each other"
+
+
+def imported_at_once(tree: ast.Module, modules: dict[str, Path]) -> Iterator[str]:
+    """The modules of the package that a module imports at its top; of a package the part, where it is one."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                part = f"{node.module}.{alias.name}"
+                if part in modules:
+                    yield part
+                elif node.module in modules:
+                    yield node.module
+
+
+def test_nobody_reaches_for_what_is_private():
+    reached = [
+        f"{module_of(path)}: {node.module}.{alias.name}"
+        for path in SOURCES
+        for node in ast.walk(TREES[path])
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("ovlpt", "tools")
+        for alias in node.names
+        if re.match(r"_[a-z]", alias.name)
+    ]
+    assert not reached
+
+
+def test_rules_do_not_ask_whether_they_are_native():
+    """What the native library does otherwise is a row or class that replaces another."""
+    asking = {module_of(path) for path in PACKAGE if ".native_only" in path.read_text("utf-8")}
+    assert [module for module in sorted(asking) if not NATIVE_ONLY.fullmatch(module)] == []
+
+
+@pytest.mark.parametrize("step", ["canonicalize", "cleanup", "markup"])
+def test_each_module_of_a_step_has_a_test_of_its_name(step):
+    shared = {"__init__", "native", "cleanup_transformation"}
+    modules = {path.stem for path in (ROOT / "ovlpt" / step).glob("*.py")} - shared
+    assert {f"test_{name}" for name in modules} <= {path.stem for path in (ROOT / "tests" / step).glob("test_*.py")}
