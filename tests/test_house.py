@@ -108,3 +108,12 @@ def test_each_module_of_a_step_has_a_test_of_its_name(step):
     shared = {"__init__", "native", "cleanup_transformation"}
     modules = {path.stem for path in (ROOT / "ovlpt" / step).glob("*.py")} - shared
     assert {f"test_{name}" for name in modules} <= {path.stem for path in (ROOT / "tests" / step).glob("test_*.py")}
+
+
+def test_each_tool_is_listed():
+    """By what it is for; what is imported only is not a tool."""
+    page = (ROOT / "docs" / "tools.md").read_text("utf-8")
+    runs = {path: "__name__ ==" in path.read_text("utf-8") for path in (ROOT / "tools").glob("*.py")}
+    tools = {path.stem for path, alone in runs.items() if alone}
+    tools |= {path.parent.name for path in (ROOT / "tools").glob("*/__main__.py")}
+    assert {name for name in tools if f"python -m tools.{name}" not in page} == set()
