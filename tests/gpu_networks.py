@@ -88,16 +88,24 @@ def masks_nothing() -> Model:
     return model(whole, x)
 
 
-def recurrent() -> Model:
-    x = parameter([2, 6, 16])
-    generator = np.random.default_rng(0)
-    states = [const(np.zeros((2, 1, 8))) for _ in range(2)]
-    weights = [const(generator.uniform(-0.3, 0.3, shape)) for shape in ((1, 32, 16), (1, 32, 8), (1, 32))]
-    attributes = {"direction": "forward", "hidden_size": 8, "activations": ["sigmoid", "tanh", "tanh"], "clip": 0.0}
-    inputs = [quantized(linear(quantized(x, -2, 2), 16), -3, 3), *states, const([6, 6], "i64"), *weights]
-    sequence = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
-    last = opset1.reshape(sequence.output(0), const([2, 6, 8], "i64"), False)
-    return model(linear(quantized(last, -1, 1), 8), x)
+def recurrent(kind: str, gates: int, direction: str) -> Callable[[], Model]:
+    """A sequence of hidden size 8 between two layers; ``gates``: how many a cell has."""
+    directions = 2 if direction == "bidirectional" else 1
+
+    def network() -> Model:
+        x = parameter([2, 6, 16])
+        states = [const(np.zeros((2, directions, 8)))] * (2 if kind == "LSTM" else 1)
+        shapes = ((directions, 8 * gates, 16), (directions, 8 * gates, 8), (directions, 8 * gates))
+        weights = [values(shape, seed, -0.3, 0.3) for seed, shape in enumerate(shapes)]
+        activations = ["sigmoid", "tanh", "tanh"] if kind == "LSTM" else ["sigmoid", "tanh"]
+        attributes = {"direction": direction, "hidden_size": 8, "activations": activations, "clip": 0.0}
+        inputs = [quantized(linear(quantized(x, -2, 2), 16), -3, 3), *states, const([6, 6], "i64"), *weights]
+        sequence = NodeFactory("opset5").create(f"{kind}Sequence", [each.output(0) for each in inputs], attributes)
+        by_step = opset1.transpose(sequence.output(0), const([0, 2, 1, 3], "i64"))
+        last = opset1.reshape(by_step, const([2, 6, 8 * directions], "i64"), False)
+        return model(linear(quantized(last, -1, 1), 8), x)
+
+    return network
 
 
 def open_sizes() -> Model:
@@ -323,7 +331,9 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "padded": _on_image(padded),
     "pooled": _on_image(pooled),
     "pooled_sums": _on_image(pooled_sums),
-    "recurrent": recurrent,
+    "recurrent": recurrent("LSTM", 4, "forward"),
+    "recurrent_both_ways": recurrent("LSTM", 4, "bidirectional"),
+    "recurrent_gru": recurrent("GRU", 3, "forward"),
     "reduced": _on_image(reduced),
     "residual": residual,
     "scaled_and_shifted": _on_image(scaled_and_shifted),

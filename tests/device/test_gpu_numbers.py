@@ -31,12 +31,9 @@ except InputError as error:
 executes = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 since_2025 = pytest.mark.skipif(RELEASE < (2025, 0), reason="numbers were measured with the GPU plugin of 2026")
 
-
-# An LSTM is machine code on every GPU.
-UNTRIED = frozenset(("recurrent",))
-TRIED = tuple(name for name in NETWORKS if name not in UNTRIED)
+NAMES = tuple(NETWORKS)
 # Networks of one process, and the floats that they run in. In f32, a third of them: the time goes into building kernels.
-SHARES = [*(("f16", TRIED[start::4]) for start in range(4)), ("f32", TRIED[::3])]
+SHARES = [*(("f16", NAMES[start::4]) for start in range(4)), ("f32", NAMES[::3])]
 
 
 def of_plain_convolution() -> list[float]:
@@ -143,16 +140,6 @@ def test_what_commands_refuse(capsys, arguments, sentence):
     for command in ("verify", "compare", "run"):
         assert cli.main([command, str(data.digits()), *arguments]) == 2
         assert sentence in capsys.readouterr().err
-
-
-@executes
-@since_2025
-def test_a_layer_of_machine_code(tmp_path, capsys):
-    path = str(tmp_path / "net.xml")
-    save_model(NETWORKS["recurrent"](), path, compress_to_fp16=False)
-    for command in ("check", "run"):
-        assert cli.main([command, path, "-d", "GPU", "--virtual", "xelp", "--execute"]) == 2
-        assert "makes machine code of a layer of this model on every GPU, as of an LSTM" in capsys.readouterr().err
 
 
 @executes

@@ -8,7 +8,8 @@ decide      every program builds, none runs. What to trust: whether a layer runs
             differ from a real device's. Output values mean nothing; the package never reports them.
 execute     programs run on Intel's OpenCL runtime for CPUs (the extra ``gpu``), so that the numbers are those of the
             plugin's own kernels. Only on GPUs without matrix engines: for others (XMX: all but ``xelp`` and ``mtl``) oneDNN
-            makes machine code.
+            makes machine code. LSTM and GRU are oneDNN's on every GPU: it is told that the driver takes no machine code, and
+            multiplies their matrices by its OpenCL programs.
 
 Times mean nothing in either. With matrix engines the plugin would compile fused attention to machine code, which nothing
 here can; `properties` turns that off, so attention appears as separate layers there.
@@ -38,7 +39,7 @@ from openvino import save_model
 from ovlpt.device import cache, subprocess_call
 from ovlpt.device.execution_types import last_line
 from ovlpt.openvino_api import RELEASE, Model
-from ovlpt.trace import InputError, OvlptError
+from ovlpt.trace import InputError
 
 T = TypeVar("T")
 NOTE = (
@@ -51,8 +52,6 @@ GPUS = {
 }  # how each computes in int8  # fmt: skip
 SINCE = {"nvl": (2026, 4)}  # OpenVINO; that of 2024.6 does not know the device
 EXECUTABLE = tuple(gpu for gpu, how in GPUS.items() if how == DP4A)
-
-_NO_SUCH_BINARY = "OpenCL error occurred: -42"  # CL_INVALID_BINARY: the runtime is handed a GPU's instructions
 
 _FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wl,-soname,libOpenCL.so.1")
 _SOURCES = {
@@ -148,20 +147,9 @@ def call(gpu: str, execute: bool, function: Callable, *arguments: object, **keyw
 
 
 def loaded(gpu: str, execute: bool, task: Callable[[], T]) -> T:
-    """What ``task`` returns in this process, which gets the GPU; once (`load`).
-
-    Raises `InputError` where it meets a layer that is oneDNN's machine code on any GPU: LSTM is one.
-    """
+    """What ``task`` returns in this process, which gets the GPU; once (`load`)."""
     load(gpu, execute)
-    try:
-        return task()
-    except (OvlptError, RuntimeError) as error:
-        if _NO_SUCH_BINARY not in str(error):
-            raise
-        raise InputError(
-            "the GPU plugin makes machine code of a layer of this model on every GPU, as of an LSTM, so it cannot be "
-            "executed here; leave the execution out, or that layer"
-        ) from error
+    return task()
 
 
 def _runtime() -> dict[str, Path]:

@@ -7,6 +7,7 @@
  *               each launch has one dimension, and its real sizes travel in the work offset, which the plugin leaves
  *               unused; what is put before each program computes the three dimensions from it.
  *   programs    built ones are kept in a folder, since building takes nearly all the time
+ *   oneDNN      learns that the driver takes no machine code, and makes OpenCL programs instead
  *
  * Environment: OVLPT_OPENCL_RUNTIME, the runtime's library; OVLPT_KERNELS, the folder of built programs, optional. */
 #define _GNU_SOURCE
@@ -27,7 +28,7 @@
     X(clCloneKernel) X(clCompileProgram) X(clCreateBuffer) X(clCreateBufferWithProperties) X(clCreateCommandQueue)    \
     X(clCreateCommandQueueWithProperties) X(clCreateContext) X(clCreateContextFromType) X(clCreateImage)              \
     X(clCreateImage2D) X(clCreateImage3D) X(clCreateImageWithProperties) X(clCreatePipe)                              \
-    X(clCreateProgramWithBinary) X(clCreateProgramWithBuiltInKernels) X(clCreateProgramWithIL) X(clCreateSampler)     \
+    X(clCreateProgramWithBuiltInKernels) X(clCreateProgramWithIL) X(clCreateSampler)                                  \
     X(clCreateSamplerWithProperties) X(clCreateSubBuffer) X(clCreateSubDevices) X(clCreateUserEvent)                  \
     X(clEnqueueBarrier) X(clEnqueueBarrierWithWaitList) X(clEnqueueCopyBuffer) X(clEnqueueCopyBufferRect)             \
     X(clEnqueueCopyBufferToImage) X(clEnqueueCopyImage) X(clEnqueueCopyImageToBuffer) X(clEnqueueFillBuffer)          \
@@ -39,7 +40,7 @@
     X(clEnqueueWriteImage) X(clFinish) X(clFlush) X(clGetCommandQueueInfo) X(clGetContextInfo)                        \
     X(clGetDeviceAndHostTimer) X(clGetEventInfo) X(clGetEventProfilingInfo) X(clGetExtensionFunctionAddress)          \
     X(clGetExtensionFunctionAddressForPlatform) X(clGetHostTimer) X(clGetImageInfo) X(clGetKernelArgInfo)             \
-    X(clGetKernelInfo) X(clGetKernelSubGroupInfo) X(clGetKernelWorkGroupInfo) X(clGetMemObjectInfo)                   \
+    X(clGetKernelSubGroupInfo) X(clGetKernelWorkGroupInfo) X(clGetMemObjectInfo)                   \
     X(clGetPipeInfo) X(clGetPlatformIDs) X(clGetSamplerInfo) X(clGetSupportedImageFormats) X(clLinkProgram)           \
     X(clReleaseCommandQueue) X(clReleaseContext) X(clReleaseDevice) X(clReleaseEvent) X(clReleaseKernel)              \
     X(clReleaseMemObject) X(clReleaseSampler) X(clRetainCommandQueue) X(clRetainContext) X(clRetainDevice)            \
@@ -62,7 +63,7 @@ typedef void built(cl_program program, void *data);
 #define BUILT_WITH cl_uint count, const cl_device_id *devices, const char *options, built *notify, void *data
 
 static struct {
-    info *clGetPlatformInfo, *clGetDeviceInfo, *clGetProgramInfo;
+    info *clGetPlatformInfo, *clGetDeviceInfo, *clGetProgramInfo, *clGetKernelInfo;
     cl_int (*clGetDeviceIDs)(cl_platform_id, cl_flags, cl_uint, cl_device_id *, cl_uint *);
     cl_int (*clGetProgramBuildInfo)(cl_program, cl_device_id, ASKED);
     cl_program (*clCreateProgramWithSource)(cl_context, cl_uint, const char **, const size_t *, cl_int *);
@@ -100,8 +101,8 @@ __attribute__((constructor)) static void open_runtime(void) {
 #define FIND(name) real_##name = (found = dlsym(library, #name)) ? found : (void *)missing;
     HANDED_ON(FIND)
 #define TAKE(name) *(void **)&runtime.name = (found = dlsym(library, #name)) ? found : (void *)missing
-    TAKE(clGetPlatformInfo), TAKE(clGetDeviceInfo), TAKE(clGetProgramInfo), TAKE(clGetDeviceIDs);
-    TAKE(clGetProgramBuildInfo), TAKE(clCreateProgramWithSource), TAKE(clCreateProgramWithBinary);
+    TAKE(clGetPlatformInfo), TAKE(clGetDeviceInfo), TAKE(clGetProgramInfo), TAKE(clGetKernelInfo);
+    TAKE(clGetDeviceIDs), TAKE(clGetProgramBuildInfo), TAKE(clCreateProgramWithSource), TAKE(clCreateProgramWithBinary);
     TAKE(clBuildProgram), TAKE(clCreateKernel), TAKE(clCreateKernelsInProgram), TAKE(clEnqueueNDRangeKernel);
 }
 
@@ -128,7 +129,8 @@ API cl_int clGetDeviceInfo(cl_device_id device, ASKED) {
 
 /* Before each program: the three dimensions of a launch from its one, and what the CPU's compiler is stricter about. Loops
  * that the plugin wants unrolled stay loops, or building takes three times as long; the attribute stands there with an
- * argument or without, which an unknown one after it takes. */
+ * argument or without, which an unknown one after it takes. The last: a transposition reads what other work items wrote to
+ * local memory, without a barrier, since a GPU takes all items of its group in one step. */
 static const char before[] =
     "#pragma clang diagnostic ignored \"-Wincompatible-pointer-types\"\n"
     "#pragma clang diagnostic ignored \"-Wimplicit-function-declaration\"\n"
@@ -166,7 +168,8 @@ static const char before[] =
     "#define get_global_linear_id ovlpt_linear_id\n"
     "#define get_local_linear_id ovlpt_local_linear_id\n"
     "#define get_global_offset ovlpt_no_offset\n"
-    "#define reqd_work_group_size(x, y, z)\n";
+    "#define reqd_work_group_size(x, y, z)\n"
+    "#define OVLPT_READ(place) READ_VEC((barrier(CLK_LOCAL_MEM_FENCE), 0), &place)\n";
 
 /* A program with a source. The runtime cannot turn one into another that was built before: that is `built` beside it. */
 struct sourced {
@@ -174,6 +177,7 @@ struct sourced {
     cl_program program, built;
     cl_context context;
     unsigned long long key[2]; /* of the source */
+    cl_bool stands_in;         /* for machine code */
 };
 
 static struct sourced *sourced_programs;
@@ -200,19 +204,32 @@ static void add_to_key(unsigned long long key[2], const char *bytes, size_t size
             key[half] = (key[half] ^ (unsigned char)bytes[i]) * 0x100000001B3ull;
 }
 
+/* What `before` defines has the length of what it replaces. */
+static char *with_barriers(const char *source, size_t size) {
+    static const char plain[] = "READ_VEC(0, &transpose_buf", synchronized[] = "OVLPT_READ(  transpose_buf";
+    char *text = memcpy(allocate(size + 1), source, size);
+    for (char *at = text; (at = strstr(at, plain));)
+        memcpy(at, synchronized, sizeof synchronized - 1);
+    return text;
+}
+
 API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const char **sources, const size_t *lengths,
                                          cl_int *status) {
-    const char *texts[count + 1];
+    char *texts[count + 1];
     size_t sizes[count + 1];
     struct sourced *new = allocate(sizeof *new);
     *new = (struct sourced){.context = context, .key = {0xCBF29CE484222325ull, 0x6C62272E07BB0142ull}};
-    texts[0] = before, sizes[0] = sizeof before - 1;
-    for (cl_uint i = 0; i < count; i++)
-        texts[i + 1] = sources[i], sizes[i + 1] = lengths && lengths[i] ? lengths[i] : strlen(sources[i]);
+    texts[0] = (char *)before, sizes[0] = sizeof before - 1;
+    for (cl_uint i = 0; i < count; i++) {
+        sizes[i + 1] = lengths && lengths[i] ? lengths[i] : strlen(sources[i]);
+        texts[i + 1] = with_barriers(sources[i], sizes[i + 1]);
+    }
     for (cl_uint i = 0; i <= count; i++)
         add_to_key(new->key, texts[i], sizes[i]);
     keep_text(count, sources, lengths);
-    new->program = runtime.clCreateProgramWithSource(context, count + 1, texts, sizes, status);
+    new->program = runtime.clCreateProgramWithSource(context, count + 1, (const char **)texts, sizes, status);
+    for (cl_uint i = 1; i <= count; i++)
+        free(texts[i]);
     pthread_mutex_lock(&lock);
     new->next = sourced_programs;
     sourced_programs = new;
@@ -317,8 +334,39 @@ API cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, ASKED)
     return runtime.clGetProgramBuildInfo(built_form(program), device, question, capacity, out, size);
 }
 
+/* oneDNN makes machine code of a trial, and asks what arguments it takes; without an answer it runs its own OpenCL
+ * programs (`binary_kernels:disabled`). To refuse the code itself would be an error that it does not expect. */
+static const char stand_in[] = "ovlpt_machine_code", stand_in_text[] = "kernel void ovlpt_machine_code() {}\n";
+
+static int is_code_of_a_gpu(const unsigned char *bytes, size_t size) {
+    enum { MACHINE = 18, INTEL_GRAPHICS = 205 }; /* of an ELF header */
+    return size > MACHINE + 1 && memcmp(bytes, "\177ELF", 4) == 0 && bytes[MACHINE] == INTEL_GRAPHICS && !bytes[MACHINE + 1];
+}
+
+API cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, const cl_device_id *devices,
+                                         const size_t *lengths, const unsigned char **binaries, cl_int *each,
+                                         cl_int *status) {
+    if (!is_code_of_a_gpu(binaries[0], lengths[0]))
+        return runtime.clCreateProgramWithBinary(context, count, devices, lengths, binaries, each, status);
+    const char *text = stand_in_text;
+    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, status);
+    sourced(program)->stands_in = 1;
+    if (each)
+        *each = CL_SUCCESS;
+    return program;
+}
+
 API cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *status) {
-    return runtime.clCreateKernel(built_form(program), name, status);
+    const struct sourced *found = sourced(program);
+    return runtime.clCreateKernel(built_form(program), found && found->stands_in ? stand_in : name, status);
+}
+
+API cl_int clGetKernelInfo(cl_kernel kernel, ASKED) {
+    char name[sizeof stand_in + 1] = "";
+    runtime.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    if (question == CL_KERNEL_NUM_ARGS && strcmp(name, stand_in) == 0)
+        return CL_INVALID_VALUE;
+    return runtime.clGetKernelInfo(kernel, question, capacity, out, size);
 }
 
 API cl_int clCreateKernelsInProgram(cl_program program, cl_uint capacity, cl_kernel *kernels, cl_uint *count) {
