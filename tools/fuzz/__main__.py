@@ -1,9 +1,10 @@
-"""``python -m tools.fuzz numbers|native|execution``: random quantized graphs, checked here or by many workers."""
+"""``python -m tools.fuzz numbers|native|execution|gpu``: random quantized graphs, checked here or by many workers."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from contextlib import nullcontext
 
 from ovlpt.commands.printing import STDOUT, console
 from ovlpt.commands.workers import add_workers, workers
+from ovlpt.device import virtual_gpu
 from ovlpt.fleet.engine import Died, answers
 from ovlpt.fleet.journal import Journal
 from tools.fuzz.numbers import STOCK
@@ -30,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     add_workers(parser)
     options = parser.parse_args(arguments)
+    if options.check == "gpu":
+        os.environ.update(virtual_gpu.environment(execute=True))  # of the processes that are to check
     causes: Counter[str] = Counter()
     failed = stock = 0
     start = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             yield Failure(STOCK, cause_of(error), str(error)[-300:])
     if only == STOCK:
         return
-    near = None
+    near = functools.cache(lambda: nearby(exact, inputs, len(simulated)))
     for way, (change, lpt) in WAYS.items():
         if only not in (None, way):
             continue
@@ -113,22 +114,33 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             theirs = stock is None or _fails(lambda: run(in_float(graph), inputs, "NO", **hint))
             yield Failure(STOCK if theirs else way, cause_of(error), str(error)[-300:])
             continue
-        wrong = [port for port, (a, b) in enumerate(zip(found, simulated, strict=True)) if _wrong(a, b)]
-        if wrong and near is None:
-            near = _nearby(exact, inputs, len(simulated))
-        for port in wrong:
-            a, b = found[port], simulated[port]
-            near_off = 2 * max(_off(outputs[port], b) for outputs in near)
-            if _off(a, b) > near_off:
-                # the same numbers, or others that are as wrong; native rules are on where stock is wrong at all
-                as_wrong = 0.0 if way == "native only" else 0.5 * min(_off(a, b), 1)
-                like_stock = stock is not None and (
-                    not _wrong(a, stock[port]) or _off(stock[port], b) > max(near_off, as_wrong)
-                )
-                yield Failure(
-                    STOCK if like_stock else way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest"
-                )
-                break
+        if failure := of_numbers(way, found, simulated, stock, near):
+            yield failure
+
+
+def of_numbers(
+    way: str,
+    found: list[np.ndarray],
+    simulated: list[np.ndarray],
+    stock: list[np.ndarray] | None,
+    near: Callable[[], list[list[np.ndarray]]],
+) -> Failure | None:
+    """The first output that is farther from the simulation than what is ``near`` makes it: outputs of inputs next to these.
+
+    It is stock's where stock has the same numbers, or others that are as wrong.
+    """
+    for port, (a, b) in enumerate(zip(found, simulated, strict=True)):
+        if not _wrong(a, b):
+            continue
+        near_off = 2 * max(_off(outputs[port], b) for outputs in near())
+        if _off(a, b) > near_off:
+            # native rules are on where stock is wrong at all
+            as_wrong = 0.0 if way == "native only" else 0.5 * min(_off(a, b), 1)
+            like_stock = stock is not None and (
+                not _wrong(a, stock[port]) or _off(stock[port], b) > max(near_off, as_wrong)
+            )
+            return Failure(STOCK if like_stock else way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest")
+    return None
 
 
 def _fails(execute: Callable[[], object]) -> bool:
@@ -139,7 +151,7 @@ def _fails(execute: Callable[[], object]) -> bool:
     return False
 
 
-def _nearby(model: Model, inputs: list[np.ndarray], count: int) -> list[list[np.ndarray]]:
+def nearby(model: Model, inputs: list[np.ndarray], count: int) -> list[list[np.ndarray]]:
     """Outputs for inputs next to these, what a tie can do, and with half a quantum more or less throughout.
 
     Recurrent layers in int8 round their state at each step to the grid of their data.

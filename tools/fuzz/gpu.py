@@ -1,0 +1,55 @@
+"""What the GPU plugin's kernels compute of a transformed model in f16, executed on a virtual GPU, against what they compute
+with the plugin's own LPT.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import ovlpt
+from ovlpt.device import virtual_gpu
+from ovlpt.device.properties import UNCACHED
+from tools.fuzz.graphs import Graph, build, reference
+from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, nearby, of_numbers, simulate
+from tools.gpu_numbers import int8_layers, outputs
+from tools.parity.driver import core
+
+WAY = "GPU"
+_IN_F16 = {**UNCACHED, "INFERENCE_PRECISION_HINT": "f16"}
+
+
+@functools.cache
+def _gpu() -> None:
+    """The virtual GPU of this process, which has the variables of `virtual_gpu.environment`."""
+    virtual_gpu.load("xelp", execute=True)
+
+
+def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
+    """Numbers that are wrong with ovlpt and not with stock, and layers with weights that are in int8 with stock alone."""
+    if not graph.is_quantized:
+        return
+    _gpu()
+    try:
+        model, inputs, exact = build(graph), graph.inputs(), reference(graph)
+        simulated = simulate(exact, inputs)[: len(graph.results)]
+        stock = core().compile_model(model.clone(), "GPU", _IN_F16)
+        theirs = outputs(stock, inputs)
+    except RuntimeError as error:
+        yield Failure(STOCK, cause_of(error), str(error)[-300:])
+        return
+    try:
+        mine = ovlpt.compile_model(model, "GPU", _IN_F16, core=core())
+        found = outputs(mine, inputs)
+    except Exception as error:  # whatever it is, it is a finding
+        yield Failure(WAY, cause_of(error), str(error)[-300:])
+        return
+    if difference := interface_difference(stock, mine):
+        yield Failure(WAY, "interface", difference)
+        return
+    near = functools.cache(lambda: nearby(exact, inputs, len(simulated)))
+    if failure := of_numbers(WAY, found, simulated, theirs, near):
+        yield failure
+    counts = [int8_layers(each) for each in (mine, stock)]
+    if counts[0] < counts[1]:
+        yield Failure(WAY, "int8 lost", f"{counts[0]} layers for {counts[1]}")
