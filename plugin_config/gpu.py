@@ -22,8 +22,12 @@ KERNELS = {
     "LSTMSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
     "GRUSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
 }
-# Releases since 2025 have no kernel of PRelu on integers.
-DISABLED = ("RecurrentCellTransformation", *(("PReluTransformation",) if RELEASE >= (2025, 0) else ()))
+# Releases since 2025 have no kernel of PRelu on integers. A shuffle of channels is one kernel; pieces of it are one each.
+DISABLED = (
+    "ChannelShuffles",
+    "RecurrentCellTransformation",
+    *(("PReluTransformation",) if RELEASE >= (2025, 0) else ()),
+)
 CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
 
 

@@ -125,9 +125,21 @@ def weights_zero_point() -> Model:
     return model(layers, x)
 
 
+def shuffled() -> Model:
+    """Eight shuffles of channels, one half of each result convolved: in pieces there would be many more layers."""
+    x = parameter([1, 16, 12, 12])
+    value = quantized(opset1.relu(convolution(quantized(x, 0, 3), 32, 1)), 0, 4)
+    for seed in range(8):
+        mixed = NodeFactory("opset1").create("ShuffleChannels", [value.output(0)], {"axis": 1, "group": 2})
+        first, second = opset1.split(mixed, const(1, "i64"), 2).outputs()
+        changed = opset1.convolution(first, int8_weights([16, 16, 1, 1], seed=seed), [1, 1], [0, 0], [0, 0], [1, 1])
+        value = opset1.concat([quantized(opset1.relu(changed), 0, 4).output(0), second], 1)
+    return model(convolution(value, 8, 1), x)
+
+
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, strided, float_layer, weights_zero_point,
+    shared_zero_point, shuffled, strided, float_layer, weights_zero_point,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]

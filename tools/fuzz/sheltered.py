@@ -34,7 +34,7 @@ class Sheltered:
             return self.pool.submit(checked, self.check, graph, only).result()
         except BrokenProcessPool:
             self._renew()
-        ways = {"numbers": [numbers.STOCK, *numbers.WAYS], "native": [numbers.STOCK]}.get(self.check, [])
+        ways = [numbers.STOCK, *(numbers.WAYS if self.check == "numbers" else ())]
         return [Failure(self._crashing(graph, ways), "the process ends")]
 
     def _crashing(self, graph: Graph, ways: list[str]) -> str:
