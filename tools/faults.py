@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -39,10 +39,10 @@ KILLED_AT = (5, 20)  # shards
 class Subject:
     """A pair of models and its images; ``alone``: the figures of a run without workers."""
 
-    def __init__(self, model: Path, original: Path, images: int, folder: Path):
+    def __init__(self, model: Path, original: Path, images: int, folder: Path, shape: Sequence[int] | None):
         self.model, self.original, self.folder = model, original, folder
         self.images = folder / "images"
-        write_images(model, self.images, images, FILES)
+        write_images(model, self.images, images, FILES, shape)
         self.alone = self.compared(None)
 
     def compared(self, executor: Executors | None, images: Path | None = None, **more: object) -> Comparison:
@@ -241,6 +241,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL FLOAT", help="instead of the bundled network")
     parser.add_argument("--images", type=int, default=5000, metavar="N", help="default 5000")
+    parser.add_argument("--shape", type=int, nargs="+", metavar="SIZE", help="of a sample, for a model with open sizes")
     parser.add_argument("--other-python", metavar="PYTHON", help="of an environment with another OpenVINO")
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="some of them")
     options = parser.parse_args(arguments)
@@ -252,7 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         model, original = options.models or (data.digits(), data.digits_float())
-        subject = Subject(model, original, options.images, Path(folder))
+        subject = Subject(model, original, options.images, Path(folder), options.shape)
         print(f"{model.name}, {options.images} images in {FILES} files", flush=True)
         for name in options.only or faults:
             begin = time.perf_counter()

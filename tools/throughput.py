@@ -80,9 +80,9 @@ class Run:
 class Bench:
     """One pair of models, and its images as files."""
 
-    def __init__(self, model: Path, original: Path, images: int, folder: Path):
+    def __init__(self, model: Path, original: Path, images: int, folder: Path, shape: Sequence[int] | None = None):
         self.model, self.original, self.images, self.folder = model, original, images, folder
-        write_images(model, folder, images, min(FILES, images))
+        write_images(model, folder, images, min(FILES, images), shape)
 
     def compared(self, executor: Executor | None, inputs: object = None) -> Comparison:
         """All images, layers of one."""
@@ -107,12 +107,11 @@ class Bench:
         return time.perf_counter() - begin
 
 
-def write_images(model: Path, folder: Path, images: int, files: int) -> None:
-    """Generated samples for the one input of a model, in as many files; open sizes are 1."""
+def write_images(model: Path, folder: Path, images: int, files: int, shape: Sequence[int] | None = None) -> None:
+    """Generated samples for the one input of a model, in as many files, of this ``shape``; by default open sizes are 1."""
     folder.mkdir(exist_ok=True)
-    shape = [
-        size.get_length() if size.is_static else 1 for size in Core().read_model(model).input(0).get_partial_shape()
-    ]
+    sizes = Core().read_model(model).input(0).get_partial_shape()
+    shape = shape or [size.get_length() if size.is_static else 1 for size in sizes]
     generator = np.random.default_rng(0)
     for number, part in enumerate(np.array_split(np.arange(images), files)):
         batch = generator.standard_normal((len(part), *shape), np.float32)
@@ -148,6 +147,9 @@ def measure(bench: Bench, client, pairs: int) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.throughput", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL FLOAT", help="instead of the bundled network")
+    parser.add_argument(
+        "--shape", type=int, nargs="+", metavar="SIZE", help="of a sample; default: the model's, with 1 for open sizes"
+    )
     parser.add_argument("--images", type=int, default=5000, metavar="N", help="default 5000")
     parser.add_argument(
         "--pairs", type=int, default=3, metavar="N", help="runs with one worker and with two; default 3"
@@ -163,7 +165,8 @@ def main(arguments: list[str] | None = None) -> int:
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     )
     with tempfile.TemporaryDirectory() as folder, distributed.Client(cluster, set_as_default=False) as client:
-        good = measure(Bench(model, original, options.images, Path(folder)), client, options.pairs)
+        bench = Bench(model, original, options.images, Path(folder), options.shape)
+        good = measure(bench, client, options.pairs)
     if options.scheduler is None:
         cluster.close()
     return 0 if good else 1

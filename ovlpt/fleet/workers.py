@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -31,6 +32,8 @@ class Cluster:
             import distributed
         except ModuleNotFoundError as error:
             raise InputError("a scheduler needs the package distributed: pip install 'ovlpt[cluster]'") from error
+        # a lost scheduler is said in one sentence, and only where none comes back
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._distributed, self._address, self._timeout = distributed, address, timeout
         self._client = self._connected(timeout)
 
