@@ -273,7 +273,7 @@ class LayerTransformation(MatcherPass, _Configured):
             node.input(0).replace_source_output(found.data)
             node.validate_and_infer_types()
             moved = node
-        elif not can_be_relaxed(node):
+        elif not can_be_relaxed(node, found.precision, self.params.deq_precision):
             node.input(0).replace_source_output(opset1.convert(found.data, found.precision).output(0))
             moved = node
         else:

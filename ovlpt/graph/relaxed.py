@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node, Output, relaxed_version
@@ -69,7 +70,7 @@ class _Template:
             return node
 
 
-_Kind = tuple[str, str, str, int, str, int, str, bool]  # what `relaxed` takes, the attributes as printed
+_Kind = tuple[Any, ...]  # what `_template` takes, the attributes as printed
 _templates: dict[_Kind, _Template] = {}
 
 
@@ -141,14 +142,19 @@ def relaxed(
         # the version string of those releases has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
     attributes = attributes or {}
-    kind = operation, opset, repr(attributes), len(inputs), origin, siblings, output_precision, in_f32
-    if kind not in _templates:
-        _templates[kind] = _template(operation, opset, attributes, *kind[3:])
-    node = _templates[kind].node()
+    node = _kept_template(operation, opset, attributes, len(inputs), origin, siblings, output_precision, in_f32).node()
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
     node.validate_and_infer_types()
     return node
+
+
+def _kept_template(operation: str, opset: str, attributes: Mapping[str, object], *more: Any) -> _Template:
+    """`_template`, made once."""
+    kind = operation, opset, repr(attributes), *more
+    if kind not in _templates:
+        _templates[kind] = _template(operation, opset, attributes, *more)
+    return _templates[kind]
 
 
 def relaxed_like(node: Node, inputs: Sequence[Output], output_precision: str, origin: str = "f32") -> Node:
@@ -163,7 +169,16 @@ def is_relaxed(node: Node) -> bool:
     return "type_relax" in node.get_attributes()
 
 
-def can_be_relaxed(node: Node) -> bool:
-    """Whether the installed OpenVINO can make the type-relaxed form: before 2025.2 only of the first opset's operations."""
+def can_be_relaxed(node: Node, output_precision: str = "f32", origin: str = "f32") -> bool:
+    """Whether the installed OpenVINO can make the type-relaxed form: before 2025.2 only of the first opset's operations,
+    and never of those that no plugin takes so, as ReduceL1.
+    """
     opset = node.get_type_info().version_id
-    return opset == "opset1" or (RELAXES_EVERY_OPSET and opset.startswith("opset"))  # no operation of the caller's
+    if opset != "opset1" and not (RELAXES_EVERY_OPSET and opset.startswith("opset")):  # or it is the caller's own
+        return False
+    try:
+        more = node.get_input_size(), origin, 0, output_precision, False
+        _kept_template(node.get_type_name(), opset, node.get_attributes(), *more)
+    except OvlptError:
+        return False
+    return True

@@ -26,9 +26,7 @@ def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64)
     generator = np.random.default_rng(seed)
     arrays = []
     for port in model.inputs:
-        if port.get_partial_shape().rank.is_dynamic:
-            raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-        shape = [_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape())]
+        shape = _shape(port, batch, length)
         precision = precision_of(port)
         if precision in ("f16", "f32", "f64", "bf16"):
             arrays.append(generator.standard_normal(shape).astype(NUMPY.get(precision, np.float32)))
@@ -46,9 +44,7 @@ def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0
     generator = np.random.default_rng(seed)
     arrays = []
     for port in model.inputs:
-        if port.get_partial_shape().rank.is_dynamic:
-            raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-        shape = [_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape())]
+        shape = _shape(port, batch, length)
         precision, (interval, entries) = precision_of(port), _readers(port.get_node())
         if precision not in NUMPY and precision not in ("boolean", "bf16"):
             raise InputError(f'input "{_name(port)}" is of the type {precision}; give an array for it with -i')
@@ -131,6 +127,13 @@ def output_names(model: Model) -> list[str]:
     for index, port in enumerate(model.outputs):
         names.append(next((name for name in sorted(port.get_names()) if name not in names), f"output {index}"))
     return names
+
+
+def _shape(port: Output, batch: int, length: int) -> list[int]:
+    """The sizes of an input, open ones filled. Raises `InputError` for an open rank."""
+    if port.get_partial_shape().rank.is_dynamic:
+        raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
+    return [_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape())]
 
 
 def _length(size, wanted: int) -> int:

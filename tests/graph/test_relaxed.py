@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, opset1
+from ovlpt.graph.relaxed import can_be_relaxed, is_relaxed, relaxed, relaxed_like
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, NodeFactory, opset1
 from ovlpt.trace import Rejected
 from tests.networks import const, parameter
 
@@ -54,3 +54,9 @@ def test_it_refuses_what_it_would_read_as_another_version():
     attributes = {"eps": 1e-6, "normalize_variance": True, "eps_mode": "inside_sqrt"}
     with pytest.raises(Rejected, match="cannot make a type-relaxed MVN of opset6"):
         relaxed("MVN", [parameter([1, 8], "u8").output(0), const([1], "i64").output(0)], "f32", attributes, "opset6")
+
+
+@pytest.mark.parametrize(("opset", "kind", "known"), [("opset1", "ReduceMean", True), ("opset4", "ReduceL1", False)])
+def test_what_openvino_cannot_relax(opset, kind, known):
+    inputs = [parameter([1, 3, 8]).output(0), const([2], "i64").output(0)]
+    assert can_be_relaxed(NodeFactory(opset).create(kind, inputs, {"keep_dims": True})) is known
