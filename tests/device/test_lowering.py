@@ -299,6 +299,42 @@ def test_two_products_that_become_one_subgraph(by_form, form, hint, biased, top)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+def shifted(data):
+    return quantized(opset1.add(opset1.relu(data), BY_COLUMN), 0, 2)
+
+
+def scaled(data):
+    return opset1.multiply(quantized(data, 0, 2), BY_COLUMN)
+
+
+def to_columns(data):
+    return opset1.fake_quantize(data, const(0.0), const(2.0), const(0.0), BY_COLUMN, 256)
+
+
+def of_columns(data):
+    return opset1.fake_quantize(opset1.sigmoid(data), const(0.0), BY_COLUMN, const(0.1), BY_COLUMN, 256)
+
+
+BY_COLUMN = const(np.linspace(1, 2, 16).reshape(1, 16))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("quantize", [shifted, scaled, to_columns, of_columns], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("weights", ["float", "int8"])
+def test_an_interval_by_column_between_two_products(by_form, form, quantize, weights):
+    """As above, where the interval is of real values, or becomes one by column when the plugin optimizes."""
+    x = parameter([3, 32])
+    hidden = opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True)
+    hidden = quantize(opset1.add(hidden, const(np.linspace(-1, 1, 16).reshape(1, 16))))
+    matrix = int8_weights([8, 16], seed=1)
+    if weights == "float":
+        matrix = const(folded_constant(matrix.output(0)))
+    net = model(opset1.matmul(hidden, matrix, False, True), x)
+    inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
+    expected = by_form(net, inputs, **hint)
+    assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_a_zero_point_after_one_element_of_open_batch(core):
     """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
     x = parameter([-1, 16, 1, 1])
@@ -904,6 +940,19 @@ def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     inputs = inputs_of(net)
     expected = infer(net, inputs, "NO")
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+def test_a_stride_along_one_column_of_several_outputs_a_channel(by_form, form, low):
+    """All rows but the first came from elsewhere, with the plugin's own LPT too."""
+    x = parameter([1, 8, 3, 3])
+    stored = np.random.default_rng(0).integers(-63, 64, (8, 2, 1, 2, 3))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.float32(0.01)))
+    net = model(opset1.group_convolution(quantized(x, low, 2), weights, [1, 2], [1, 1], [0, 0], [1, 1]), x)
+    inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
+    expected = by_form(net, inputs, **hint)
+    assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
 def errors_of_groups() -> list[float]:

@@ -137,6 +137,73 @@ def part_by_column(product: Node) -> Node | None:
     return product if _block_fusion_after(product, but=("Add", "Subtract")) else None
 
 
+def scale_after_interval(product: Node) -> Node | None:
+    """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs by column.
+
+    With one thread the plugin makes a Subgraph of two products of rank 2 and what lies between. There a product of
+    integers reads a FakeQuantize by column, or one that becomes so, from elsewhere: wrong numbers, no error, with the
+    plugin's own LPT, too. A maximum with the least number keeps apart what the plugin would take into the interval.
+    """
+    quantize = _quantize_after(product)
+    details = None if quantize is None else QuantizationDetails.of(quantize)
+    if details is None or precision_of(quantize.output(0)) != "f32":
+        return None
+    low, high = (end.astype(np.float64) for end in details.intervals[2:])
+    if low.size == high.size == 1:
+        return product if _block_fusion_after(quantize) else None
+    old, steps = quantize.output(0), details.levels - 1
+    targets, scaled = old.get_target_inputs(), opset1.multiply(quantize, constant((high - low) / steps))
+    if low.any():
+        scaled = opset1.add(scaled, constant(low))
+    scaled.set_friendly_name(quantize.get_friendly_name())
+    quantize.set_friendly_name(made_for(scaled.get_friendly_name(), Made.INTERVAL))
+    for target in targets:
+        target.replace_source_output(scaled.output(0))
+    move_tensor_names(old, scaled.output(0))
+    for port, end in ((3, 0), (4, steps)):
+        quantize.input(port).replace_source_output(constant(end).output(0))
+    block_fusion(quantize)
+    return product
+
+
+def scale_before_interval(product: Node) -> Node | None:
+    """``FQ(x; low, high) == FQ((x - low) * k; 0, n)`` with ``k = n / (high - low)``, as `scale_after_interval`, where it
+    differs by column after more than the scale and the bias of the product (`scale_to_interval`).
+    """
+    quantize = _quantize_after(product)
+    details = None if quantize is None else QuantizationDetails.of(quantize)
+    if details is None:
+        return None
+    low, high = (end.astype(np.float64) for end in details.intervals[:2])
+    source, steps = quantize.input_value(0), details.levels - 1
+    if low.size > 1 or high.size > 1:
+        if (low >= high).any():
+            return None
+        source = opset1.multiply(opset1.subtract(source, constant(low)), constant(steps / (high - low))).output(0)
+        quantize.input(0).replace_source_output(source)
+        for port, end in ((1, 0), (2, steps)):
+            quantize.input(port).replace_source_output(constant(end).output(0))
+    elif not _is_moved_by_columns(source.get_node(), _affine_links(product)):
+        return None
+    block_fusion(source.get_node())
+    return product
+
+
+def _quantize_after(product: Node) -> Node | None:
+    """The FakeQuantize that the kernel of a product of rank 2 would take."""
+    reader = _only_reader(product) if len(shape_of(product.output(0)) or ()) == 2 else None
+    while reader is not None and reader.get_type_name() != "FakeQuantize":
+        reader = _only_reader(reader) if reader.get_type_name() in _POST_OPERATIONS else None
+    return reader
+
+
+def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
+    """Whether the plugin takes something by column into the interval after ``node``, other than what is ``known``."""
+    kept = {link.get_instance_id() for link in known}
+    links = (link for link in links_above(node)[0] if link.get_instance_id() not in kept)
+    return any((values := other_constant(link)) is not None and values.size > 1 for link in links)
+
+
 def _block_fusion_after(last: Node, but: Collection[str] = ()) -> bool:
     """Keep the first post-operation out of the fusion that has a constant of several values, ``but`` for these kinds."""
     while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:

@@ -26,6 +26,7 @@ from ovlpt.device.lowering import (
     mat_mul,
     reductions,
     sharing,
+    windows,
     zero_points,
 )
 from ovlpt.operations import WEIGHTED
@@ -87,6 +88,10 @@ RULES = (
         "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
     ),
     _rule(
+        windows.see_every_column, "GroupConvolution", _CPU,
+        "a strided layer of several outputs a channel and one column would read other rows: wrong numbers",
+    ),
+    _rule(
         mat_mul.absorb_transposes, "MatMul", _BOTH,
         "the plugin would fuse a Transpose into a MatMul that is not relaxed",
     ),
@@ -116,8 +121,16 @@ RULES = (
         "a bias before the scale would be no bias of the layer",
     ),
     _rule(
+        guards.scale_after_interval, "MatMul", _CPU,
+        "with one thread a FakeQuantize by column, or a scale after one, would be read from elsewhere: wrong numbers",
+    ),
+    _rule(
         guards.scale_to_interval, _CONVOLUTIONS | {"MatMul"}, _CPU,
         "an interval by channel would be read wrongly for one element of open sizes, and after a MatMul: wrong numbers",
+    ),
+    _rule(
+        guards.scale_before_interval, "MatMul", _CPU,
+        "with one thread a FakeQuantize by column would be read from elsewhere: wrong numbers",
     ),
     _rule(
         guards.part_by_channel, _CONVOLUTIONS, _CPU,
