@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.config_file import load_config as load_config
     from ovlpt.device import PluginLowering as PluginLowering
     from ovlpt.device import compile_model as compile_model
+    from ovlpt.device import lpt_properties as lpt_properties
     from ovlpt.device import save_model as save_model
     from ovlpt.device import transform as transform
     from ovlpt.device.execution_types import execution_types as execution_types
@@ -51,7 +52,7 @@ _HOMES = {
         "QuantizationGranularityRestriction",
     ),
     "ovlpt.config_file": ("load_config",),
-    "ovlpt.device": ("PluginLowering", "compile_model", "save_model", "transform"),
+    "ovlpt.device": ("PluginLowering", "compile_model", "lpt_properties", "save_model", "transform"),
     "ovlpt.device.execution_types": ("execution_types",),
     "ovlpt.fusions": ("fuse",),
     "ovlpt.inspect.bench": ("bench",),

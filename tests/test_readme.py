@@ -13,7 +13,8 @@ from ovlpt import data
 from ovlpt.cli import COMMANDS
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
-from tests.networks import encoder, one_convolution, residual, shared_zero_point
+from tests.device.test_lowering import recurrent
+from tests.networks import encoder, residual, shared_zero_point
 from tools import lowering_table
 from tools.operations_table import table
 from tools.quantized_operators.__main__ import markdown_table
@@ -83,7 +84,11 @@ def bundled():
     return openvino.Core().read_model(data.digits())
 
 
-@pytest.mark.parametrize("network", [bundled, one_convolution, residual, shared_zero_point, encoder])
+def recurrent_layer():
+    return recurrent()[0]
+
+
+@pytest.mark.parametrize("network", [bundled, residual, shared_zero_point, encoder, recurrent_layer])
 def test_the_pipeline_gives_the_layers_of_compile_model(network, tmp_path):
     """What the document registers in a Manager is all that compile_model does."""
     path = tmp_path / "net.xml"

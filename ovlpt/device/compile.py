@@ -20,11 +20,10 @@ from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
-from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
-from ovlpt.openvino_api import RELEASE, CompiledModel, Constant, Core, Manager, Model, Type
-from ovlpt.operations import RECURRENT
+from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import Event, InputError, Outcome, Trace
@@ -45,18 +44,9 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     if plugin_config.is_virtual(device):
         return {}
     kind = plugin_config.kind(device)
-    if kind == "CPU" and _has_quantized_recurrence(model):
+    if kind == "CPU" and has_quantized_weights(model):
         return {"LP_TRANSFORMS_MODE": "YES"}
     return LPT_OFF[kind]
-
-
-def _has_quantized_recurrence(model: Model) -> bool:
-    """Whether a recurrent layer reads dequantized integer weights."""
-    return any(
-        not isinstance(node.input_value(port).get_node(), Constant)
-        for node in all_nodes(model)
-        for port in RECURRENT.get(node.get_type_name(), ())
-    )
 
 
 def default_precision(core: Core, device: str) -> str:
@@ -176,8 +166,7 @@ def _run_passes(model: Model, device: str, config: PluginConfig, native_only: bo
 def _lower(model: Model, device: str, serializable: bool, precision: str, trace: Trace) -> None:
     if precision != "f32":
         stamp(model, precision=precision)
-    lpt_on = _has_quantized_recurrence(model) and plugin_config.kind(device) == "CPU"
-    PluginLowering(device, lpt_on, serializable, precision, trace).run_on_model(model)
+    PluginLowering(device, None, serializable, precision, trace).run_on_model(model)
 
 
 def _tuned(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.copies import copied_data
@@ -17,6 +18,15 @@ from ovlpt.precisions import REAL
 
 MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
 _STATES, _LAST_STATE = 0, 1  # outputs
+
+
+def has_quantized_weights(model: Model) -> bool:
+    """Whether a recurrent layer of the model reads dequantized integer weights."""
+    return any(
+        not isinstance(node.input_value(port).get_node(), Constant)
+        for node in all_nodes(model)
+        for port in RECURRENT.get(node.get_type_name(), ())
+    )
 
 
 def state_interval(node: Node) -> tuple[float, float]:

@@ -189,7 +189,7 @@ def _compiled(model: Model, name: str, arrays: dict[int, np.ndarray], device: st
         cut = Model([opset1.result(layer.end)], parameters, name)
         cut.validate_nodes_and_infer_types()
         manager = Manager()
-        manager.register_pass(PluginLowering(device, serializable=serializable))
+        manager.register_pass(PluginLowering(device, lpt_on=False, serializable=serializable))
         manager.run_passes(cut)
         yield np.array(core.compile_model(cut, device, simulation(device))(values)[0])
 

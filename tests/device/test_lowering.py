@@ -1251,11 +1251,12 @@ def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
-@pytest.mark.parametrize("lpt", ["NO", "YES"])
-def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer, lpt):
+@pytest.mark.parametrize("lpt, step", [("NO", 1e-4), ("YES", 1 / 64)])
+def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer, lpt, step):
+    """In float with the plugin's own LPT off; on, in int8, where its states are integers of that step."""
     net, by_hand = recurrent()
     inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs, lpt), [by_hand(*inputs)], level=1e-4, share=1)
+    assert_close(infer(drop_in(net, core), inputs, lpt), [by_hand(*inputs)], level=step, share=1)
 
 
 def test_the_plugins_own_lpt_finds_nothing_to_do(core):

@@ -14,6 +14,7 @@ from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.names import given
+from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import Model, ModelPass, Node
@@ -26,7 +27,8 @@ class PluginLowering(ModelPass):
     The numbers stay the same. Raises `InputError` for a device without lowering rules.
 
     ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
-    recurrent layers; without it the plugin folds their weights, and they run in float.
+    recurrent layers; without it the plugin folds their weights, and they run in float. None: on for a model that has such
+    layers, on a CPU, as `ovlpt.lpt_properties` says it to ``compile_model``.
     ``serializable``: the result may be saved and compiled from the file; False is for a model that is compiled as it
     stands, without what keeps a saved one from the plugin's own LPT.
     ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32".
@@ -36,7 +38,7 @@ class PluginLowering(ModelPass):
     def __init__(
         self,
         device: str = "CPU",
-        lpt_on: bool = False,
+        lpt_on: bool | None = None,
         serializable: bool = True,
         precision: str = "f32",
         trace: Trace | None = None,
@@ -56,6 +58,8 @@ class PluginLowering(ModelPass):
     def run_on_model(self, model: Model) -> bool:
         if stamped(model, LOWERED):
             return False
+        if self.lpt_on is None:
+            self.lpt_on = self.device == "CPU" and has_quantized_weights(model)
         check_release(guards.guard_output if self.device == "GPU" else guards.compute_scale_in_f64)
         # Held to the end: what a rule has replaced still counts among the readers of its inputs.
         nodes = self._lowered(Phase.TYPES, all_nodes(model))
@@ -76,7 +80,7 @@ class PluginLowering(ModelPass):
         return (
             self.device in rule.devices
             and (self.serializable or not rule.saved_only)
-            and rule.lpt_on in (None, self.lpt_on)
+            and rule.lpt_on in (None, bool(self.lpt_on))
             and rule.precision in (None, self.precision)
         )
 
