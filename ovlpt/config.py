@@ -242,6 +242,9 @@ class PluginConfig:
     extends_device: bool = False
 
     def __post_init__(self) -> None:
+        for several in ("disabled", "transformations"):
+            if isinstance(given := getattr(self, several), (str, type, Operation)):
+                object.__setattr__(self, several, (given,))
         if self.extends_device and (
             self.precision_restrictions or self.quantization_restrictions or self.params != Params()
         ):

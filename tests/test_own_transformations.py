@@ -291,6 +291,11 @@ def test_settings_on_top_of_the_devices(offered, tmp_path):
         ovlpt.PluginConfig("mine", params=ovlpt.Params(update_precisions=False), extends_device=True)
 
 
+def test_one_may_stand_for_a_tuple():
+    settings = ovlpt.PluginConfig("mine", disabled="SpaceToDepthTransformation", transformations=ROW)
+    assert types_read(ovlpt.transform(space_to_depth(), plugin=settings, lowered=False))["conv"] == "f32"
+
+
 def test_either_callback_leaves_a_node_alone():
     def leaves(*kinds):
         return lambda node: node in kinds

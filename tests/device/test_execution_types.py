@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import openvino
+import pytest
 
 import ovlpt
+from ovlpt.trace import InputError
 from tests.conftest import inputs_of
 from tests.graphs import model, opset1, parameter
 from tests.networks import residual
@@ -68,3 +70,14 @@ def test_the_table_is_benchmark_apps_detailed_report(core, tmp_path):
         if layer_type == "Convolution" or exec_type == "undef":
             assert status == theirs[name][0]
     assert len({len(line) for line in (first, *lines)}) == 1
+
+
+def test_a_table_takes_no_inputs_or_says_what_it_needs(core):
+    """Zeros where sizes are fixed."""
+    counted = core.compile_model(residual(), "CPU", {"PERF_COUNT": True})
+    assert "EXECUTED" in ovlpt.execution_types(counted).table()
+    with pytest.raises(InputError, match="PERF_COUNT"):
+        ovlpt.execution_types(core.compile_model(residual(), "CPU")).table()
+    open_sizes = model(opset1.sigmoid(parameter((-1, 3))))
+    with pytest.raises(InputError, match="give inputs"):
+        ovlpt.execution_types(core.compile_model(open_sizes, "CPU", {"PERF_COUNT": True})).table()
