@@ -139,4 +139,5 @@ def _check_available(core: Core, device: str) -> None:
     if device not in (*available, *(f"{each}.0" for each in available)) and not (
         first in available and kind(device) == device
     ):
-        raise InputError(f'no device "{device}" on this machine; available: {", ".join(available)}')
+        otherwise = "; --virtual names one that need not be here" if kind(device) == "GPU" else ""
+        raise InputError(f'no device "{device}" on this machine; available: {", ".join(available)}{otherwise}')

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ovlpt import cli
+from ovlpt import cli, data
 from ovlpt.device.compile import default_precision
 from ovlpt.openvino_api import Core, opset1
 from tests.conftest import EXACT, assert_close, assert_documented
@@ -127,3 +127,10 @@ def test_a_transformed_file_compiles_without_the_package(quantized, tmp_path, co
     subprocess.run([sys.executable, "-c", LOADER, str(out), str(numbers), str(data)], check=True, cwd="/")
     expected = core.compile_model(quantized, "CPU", EXACT)([values])[0]
     assert_close([np.load(numbers)], [expected])
+
+
+def test_a_gpu_that_is_not_here_is_named_by_its_option(tmp_path, capsys):
+    model = str(data.digits())
+    for command in (["explain", model], ["report", model], ["transform", model, "-o", str(tmp_path / "out.xml")]):
+        assert cli.main([*command, "-d", "dg2"]) == 2
+        assert "write -d GPU --virtual dg2" in capsys.readouterr().err

@@ -11,12 +11,12 @@ from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
 from ovlpt.commands.virtual import add_virtual, on_virtual
 from ovlpt.device import transform
-from ovlpt.device.compile import lpt_properties
-from ovlpt.device.loading import read_model
+from ovlpt.device.compile import NotQuantized, lpt_properties
+from ovlpt.device.loading import quantization_of, read_model
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
 from ovlpt.inspect.tune import Tuned, tune
-from ovlpt.openvino_api import Core
+from ovlpt.openvino_api import Core, Model
 
 
 def add(commands, summary: str) -> None:
@@ -45,7 +45,7 @@ def add(commands, summary: str) -> None:
 def _call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     config, core = settings(options), Core()
-    model = fuse(read_model(options.model, core)) if options.fuse else options.model
+    model = _fused(options.model, core) if options.fuse else options.model
     done = progress("measures layers")
     tuned = tune(model, options.device, config, core=core, progress=done) if options.tune else None
     config = tuned.config if tuned else config
@@ -60,6 +60,16 @@ def _call(options: argparse.Namespace) -> int:
     measured = {"tuned": [asdict(each) for each in tuned.measured]} if tuned else {}
     write_result(options, {"output": options.output, "properties": properties, **measured})
     return 0
+
+
+def _fused(path: str, core: Core) -> Model:
+    """Raises `NotQuantized` for a model before quantization, which has a command of its own."""
+    source = read_model(path, core)
+    if quantization_of(source) == "none":
+        raise NotQuantized(
+            f'"{path}" is not quantized; before quantization "ovlpt fuse" fuses, and then comes nncf.quantize'
+        )
+    return fuse(source)
 
 
 def _tuned_table(tuned: Tuned) -> Any:

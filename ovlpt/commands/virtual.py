@@ -30,6 +30,10 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
 
     def call(options: argparse.Namespace) -> int:
         if options.virtual is None:
+            if options.device in virtual_gpu.GPUS:
+                raise InputError(
+                    f'"{options.device}" is a GPU that need not be here; write -d GPU --virtual {options.device}'
+                )
             if options.execute:
                 raise InputError("--execute runs the kernels of a virtual GPU; name one with --virtual")
             return (otherwise or command)(options)

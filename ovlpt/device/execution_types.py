@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -128,12 +129,7 @@ def execution_types(
     model compiled with ``PERF_COUNT``. Such a model runs on zeros where no inputs are given and its sizes are fixed.
     Raises `InputError` for inputs that do not fit the model.
     """
-    if (
-        inputs is None
-        and _counts(compiled)
-        and not any(port.get_partial_shape().is_dynamic for port in compiled.inputs)
-    ):
-        inputs = [np.zeros(list(port.shape), port.get_element_type().to_dtype()) for port in compiled.inputs]
+    inputs = _zeros(compiled) if inputs is None else inputs
     counters, ran = _counters(compiled, inputs) if inputs is not None else ({}, set())
     layers: list[LayerExecution] = []
     constants: set[str] = set()
@@ -169,18 +165,21 @@ def execution_types(
 _KEYS = ("layerType", "primitiveType", "runtimePrecision", "outputPrecisions", "originalLayersNames")
 
 
+def _zeros(compiled: CompiledModel) -> list[np.ndarray] | None:
+    """Inputs of a model that counts and has fixed sizes; None of another."""
+    with suppress(InputError):
+        if _counts(compiled) and not any(port.get_partial_shape().is_dynamic for port in compiled.inputs):
+            return [np.zeros(list(port.shape), port.get_element_type().to_dtype()) for port in compiled.inputs]
+    return None
+
+
 def _counts(compiled: CompiledModel) -> bool:
-<<<<<<< HEAD
     try:
         return str(compiled.get_property("PERF_COUNT")) in ("True", "YES")
     except RuntimeError as error:
         raise InputError(
             "the device does not count how long layers take, as HETERO does not; name one that it joins"
         ) from error
-=======
-    """Whether it counts; else every layer is said to be NOT_RUN."""
-    return str(compiled.get_property("PERF_COUNT")) in ("True", "YES")
->>>>>>> e18b145 (execution_types counts a model of fixed sizes without inputs, and its table says what it needs)
 
 
 def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, Any], set[str]]:
@@ -189,11 +188,7 @@ def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict
     A plugin says so of layers with a mean time of a microsecond or more. In the first inference all take that.
     """
     request = compiled.create_infer_request()
-<<<<<<< HEAD
     counted = _counts(compiled)  # else every layer is said to be NOT_RUN
-=======
-    counted = _counts(compiled)
->>>>>>> e18b145 (execution_types counts a model of fixed sizes without inputs, and its table says what it needs)
     try:
         request.infer(inputs)
         first = request.profiling_info if counted else []

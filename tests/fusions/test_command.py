@@ -119,3 +119,9 @@ def test_a_model_without_any(tmp_path, capsys):
     path = save(fuse(structure("multiply_power", True, True)[0]), tmp_path / "float.xml")
     assert cli.main(["fuse", path, "-o", str(tmp_path / "fused.xml")]) == 0
     assert "nothing to fuse" in capsys.readouterr().out
+
+
+def test_a_float_model_has_a_command_of_its_own(tmp_path, capsys):
+    path = save(structure("multiply_power", True, True)[0], tmp_path / "float.xml")
+    assert cli.main(["transform", path, "-o", str(tmp_path / "out.xml"), "--fuse"]) == 2
+    assert f'"{path}" is not quantized; before quantization "ovlpt fuse" fuses' in capsys.readouterr().err
