@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.layer_transformation import LayerTransformation as LayerTransformation
     from ovlpt.layer_transformation import MoveDequantizationAfter as MoveDequantizationAfter
     from ovlpt.low_precision import LowPrecision as LowPrecision
+    from ovlpt.main.kv_cache_concat import Float8Cache as Float8Cache
     from ovlpt.operations import Operation as Operation
     from ovlpt.prerequisites.common_optimizations import CommonOptimizations as CommonOptimizations
     from ovlpt.trace import InputError as InputError
@@ -66,6 +67,7 @@ _HOMES = {
     "ovlpt.inspect.verify": ("verify",),
     "ovlpt.layer_transformation": ("LayerTransformation", "MoveDequantizationAfter"),
     "ovlpt.low_precision": ("LowPrecision",),
+    "ovlpt.main.kv_cache_concat": ("Float8Cache",),
     "ovlpt.operations": ("Operation",),
     "ovlpt.prerequisites.common_optimizations": ("CommonOptimizations",),
     "ovlpt.trace": ("InputError", "Reason", "Trace"),

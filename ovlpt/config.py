@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS, Operation
-from ovlpt.precisions import NUMPY
+from ovlpt.precisions import FLOAT8, NUMPY
 from ovlpt.trace import InputError
 
 
@@ -66,7 +66,8 @@ class Params:
         if self.deq_precision not in ("f32", "f16", "bf16"):
             raise InputError(f'deq_precision is "{self.deq_precision}"; it must be "f32", "f16" or "bf16"')
         for precision in self.default_precisions:
-            _known_precision(precision)
+            if precision not in FLOAT8:  # which no restriction can ask for
+                _known_precision(precision)
 
 
 def _known_shapes(shapes: object) -> tuple[tuple[int, int, int], ...]:

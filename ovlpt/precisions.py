@@ -16,6 +16,7 @@ INT8 = ("u8", "i8")
 INT16 = ("u16", "i16")
 INT32 = ("u32", "i32")
 INT4 = ("u4", "i4")
+FLOAT8 = ("f8e4m3", "f8e5m2")
 LOW = frozenset(INT8 + INT16 + INT32)  # what a decomposed FakeQuantize may produce
 REAL = frozenset(("f16", "bf16", "f32", "f64"))
 

@@ -28,7 +28,7 @@ class ConcatTransformation(LayerTransformation):
             )
             if self.params.update_precisions:
                 reject_unless(
-                    branch.is_low_precision,
+                    branch.is_low_precision or branch.data_precision in self.params.default_precisions,
                     "activation_precision",
                     f"input {port} is {branch.data_precision}",
                 )

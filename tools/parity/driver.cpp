@@ -9,12 +9,14 @@
 //     disable AddTransformation              a pass that does not run
 //     callback AddTransformation bias        a pass that leaves alone what a predicate is true of
 //     strip 65536 1                          FQStrippingTransformation instead; 1: with adjusted weights
+//     float8_cache                           the passes that keep a cache of keys and values in f8 instead
 //
 // The wheel has the pass but no header for it, so the classes are declared here as its library lays them out.
 
 #include <openvino/op/convolution.hpp>
 #include <openvino/openvino.hpp>
 #include <openvino/opsets/opset.hpp>
+#include <openvino/pass/graph_rewrite.hpp>
 #include <openvino/pass/manager.hpp>
 #include <openvino/pass/pass.hpp>
 #include <openvino/pass/serialize.hpp>
@@ -80,6 +82,26 @@ private:
     char fields[256];
 };
 
+#ifdef HAS_FLOAT8_CACHE
+class MoveFakeConvertUpThroughKVCacheConcat : public MatcherPass {
+public:
+    MoveFakeConvertUpThroughKVCacheConcat();
+};
+
+class KVCacheConcat : public MatcherPass {
+public:
+    KVCacheConcat(const std::shared_ptr<Model>&);
+};
+
+class ConcatTransformation : public MatcherPass {
+public:
+    ConcatTransformation(const LayerTransformation::Params&);
+
+private:
+    char fields[1024];
+};
+#endif
+
 struct NetworkHelper {
     static bool isConstantPath(const std::shared_ptr<Node>&);
 };
@@ -89,6 +111,15 @@ struct NetworkHelper {
 namespace ov {
 bool marked_as_bias(const std::shared_ptr<const Node>&);
 }
+
+#ifdef HAS_FLOAT8_CACHE
+namespace ov::pass {
+class FakeConvertDecomposition : public MatcherPass {
+public:
+    FakeConvertDecomposition();
+};
+}  // namespace ov::pass
+#endif
 
 namespace lpt = ov::pass::low_precision;
 
@@ -179,6 +210,25 @@ static Leaves predicate(const std::string& name) {
     throw std::runtime_error("no predicate " + name);
 }
 
+// As the NPU plugin runs them. The declared classes are not the true ones: they are never destroyed.
+static void register_float8_cache(ov::pass::Manager& manager,
+                                  const std::shared_ptr<ov::Model>& model,
+                                  lpt::LayerTransformation::Params params) {
+#ifdef HAS_FLOAT8_CACHE
+    const auto kept = [](ov::pass::MatcherPass* pass) {
+        return std::shared_ptr<ov::pass::MatcherPass>(pass, [](auto) {});
+    };
+    params.default_precisions = {ov::element::f8e4m3, ov::element::f8e5m2};
+    manager.register_pass_instance(kept(new lpt::MoveFakeConvertUpThroughKVCacheConcat));
+    const auto rewrite = manager.register_pass<ov::pass::GraphRewrite>();
+    rewrite->add_matcher(kept(new ov::pass::FakeConvertDecomposition));
+    rewrite->add_matcher(kept(new lpt::ConcatTransformation(params)));
+    rewrite->add_matcher(kept(new lpt::KVCacheConcat(model)));
+#else
+    throw std::runtime_error("this library has no passes for a cache in f8");
+#endif
+}
+
 // PassConfig takes the pass as a type; here it is known by its name only.
 template <int number>
 struct PassOf {
@@ -214,7 +264,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> disabled;
     std::vector<std::pair<std::string, Leaves>> callbacks;
     std::set<size_t> levels;
-    bool adjusted = false;
+    bool adjusted = false, float8_cache = false;
     for (std::string line; std::getline(std::cin, line);) {
         std::stringstream words(line);
         std::string directive, subject;
@@ -253,6 +303,8 @@ int main(int argc, char** argv) {
         } else if (directive == "strip") {
             levels.insert(std::stoul(subject));
             words >> adjusted;
+        } else if (directive == "float8_cache") {
+            float8_cache = true;
         }
     }
 
@@ -267,7 +319,10 @@ int main(int argc, char** argv) {
         manager.get_pass_config()->disable(ov::DiscreteTypeInfo(name.c_str(), "0"));
     for (size_t at = 0; at < callbacks.size(); ++at)
         set_callback(*manager.get_pass_config(), at, callbacks[at].first, callbacks[at].second);
-    manager.register_pass_instance(pass);
+    if (float8_cache)
+        register_float8_cache(manager, model, params);
+    else
+        manager.register_pass_instance(pass);
     std::cout << "the pass begins" << std::endl;
     manager.run_passes(model);
     std::cout << "the pass ends" << std::endl;

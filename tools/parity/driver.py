@@ -60,9 +60,11 @@ def program() -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as folder:
             built = Path(folder) / "driver"
-            new_strings = b"__cxx11" in library.read_bytes()  # which of the two string layouts the wheel was built with
+            text = library.read_bytes()
+            new_strings = b"__cxx11" in text  # which of the two string layouts the wheel was built with
+            defined = ["-DHAS_FLOAT8_CACHE"] if b"KVCacheConcat" in text else []
             command = [
-                compiler, "-std=c++17", "-O1", f"-D_GLIBCXX_USE_CXX11_ABI={int(new_strings)}", "-I", str(root / "include"),
+                compiler, "-std=c++17", "-O1", f"-D_GLIBCXX_USE_CXX11_ABI={int(new_strings)}", *defined, "-I", str(root / "include"),
                 str(_SOURCE), "-o", str(built), str(library),
                 f"-Wl,-rpath,{root / 'libs'}", "-Wl,--allow-shlib-undefined",
             ]  # fmt: skip
@@ -101,6 +103,11 @@ def run_native(
 def strip_native(model: Model, levels: int, need_weights_adjustment: bool = False) -> Model:
     """The model after OpenVINO's own `FQStrippingTransformation`; ``model`` itself stays as it is."""
     return _run(model, f"strip {levels} {int(need_weights_adjustment)}")
+
+
+def float8_cache_native(model: Model) -> Model:
+    """The model after OpenVINO's own passes that keep a cache in f8 (2026); ``model`` itself stays as it is."""
+    return _run(model, "float8_cache")
 
 
 def _run(model: Model, directives: str) -> Model:
