@@ -130,7 +130,7 @@ class PrecisionsRestriction:
         precisions: PrecisionsByPorts | Callable[[Node], PrecisionsByPorts] | None = None,
         opset: str | None = None,
     ) -> PrecisionsRestriction:
-        """Restrict ``operation``, its name or a row of one's own: ``{port or (ports…): [types in order of preference]}``.
+        """Restrict ``operation``, its name or a custom row: ``{port or (ports…): [types in order of preference]}``.
 
         An empty mapping: the operation is not to be quantized. A function of the node: asked for each node. ``opset``
         ("opset1"): only that version. Raises `InputError` for names and ports that do not exist.
@@ -172,7 +172,7 @@ class QuantizationGranularityRestriction:
         ports: Iterable[int] | Mapping[int, str] = (),
         opset: str | None = None,
     ) -> QuantizationGranularityRestriction:
-        """Restrict the listed ports of ``operation``, its name or a row of one's own, to per-tensor quantization; none listed: all. A mapping names the granularity."""
+        """Restrict the listed ports of ``operation``, its name or a custom row, to per-tensor quantization; none listed: all. A mapping names the granularity."""
         row = _row(operation)
         named: Iterable[tuple[int, Any]] = (
             ports.items() if isinstance(ports, Mapping) else ((port, "per_tensor") for port in ports)

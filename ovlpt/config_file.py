@@ -40,7 +40,7 @@ Key = tuple[str, ...]
 
 
 def load_config(path: str | Path, transformations: Sequence[Given] = ()) -> PluginConfig:
-    """The settings in the TOML file at ``path``. ``transformations``: of one's own, whose names it then may use.
+    """The settings in the TOML file at ``path``. ``transformations``: custom ones, whose names it may then use.
 
     Sections: ``[params]`` with the fields of `Params`; ``[precisions.OPERATION]`` with ports ("0", "0,1") and element
     types, and ``opset`` for one version only (empty: the operation is not to be quantized); ``per_tensor`` with
@@ -62,7 +62,7 @@ def load_config(path: str | Path, transformations: Sequence[Given] = ()) -> Plug
 
 
 class _Reader:
-    """Turns parsed TOML into settings; what goes wrong is told with its line."""
+    """Turns parsed TOML into settings; errors name the line."""
 
     def __init__(self, path: Path, text: str):
         self.path, self.rows = path, text.splitlines()

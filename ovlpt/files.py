@@ -11,7 +11,7 @@ from ovlpt.trace import InputError
 
 
 def why_not(error: Exception) -> str:
-    """What a person is told of a file that could not be used."""
+    """The message about a file that could not be used."""
     return getattr(error, "strerror", None) or str(error)
 
 

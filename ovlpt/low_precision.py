@@ -195,7 +195,7 @@ class LowPrecision(ModelPass):
     Source: the native pass of the same name, whose steps, order and result it keeps. The model is either transformed
     wholly or left as it was. A model that was transformed before is returned at once.
 
-    ``main``: transformations of one's own for the main step (`ovlpt.own_transformations`), which the native library
+    ``main``: custom transformations for the main step (`ovlpt.own_transformations`), which the native library
     takes by ``add_main``.
 
     Raises `InputError` for a name in ``pass_config`` that no pass has, and for what cannot be a transformation; and what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.

@@ -256,7 +256,7 @@ ROWS = {
 
 
 def add(row: Row) -> None:
-    """A code of one's own, for transformations that are not part of the package. Raises ValueError for one that there is."""
+    """A custom code, for transformations that are not part of the package. Raises ValueError for a code that exists."""
     if row.code in ROWS:
         raise ValueError(f'there is a reason "{row.code}" already; take another code')
     ROWS[row.code] = row

@@ -12,7 +12,7 @@ from typing import Any
 
 from ovlpt.display import printable
 
-DELAY = 2.0  # seconds without a sign that nobody takes for a wait
+DELAY = 2.0  # seconds without a sign of life that are not yet a wait
 
 _shown: Activity | None = None  # of the command that runs
 
@@ -109,12 +109,12 @@ def paused() -> Iterator[None]:
 
 
 def progress(step: str) -> Callable[[float], None]:
-    """What is told which part of a step is done, 0 to 1."""
+    """What is called with the part of a step that is done, 0 to 1."""
     return lambda part: None if _shown is None else _shown.tell(step, part)
 
 
 def counted(step: str, unit: str) -> Callable[[int, int | None], None]:
-    """What is told how many of how many ``unit`` are done, by all workers; None where nobody knows."""
+    """What is called with how many of how many ``unit`` are done, by all workers; None where that is unknown."""
     begin = time.monotonic()
 
     def tell(done: int, total: int | None) -> None:

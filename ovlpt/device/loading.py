@@ -76,14 +76,14 @@ def label_of(model: Model | str | Path, read: Model) -> str:
 
 
 def _check_line(path: Path) -> None:
-    """Releases before 2025.2 name type-relaxed operations in another way than those since."""
+    """Releases before 2025.2 name type-relaxed operations differently from those since."""
     text = path.read_bytes()
     found = re.search(rb'version="type_relaxed_opset(\d*)"', text)
     if found and bool(found[1]) != RELAXES_EVERY_OPSET:
         named = re.search(rb'<openvino value="([\d.]+)"', text)
         made = named[1].decode() if named else "2025.2 or later" if found[1] else "2025.1 or earlier"
         raise InputError(
-            f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations in another way than the '
+            f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations differently from the '
             f"{'.'.join(map(str, RELEASE))} that is installed; transform the quantized model again"
         )
 

@@ -27,7 +27,7 @@ def call(function: Callable, *arguments, environment: Mapping[str, str] | None =
 
     The function is found by its name, so it lies at the top of a module; arguments and result can be pickled.
     ``environment``: variables added to the caller's. Raises the `OvlptError` that the function raises, and one of its
-    own when the process ends in another way.
+    own when the process ends otherwise.
     """
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder, "question"), Path(folder, "answer")

@@ -1,4 +1,4 @@
-"""What gives out values of its data and no others, by the table of operations."""
+"""What outputs values of its data and no others, by the table of operations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ovlpt.operations import OPERATIONS
 
 
 def copied_data(node: Node) -> list[Output]:
-    """The inputs of which a node gives out values and no others; none of a node that computes."""
+    """The inputs of which a node outputs values and no others; none of a node that computes."""
     row = OPERATIONS.get(node.get_type_name())
     if row is None or not row.copies:
         return []

@@ -203,8 +203,8 @@ def check(
 
     ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
     see `load_samples`; generated without), and compare their outputs; counters have none, nor has a virtual GPU unless it
-    is to ``execute`` its kernels. It takes about six more compilations and some inferences. ``progress`` is told
-    meanwhile which part is done, 0 to 1. ``precision``: of floats, "f16" or "f32", instead of the device's own.
+    is to ``execute`` its kernels. It takes about six more compilations and some inferences. ``progress`` is called
+    meanwhile with the part that is done, 0 to 1. ``precision``: of floats, "f16" or "f32", instead of the device's own.
     Raises `InputError` for anything unusable.
     """
     _check_question(

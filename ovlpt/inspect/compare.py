@@ -166,8 +166,8 @@ def compare(
     ``executor``: a `concurrent.futures.Executor` whose workers compute, or what makes one, which replaces it when its
     workers are lost; no latencies are measured then. ``threads``: of an inference on a CPU; without an executor the
     plugin's choice, with one 1: with equal threads the figures are equal to the last digit. ``resume``: a journal, which
-    is made where it is not there; what it has is not computed again. ``progress`` is told how many shards are done, and
-    of how many, None where nobody knows.
+    is made where it is not there; what it has is not computed again. ``progress`` is called with how many shards are done, and
+    of how many, None where that is unknown.
 
     Raises `InputError` for anything unusable. One of many shards that is unusable is `Comparison.skipped` instead.
     """

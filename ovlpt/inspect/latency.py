@@ -22,7 +22,7 @@ def interleaved_latencies(
     """Milliseconds of each run of each candidate, in rounds whose order alternates.
 
     Runs for about ``seconds``, at least ``least`` and at most ``most`` rounds (None: any number), after three rounds that do not count.
-    ``progress`` is told after each round which part is done, 0 to 1.
+    ``progress`` is called after each round with the part that is done, 0 to 1.
     """
     _logger.info("measures %s", ", ".join(candidates))
     for _ in range(3):

@@ -18,7 +18,7 @@ distance: where they differ, the numbers that they are made of are compared, by 
 whose size depends on data.
 
 **Which layer.** `first_wrong_layer` reads the network after each FakeQuantize, as `compare` does, and names the first
-layer after which the same rule fails. What goes wrong only while nobody reads it is looked for in networks that end
+layer after which the same rule fails. What goes wrong only while it is not read is looked for in networks that end
 after fewer and fewer layers.
 """
 
@@ -340,8 +340,8 @@ def compare_numbers(
 ) -> Numbers:
     """Each of ``variants`` against the simulation, on ``cases``; the layer of the first that fails is looked for.
 
-    ``simulate``: compiles a model whose FakeQuantize operations are computed as such. ``progress`` is told now and then
-    which part is done, 0 to 1.
+    ``simulate``: compiles a model whose FakeQuantize operations are computed as such. ``progress`` is called now and then
+    with the part that is done, 0 to 1.
     """
     variants = list(variants)
     notes: list[str] = []
@@ -407,7 +407,7 @@ def _judged(
             mine, broken = stock, False
     if broken and other is not None and other.broken:
         broken, stock = False, -math.inf  # the plugin's own LPT does no better
-        text = f"{text}, and so it is with the plugin's own LPT"
+        text = f"{text}, as with the plugin's own LPT"
     needed = stock is not None or mine < ENOUGH
     return mine, stock, verdict(mine, stock, broken) if needed else Verdict.NEAR, text
 

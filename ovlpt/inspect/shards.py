@@ -77,7 +77,7 @@ Shard = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Data:
-    """All shards of a run. ``count``: how many, None where nobody knows yet. ``divided``: parts of what was given as one;
+    """All shards of a run. ``count``: how many, None while that is unknown. ``divided``: parts of what was given as one;
     what is wrong with it is then an error, and with one of many shards a note.
     """
 

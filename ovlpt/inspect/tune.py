@@ -85,7 +85,7 @@ def tune(
     """Settings in which each MatMul by weights of ``model`` has the form that is faster on this machine.
 
     ``config``: settings to start from, the device's own without. ``properties``: those that the model will be compiled
-    with; they belong to what is measured. ``progress`` is told which part is done, 0 to 1. A layer with open sizes keeps
+    with; they belong to what is measured. ``progress`` is called with the part that is done, 0 to 1. A layer with open sizes keeps
     the default. Raises `InputError` for a device that is not this machine's CPU, and as `transform`.
     """
     core = core or Core()

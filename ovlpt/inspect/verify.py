@@ -3,7 +3,7 @@
 Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the
 plugin's fusions there, and at outputs after many layers one tie that fell the other way has spread to
 everything. The integers that the layer reads are the interpreter's, so no layer inherits the differences of
-the ones above it. Sizes that are open in the model are open in the layer: the plugin compiles those in another way.
+the ones above it. Sizes that are open in the model are open in the layer: the plugin compiles those differently.
 
 What a plugin does only where layers meet shows in no layer alone: two layers' zero points merged, scales by channel
 taken into the interval of another layer's data, or a residual Add fused into the layer before it, where the CPU plugin

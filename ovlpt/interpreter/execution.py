@@ -154,7 +154,7 @@ class Interpreter:
             results = [_product(node, *arrays)]
         else:
             results = evaluate(node, arrays)
-        for port, result in zip(node.outputs(), results, strict=False):  # indices that nobody reads have no value
+        for port, result in zip(node.outputs(), results, strict=False):  # indices without a reader have no value
             self._values[_key(port)] = result
 
 

@@ -15,7 +15,7 @@ from ovlpt.openvino_api import Node
 
 
 class AlignQuantizationParameters(Propagations):
-    """Tensors that meet before an operation that wants per-tensor quantization share one scale and zero point."""
+    """Tensors that meet before an operation that needs per-tensor quantization share one scale and zero point."""
 
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()

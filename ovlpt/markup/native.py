@@ -1,4 +1,4 @@
-"""What the native library marks in another way, kept with ``native_only``; each class replaces the one of its name."""
+"""What the native library marks differently, kept with ``native_only``; each class replaces the one of its name."""
 
 from __future__ import annotations
 

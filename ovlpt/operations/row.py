@@ -30,7 +30,7 @@ class Operation:
     weights: tuple[int, ...] = ()  # ports of the weights of a weighted operation
     weights_axes: tuple[int, ...] = ()  # output channels of the weights, after those of groups
     input_axis: int | None = None  # input channels of the weights
-    copies: bool = False  # gives out values of its data and no others
+    copies: bool = False  # outputs values of its data and no others
     homogeneous: bool = False  # ``f(x / d) == f(x) / d`` for each positive d; so is what copies
     why_absent: Reason | None = None
     added: tuple[str, ...] = ()  # versions for which the native library has no rule: not in `ovlpt.operations.native`
@@ -41,7 +41,7 @@ class Operation:
 
     @property
     def type_names(self) -> list[str]:
-        """As `WrapType` wants them: "opset1.MaxPool"."""
+        """As `WrapType` expects them: "opset1.MaxPool"."""
         return [f"{opset}.{self.name}" for opset in self.versions]
 
     @property

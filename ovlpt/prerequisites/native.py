@@ -1,4 +1,4 @@
-"""What the native library prepares in another way, kept with ``native_only``; each class replaces the one of its name."""
+"""What the native library prepares differently, kept with ``native_only``; each class replaces the one of its name."""
 
 from __future__ import annotations
 

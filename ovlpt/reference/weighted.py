@@ -264,7 +264,7 @@ def _requantized(
         )
     if method == "caffe2" and (float_multiplier(x.scale, w.scale, output.scale) >= 1).any():
         raise InputError(
-            "Caffe2 wants input scale * weight scale below the output scale: choose a larger output scale."
+            "Caffe2 needs input scale * weight scale below the output scale: choose a larger output scale."
         )
     shape = (-1, *(1,) * (accumulator.ndim - 2))
     weight_scale = w.scale.reshape(shape) if w.per_channel else w.scale

@@ -7,7 +7,7 @@ from ovlpt.markup import native
 from ovlpt.markup.align_quantization_intervals import AlignQuantizationIntervals
 from ovlpt.markup.markup_precisions import MarkupPrecisions
 from tests.conftest import run_pass
-from tests.markup.helpers import the
+from tests.markup.marking import the
 from tests.restricted_networks import concat
 
 

@@ -8,7 +8,7 @@ from ovlpt.markup.align_quantization_parameters import AlignQuantizationParamete
 from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from tests.conftest import run_pass
-from tests.markup.helpers import the
+from tests.markup.marking import the
 from tests.restricted_networks import concat
 
 

@@ -8,7 +8,7 @@ from ovlpt.markup.markup_bias import MarkupBias
 from ovlpt.openvino_api import opset1
 from tests.conftest import run_pass
 from tests.graphs import f32, model
-from tests.markup.helpers import the
+from tests.markup.marking import the
 from tests.restricted_networks import convolution, image
 
 

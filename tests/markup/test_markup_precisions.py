@@ -7,7 +7,7 @@ from ovlpt.openvino_api import opset1
 from ovlpt.trace import Outcome
 from tests.conftest import run_pass
 from tests.graphs import model
-from tests.markup.helpers import I8, U8, run, the
+from tests.markup.marking import I8, U8, run, the
 from tests.restricted_networks import convolution, image, one_convolution
 
 

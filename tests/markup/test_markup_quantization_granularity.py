@@ -4,7 +4,7 @@ import ovlpt
 from ovlpt.attributes import AttributeTable, QuantizationGranularity
 from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranularity
 from tests.conftest import run_pass
-from tests.markup.helpers import the
+from tests.markup.marking import the
 from tests.restricted_networks import one_convolution
 
 

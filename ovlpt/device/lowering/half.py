@@ -105,7 +105,7 @@ class _Sums:
         return all(_key(value) in self._unscaled for value in tensors)
 
     def _stays(self, value: Output) -> bool:
-        """Whether all that reads a scaled value belongs to the same kernel, or wants f32 itself."""
+        """Whether all that reads a scaled value belongs to the same kernel, or needs f32 itself."""
         targets = consumers_of(value)
         if not targets or not _is_real(value) or not (_key(value) in self._scaled or _is_affine(value.get_node())):
             return False

@@ -144,7 +144,7 @@ def _sources(node: Node) -> list[str]:
 
 
 def _int8_work_of_bodies(nodes: Iterable[Node], answers: Mapping[str, Answer]) -> int:
-    """The multiply-accumulates inside of Loops, of operations that have no answer: whose kernels nobody can see."""
+    """The multiply-accumulates inside of Loops, of operations that have no answer: whose kernels are not visible."""
     inner = (each for node in nodes for each in work_of_bodies(node))
     return sum(count for node, count in inner if renamed(node.get_friendly_name()) not in answers)
 

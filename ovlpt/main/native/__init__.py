@@ -1,4 +1,4 @@
-"""What the native library does in another way than the mathematics of a rule, kept with ``native_only``.
+"""What the native library does differently from the mathematics of a rule, kept with ``native_only``.
 
 Each class stands in the place of the one whose name it has; all have the rows of `ovlpt.operations.native`.
 """

@@ -39,7 +39,7 @@ class _Elementwise(ElementwiseTransformation):
 
 class AddTransformation(_Elementwise, add.AddTransformation):
     def _added(self, constant: np.ndarray, found: Dequantization) -> tuple[np.ndarray, str, str]:
-        """In f16 where the data is f16 without a Convert, and along whatever axes."""
+        """In f16 where the data is f16 without a Convert, and along any axes."""
         _, scale = values_or(found)
         deq = stored = found.precision
         if found.convert is None and found.data_precision in REAL:
