@@ -164,6 +164,14 @@ def quantized(data: Node, low=0.0, high=2.55, levels: int = 256, name: str = "qu
     return named(opset1.fake_quantize(data, f32(low), f32(high), f32(low), f32(high), levels), name)
 
 
+def linear_pair(data: Node, scale: float, zero_point: int, name: str) -> Node:
+    """QuantizeLinear and DequantizeLinear, as a frontend writes them. ``name``: of the second."""
+    ends = [f32(scale * (end - zero_point)) for end in (0, 255)]
+    integers = opset1.convert(opset1.fake_quantize(data, *ends, f32(0.0), f32(255.0), 256), "u8")
+    shifted = opset1.subtract(opset1.convert(integers, "f32"), f32(zero_point))
+    return named(opset1.multiply(shifted, f32(scale)), name)
+
+
 def image(low=0.0, high=2.55, levels: int = 256, name: str = "x") -> Node:
     return quantized(parameter(name=name), low, high, levels, f"quantized_{name}")
 
@@ -423,7 +431,26 @@ def _cases() -> Iterator[Case]:
             )
 
 
+def _linear_product(repeated: bool = False) -> Model:
+    """Of two activations after Q/DQ, both with a zero point; ``repeated``: after the Transpose, too, as exporters do."""
+    ends = []
+    for name, zero_point in (("left", 120), ("right", 135)):
+        pair = linear_pair(parameter((2, 16, 8), name), 0.02, zero_point, f"{name}_pair")
+        moved = opset1.transpose(pair, i64(0, 2, 1))
+        ends.append(linear_pair(moved, 0.02, zero_point, f"{name}_again") if repeated else moved)
+    return _product(*ends)
+
+
 _SINGLE = [
+    Case("product of activations in Q/DQ with zero points", _linear_product, (("zero_point",),)),
+    Case("product of activations in repeated Q/DQ", lambda: _linear_product(repeated=True), (("zero_point",),)),
+    Case(
+        "convolution, float weights that a Transpose lays out",
+        lambda: model(
+            convolution(image(), opset1.transpose(opset1.unsqueeze(real((8, 8, 1)), i64(3)), i64(1, 0, 2, 3)))
+        ),
+        (("weights_not_quantized",),),
+    ),
     Case("convolution", lambda: model(convolution(image()))),
     Case(
         "convolution, integer weights with a zero point",

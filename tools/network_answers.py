@@ -88,7 +88,7 @@ def judge(path: Path, core: Core) -> list[Layer]:
             try:
                 advice.apply(model, ranges)
             except InputError as error:
-                print(f"{path.stem}: cannot be applied: {advice}: {error}")
+                print(f"{label(path)}: cannot be applied: {advice}: {error}")
         after, still = kernels(_compiled(model, core)), _weighted(ovlpt.explain(model, core=core))
 
     def works(name: str) -> bool | None:
@@ -97,7 +97,12 @@ def judge(path: Path, core: Core) -> list[Layer]:
         state = _first(names[name], after)
         return state == INT8 or (state == PARTLY and name in still and still[name].answer is None)
 
-    return [Layer(path.stem, each, _first(names[name], before), works(name)) for name, each in weighted.items()]
+    return [Layer(label(path), each, _first(names[name], before), works(name)) for name, each in weighted.items()]
+
+
+def label(path: Path) -> str:
+    """With its folder, after which a pretrained network is called."""
+    return f"{path.parent.name}/{path.stem}"
 
 
 def _weighted(found: Explanation) -> dict[str, Operation]:
@@ -134,7 +139,7 @@ def main(arguments: Sequence[str]) -> int:
     for path in (Path(each) for each in arguments):
         if not path.stem.endswith("_float"):
             layers += judge(path, core)
-            print(path.stem, len(layers), file=sys.stderr)
+            print(label(path), len(layers), file=sys.stderr)
     floats = [each for each in layers if each.answer is not None]
     missed = [each for each in layers if not each.is_true or not each.is_advised]
     print("\n".join(map(str, missed)))

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.recurrent import evaluated
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.prerequisites.common_optimizations import decomposed_attention
 from ovlpt.trace import InputError
 
 Ranges = Mapping[str, tuple[float, float]]
+MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 class Advice(ABC):
@@ -100,8 +101,8 @@ class QuantizeInput(Advice):
 
 @dataclass(frozen=True, slots=True)
 class Requantize(Advice):
-    """Another interval for a FakeQuantize: per tensor, 256 levels, zero among them. ``signed``: without a zero point of
-    integers, which i8 around zero has.
+    """Another interval for a FakeQuantize, or for a pair of ONNX's QuantizeLinear and DequantizeLinear, ``name`` being the
+    second: per tensor, 256 levels, zero among them. ``signed``: without a zero point of integers, which i8 around zero has.
     """
 
     name: str
@@ -116,12 +117,13 @@ class Requantize(Advice):
         return f"quantize {self.name} per tensor to 256 levels on an interval {where}"
 
     def apply(self, model: Model, ranges: Ranges) -> None:
-        node = _find(model, self.name, "FakeQuantize")
-        details = QuantizationDetails.of(node)
-        if details is None:
+        node = _find(model, self.name, "FakeQuantize", "Multiply")
+        ends = real_interval(node)
+        if ends is None:
             raise InputError(f'the interval of "{self.name}" is not constant, and cannot be changed')
-        low, high = float(details.output_low.min()), float(details.output_high.max())
-        made = _fake_quantize(node.input_value(0), *interval(low, high, self.signed, zero_point=True), 256)
+        low, high = (float(pick(end)) for pick, end in zip((np.min, np.max), ends, strict=True))
+        node = _first_of_its_grid(node)
+        made = _fake_quantize(quantizer(node).input_value(0), *interval(low, high, self.signed, zero_point=True), 256)
         node.output(0).replace(made.output(0))
         made.set_friendly_name(self.name)
 
@@ -155,9 +157,9 @@ class QuantizeWeights(Advice):
         node = _find(model, self.name, self.kind)
         for port in self.ports:
             value = node.input_value(port)
-            values = folded_constant(value)
-            if values is None:
+            if not is_constant_path(value.get_node()):
                 raise InputError(f'the weights of "{self.name}" are not constant, and cannot be quantized')
+            values = evaluated(value)
             ends = np.abs(values).max(self._summed(node, values.ndim), keepdims=True)
             ends[ends == 0] = 1.0
             ends *= 2 if self.halved else 1
@@ -246,6 +248,38 @@ def interval(low: float, high: float, signed: bool = False, zero_point: bool = F
     return -zero * step, (255 - zero) * step
 
 
+def quantizer(node: Node) -> Node | None:
+    """A FakeQuantize itself, or that of QuantizeLinear for the Multiply that DequantizeLinear ends with; else None."""
+    for _ in range(4):  # Multiply, Subtract, Convert to float, Convert to integers
+        if node.get_type_name() in ("Multiply", "Subtract", "Convert"):
+            node = node.input_value(0).get_node()
+    return node if node.get_type_name() == "FakeQuantize" else None
+
+
+def real_interval(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
+    """The ends of the real values that `quantizer` tells apart; None where they are not constant."""
+    quantize = quantizer(node)
+    details = None if quantize is None else QuantizationDetails.of(quantize)
+    if details is None:
+        return None
+    if node.get_instance_id() == quantize.get_instance_id():
+        return details.output_low, details.output_high
+    return details.input_low, details.input_high
+
+
+def _first_of_its_grid(node: Node) -> Node:
+    """The same grid again before what only moves its data, which nothing else reads; what repeats it there is bypassed."""
+    while True:
+        above = quantizer(node).input_value(0).get_node()
+        while above.get_type_name() in MOVES and len(above.output(0).get_target_inputs()) == 1:
+            above = above.input_value(0).get_node()
+        ends = [real_interval(each) for each in (node, above)] if len(above.output(0).get_target_inputs()) == 1 else []
+        if not ends or None in ends or not all(map(np.array_equal, *ends)):
+            return node
+        node.output(0).replace(quantizer(node).input_value(0))
+        node = above
+
+
 def _fake_quantize(value: Output, low, high, levels: int) -> Node:
     precision = precision_of(value)
     low, high = (constant(np.asarray(end, np.float32), precision) for end in (low, high))
@@ -264,8 +298,8 @@ def _shared_fake_quantize(value: Output, low, high, levels: int) -> Node | None:
     return None
 
 
-def _find(model: Model, name: str, kind: str) -> Node:
+def _find(model: Model, name: str, *kinds: str) -> Node:
     for node in all_nodes(model):
-        if node.get_friendly_name() == name and node.get_type_name() == kind:
+        if node.get_friendly_name() == name and node.get_type_name() in kinds:
             return node
-    raise InputError(f'the model has no {kind} "{name}"')
+    raise InputError(f'the model has no {kinds[0]} "{name}"')

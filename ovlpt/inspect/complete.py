@@ -14,6 +14,7 @@ before:
    gains less than wanted, or less than the interval can tell, is refused.
 4. What costs too much as a whole, or is known to gain too little, is tried again by halves, the layers that take more time
    first, until the time is over.
+5. What by itself takes or gains too little, and is not known to be slower, is tried together at the end.
 
 A FakeQuantize before an activation function that loses it is dropped where one after it takes its place. On a CPU whose
 int8 kernels keep sums in 16 bits, float weights are quantized to half of the integers.
@@ -58,7 +59,7 @@ from ovlpt.trace import InputError
 
 _LEAST_BLOCKS, _MOST_BLOCKS, _FINAL_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 6, 0.7, 3
 
-KEPT, REFUSED, HALVED = "kept", "refused", "halved"
+KEPT, REFUSED, HALVED, JOINED = "kept", "refused", "halved", "joined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +355,7 @@ class _Plan:
         self.progress(f"calibrating {len(advices)} advices on the samples")
         self.ranges = calibrate(self.source, advices, self.measure.samples(), self.measure.core, QUANTILES)
         shares = self._once("shares", lambda: self.measure.shares(answers))
-        groups = []
+        groups, impossible = [], []
         for group in _groups(answers, shares):
             if self.measure.saturates:
                 group = _within_half(group)
@@ -362,8 +363,13 @@ class _Plan:
                 applied(self.source, group.advices, self.ranges)
                 groups.append(group)
             except InputError as error:
-                self.decisions.append(Decision(group, REFUSED, str(error)))
-        queue = deque(_kinds(groups))
+                impossible.append(Decision(group, REFUSED, str(error)))
+        self._try(_kinds(groups))
+        self._try_together()
+        self.decisions += impossible
+
+    def _try(self, kinds: Iterable[list[Candidate]]) -> None:
+        queue = deque(kinds)
         while queue:
             kind = queue.popleft()
             decision = self._tried(_joined(kind))
@@ -373,6 +379,19 @@ class _Plan:
                 decision = replace(decision, verdict=HALVED)
             self.progress(f"{decision.candidate.which}: {decision.verdict}: {decision.why}")
             self.decisions.append(decision)
+
+    def _try_together(self) -> None:
+        """What gains too little, or takes too little of the time, by itself."""
+        small = [each for each in self.decisions if each.verdict == REFUSED and self._is_small(each)]
+        left = [each.candidate for each in small]
+        if len(left) > 1 and sum(each.share for each in left) >= self.min_gain:
+            self.decisions = [replace(each, verdict=JOINED) if each in small else each for each in self.decisions]
+            self._try([left])
+
+    def _is_small(self, decision: Decision) -> bool:
+        if decision.interval is None:
+            return decision.loss is None and decision.candidate.share < self.min_gain
+        return decision.interval[1] > 0
 
     def _halves(self, kind: list[Candidate], decision: Decision) -> list[list[Candidate]]:
         """What is worth a trial of what was refused as a whole: where it costs too much, or is known not to gain enough."""
@@ -496,7 +515,7 @@ def _kinds(groups: Iterable[Candidate]) -> list[list[Candidate]]:
 
 def _joined(groups: Sequence[Candidate]) -> Candidate:
     return Candidate(
-        groups[0].kind,
+        ", ".join(dict.fromkeys(group.kind for group in groups)),
         tuple(layer for group in groups for layer in group.layers),
         tuple(advice for group in groups for advice in group.advices),
         min(1.0, sum(group.share for group in groups)),

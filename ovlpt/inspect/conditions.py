@@ -13,7 +13,16 @@ import numpy as np
 
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.inspect.advice import Advice, QuantizeInput, QuantizeProbabilities, QuantizeWeights, Requantize
+from ovlpt.inspect.advice import (
+    MOVES,
+    Advice,
+    QuantizeInput,
+    QuantizeProbabilities,
+    QuantizeWeights,
+    Requantize,
+    quantizer,
+    real_interval,
+)
 from ovlpt.main.mat_mul import LONG
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
@@ -23,7 +32,6 @@ from ovlpt.trace import Reason
 DATA, WEIGHTS = "data", "weights"
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
 _DEQUANTIZES = frozenset(("Convert", "Subtract", "Multiply"))
-_MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 _SIGNED = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
 _LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
@@ -67,7 +75,7 @@ def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeIn
     """
     zero_point = _takes_zero_point(node)
     source = node.input_value(port).get_node()
-    while source.get_type_name() in _MOVES and _has_one_reader(source):
+    while source.get_type_name() in MOVES and _has_one_reader(source):
         node, port, source = source, 0, source.input_value(0).get_node()
     if source.get_type_name() == "FakeQuantize" and like is None and _has_one_reader(source):
         return Requantize(source.get_friendly_name(), signed=not zero_point)
@@ -112,7 +120,7 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
         text = f"input {at} of {title(reader)} is not quantized, unlike its others"
         yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
     for quantize in found:
-        if quantize.get_type_name() == "FakeQuantize" and (reason := _unfit(node, port, quantize)) is not None:
+        if quantizer(quantize) is not None and (reason := _unfit(node, port, quantize)) is not None:
             signed = node.get_type_name() in (*_SIGNED, "MatMul")
             yield Lack(DATA, reason, title(quantize), Requantize(quantize.get_friendly_name(), signed))
 
@@ -156,21 +164,22 @@ def _is_dequantization(node: Node) -> bool:
 
 def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     """What keeps a FakeQuantize of activations out of the kernels of ``node``."""
-    details, name = QuantizationDetails.of(quantize), quantize.get_friendly_name()
-    if details is None:
+    details, name = QuantizationDetails.of(quantizer(quantize)), quantize.get_friendly_name()
+    ends = real_interval(quantize)
+    if details is None or ends is None:
         return None
     kind = node.get_type_name()
     if details.levels not in (255, 256):
         return Reason("levels", f"{name} has {details.levels} levels, but the kernels take 8-bit integers")
-    if details.output_low.size > 1 or details.output_high.size > 1:
+    if ends[0].size > 1 or ends[1].size > 1:
         if kind.startswith("GroupConvolution") and kind not in _SIGNED:
             return None
         return Reason("per_channel_activations", f"{name} has one interval per channel, and {kind} sums over channels")
-    low, high = float(details.output_low.flat[0]), float(details.output_high.flat[0])
+    low, high = (float(end.flat[0]) for end in ends)
     if low > 0 or high < 0:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
     is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
-    if (kind in _SIGNED or is_product) and low != 0 and not _is_around_zero(details):
+    if (kind in _SIGNED or is_product) and low != 0 and not _is_around_zero(*ends, details.levels):
         what = "a MatMul of two activations" if is_product else kind
         return Reason(
             "zero_point", f"{name} has a zero point on [{low:g}, {high:g}], for which {what} has no int8 kernel"
@@ -200,15 +209,15 @@ def _of_weights(node: Node) -> Iterator[Lack]:
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
     elif kind in _SIGNED and node.input_value(1).get_node().get_type_name() == "FakeQuantize":
         details = QuantizationDetails.of(node.input_value(1).get_node())
-        if details is not None and not _is_around_zero(details):
+        if details is not None and not _is_around_zero(details.output_low, details.output_high, details.levels):
             reason = Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")
             yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name))
 
 
-def _is_around_zero(details: QuantizationDetails) -> bool:
+def _is_around_zero(low: np.ndarray, high: np.ndarray, levels: int) -> bool:
     """Whether i8 holds the values without a zero point."""
-    width = np.maximum(details.output_high - details.output_low, np.finfo(np.float32).tiny)
-    return bool(np.allclose(-details.output_low * (details.levels - 1) / width, details.levels // 2, atol=0.01))
+    width = np.maximum(high - low, np.finfo(np.float32).tiny)
+    return bool(np.allclose(-low * (levels - 1) / width, levels // 2, atol=0.01))
 
 
 def _is_quantized(value: Output) -> bool:

@@ -9,6 +9,7 @@ import pytest
 import ovlpt
 from ovlpt import cli, plugin_config
 from ovlpt.inspect.calibration import calibrate
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
 from tools.answers import CASES, LAYER, attention, convolution, image, judge, loop, model, named, real, recurrent
@@ -66,6 +67,22 @@ def test_advices_are_changes_of_the_model_that_was_given(core):
     assert ovlpt.explain(graph, core=core).headline == "1 of 1 layer with weights runs in int8"
     with pytest.raises(InputError, match='the model has no Convolution "layer"'):
         answer.advices[1].apply(model(convolution(image(), name="another")), {})
+
+
+def test_repeated_pairs_of_linear_quantization_become_one_fake_quantize(core):
+    case = next(case for case in CASES if case.name == "product of activations in repeated Q/DQ")
+    graph = case.build()
+    inputs = [np.random.default_rng(0).uniform(-2, 2, (2, 16, 8)).astype(np.float32) for _ in range(2)]
+    expected = simulate(graph, core)(inputs)[0]
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    assert [str(advice) for advice in answer.advices] == [
+        f"quantize {name}_again per tensor to 256 levels on an interval around zero" for name in ("left", "right")
+    ]
+    for advice in answer.advices:
+        advice.apply(graph, {})
+    kinds = [node.get_type_name() for node in graph.get_ordered_ops()]
+    assert (kinds.count("FakeQuantize"), kinds.count("Convert")) == (2, 0)
+    np.testing.assert_allclose(simulate(graph, core)(inputs)[0], expected, atol=0.3)
 
 
 def test_a_product_that_a_cpu_computes_as_a_convolution(core, monkeypatch):

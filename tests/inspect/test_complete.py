@@ -15,8 +15,9 @@ from ovlpt import cli
 from ovlpt.fleet.engine import Died
 from ovlpt.inspect import complete as module
 from ovlpt.inspect import trials
-from ovlpt.inspect.advice import QuantizeInput, Requantize, in_order, interval
+from ovlpt.inspect.advice import QuantizeInput, QuantizeWeights, Requantize, in_order, interval
 from ovlpt.inspect.calibration import calibrate
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.shards import data_of
 from ovlpt.openvino_api import Model, Node, opset1
 from ovlpt.predicates import is_function_quantized
@@ -158,6 +159,25 @@ def test_layers_that_take_little_time_and_a_time_that_is_over(core, latencies, m
     monkeypatch.setattr(module._Measure, "shares", lambda _, answers: {each.name: 0.002 for each in answers})
     found = ovlpt.complete(gates(), samples(), core=core)
     assert {each.why for each in found.decisions} == {"its layers take 0.2% of the time, and 1% has to be gained"}
+
+
+@pytest.mark.parametrize("alone", [0.006, 0.3])
+def test_what_brings_too_little_by_itself_is_tried_together(core, latencies, monkeypatch, alone):
+    latencies(*[(0.995, (0.99, 1.0))] * (2 if alone == 0.3 else 0), FASTER)
+    monkeypatch.setattr(module._Measure, "shares", lambda _, answers: {each.name: alone for each in answers})
+    found = ovlpt.complete(gates(), samples(), max_loss=20, core=core)
+    assert [each.verdict for each in found.decisions] == [module.KEPT, module.JOINED, module.JOINED]
+    assert found.kept[0].candidate.layers == ("other", "one")
+    assert found.after.in_int8 == 2
+
+
+def test_weights_that_other_operations_lay_out_are_quantized(core):
+    kernel = opset1.transpose(opset1.squeeze(opset1.unsqueeze(moderate(), [0]), [0]), [1, 0, 2, 3])
+    graph = model(convolution(image(), kernel, name="layer"))
+    original = simulate(graph, core)(samples()[0][0])[0]
+    QuantizeWeights("Convolution", "layer").apply(graph, {})
+    np.testing.assert_allclose(simulate(graph, core)(samples()[0][0])[0], original, atol=0.05)
+    assert len(fake_quantizes(graph)) == 2
 
 
 def test_shares_of_the_time_are_those_of_the_layers(core):

@@ -164,11 +164,11 @@ def test_obstacle(name, core):
     reason="the zoo's networks need torch: python -m tools.zoo resnet50 bert googlenet -o DIR, and OVLPT_ZOO=DIR",
 )
 @pytest.mark.parametrize(
-    "name, settings, cause, first",
+    ("name", "settings", "cause", "first"),
     [
         ("resnet50", {}, None, None),
         ("bert", {}, None, "Softmax"),
-        ("googlenet", {"native_only": True}, Cause.GRAPH, "MaxPool"),
+        ("googlenet", {"native_only": True}, Cause.PLACEMENT, "MaxPool"),
     ],
 )
 def test_networks_of_the_zoo(name, settings, cause, first, core):
