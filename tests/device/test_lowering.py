@@ -700,6 +700,24 @@ def test_integers_that_only_a_shift_along_the_last_axis_reads(core, infer):
     assert {layer.output_precision for layer in executed} == {"f32"}
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(-1, 6, 16), (2, 6, 16), (-1, 16)], ids=str)
+def test_a_bias_that_is_quantized_apart_from_its_product(core, by_form, form, shape):
+    """As ONNX Runtime does: what it gives stays in the layer, and is not stored, converted and read by another."""
+    x = parameter(shape)
+    weights = opset1.transpose(int8_weights([8, 16]), const([1, 0], "i64"))
+    product = quantized(opset1.matmul(quantized(x, -1.2, 1.3), weights, False, False), -1.5, 1.7)
+    biased = quantized(opset1.add(product, const(np.linspace(-0.5, 0.7, 8))), -2.1, 1.9)
+    net = model(opset1.matmul(biased, int8_weights([4, 8], seed=1), False, True), x)
+    data = np.random.default_rng(0).standard_normal((2, *shape[1:])).astype(np.float32)
+    for batch in (1, 2) if shape[0] == -1 else (2,):
+        found, expected = (by_form(net, [data[:batch]], *more) for more in ((form,), ()))
+        assert_close([found], [expected], level=0.04 * np.abs(expected).max(), share=1)
+    layers = ovlpt.execution_types(ovlpt.compile_model(net, core=core, properties=EXACT)).executed
+    kinds = [layer.layer_type for layer in layers if layer.layer_type != "Transpose"]
+    assert kinds[1:] == ["FullyConnected"] * 2
+
+
 @pytest.mark.parametrize("low", [-1.28, -1.0], ids=["symmetric", "zero point"])
 def test_integers_that_only_a_dequantization_reads(core, infer, low):
     """FakeQuantizeMulFusion would write real values as integers."""

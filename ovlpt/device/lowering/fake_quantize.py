@@ -73,6 +73,28 @@ def join_dequantization(node: Node) -> Node | None:
     return joined
 
 
+def requantize_floats(node: Node) -> Node | None:
+    """Integers of which only a zero point is subtracted before they are quantized again stay floats.
+
+    ONNX Runtime quantizes a product and its sum with the bias each for itself; the bias is then part of the zero point,
+    the scale of the second FakeQuantize. As floats all three are post-operations of the layer before them; integers
+    would be stored, converted by a layer of their own and read by another.
+    """
+    if precision_of(node.output(0)) not in INT8 or precision_of(node.input_value(0)) != "f32":
+        return None
+    found = dequantization_below(node)
+    if found.subtract is None or found.multiply is not None:
+        return None
+    if any(each.get_node().get_type_name() != "FakeQuantize" for each in found.output.get_target_inputs()):
+        return None
+    rounded = opset1.fake_quantize(*node.input_values(), QuantizationDetails.of(node).levels)
+    rounded.set_friendly_name(node.get_friendly_name())
+    shifted = opset1.subtract(rounded, constant(found.zero_point))
+    shifted.set_friendly_name(found.subtract.get_friendly_name())
+    replace_output(found.output, shifted.output(0))
+    return rounded
+
+
 def keep_transpose(node: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x - low; 0, high - low)``
 

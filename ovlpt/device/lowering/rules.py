@@ -166,6 +166,10 @@ RULES = (
         "a CPU would store the integers for nothing, and a GPU fuse the scale into the FakeQuantize, which throws",
     ),
     _rule(
+        fake_quantize.requantize_floats, "FakeQuantize", _CPU,
+        "integers that are quantized again would be stored, converted and read by a layer of their own",
+    ),
+    _rule(
         zero_points.clamp_after_zero_point, "Clamp", _BOTH,
         "the dequantization after the Clamp would be multiplied out, and the real zero not be 0",
     ),
