@@ -122,7 +122,20 @@ class MatMulToConvolution(LayerTransformation):
 
 
 def followers(node: Node, rank: int) -> list[Node]:
-    """What follows a MatMul of ``rank`` element by element and goes along, up to a FakeQuantize."""
+    """What follows a MatMul of ``rank`` element by element and goes along, up to a FakeQuantize; and further where a bias
+    that is quantized apart follows.
+    """
+    chain = _up_to_quantization(node, rank)
+    while chain and chain[-1].get_type_name() == "FakeQuantize":
+        more = _up_to_quantization(chain[-1], rank)
+        kinds = [each.get_type_name() for each in more]
+        if kinds not in (["Add", "FakeQuantize"], ["Subtract", "FakeQuantize"]):
+            break
+        chain += more
+    return chain
+
+
+def _up_to_quantization(node: Node, rank: int) -> list[Node]:
     chain: list[Node] = [node]
     while (follower := _follower(chain[-1].output(0), rank)) is not None:
         chain.append(follower)
