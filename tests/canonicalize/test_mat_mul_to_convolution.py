@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from ovlpt.plugin_config import arm, cpu, gpu, this_cpu
@@ -275,6 +277,6 @@ def test_only_where_a_plugin_asks_for_it():
 
 
 def test_the_plugin_is_asked_for_its_kernel():
-    flags = cpu.Path("/proc/cpuinfo")
+    flags = Path("/proc/cpuinfo")
     if flags.exists() and {"avx512f", "avx_vnni"} & set(flags.read_text().split()):
         assert not this_cpu.multiplies_slowly()
