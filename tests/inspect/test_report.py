@@ -9,6 +9,7 @@ import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from ovlpt.graph.text import to_text
 from ovlpt.inspect.report import facts, report
 from ovlpt.inspect.report.borders import float_islands
 from ovlpt.inspect.report.causes import Bottleneck, Facts, verdict
+from ovlpt.inspect.report.charts import PLOT_WIDTH, scatter
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates
 from ovlpt.inspect.report.overhead import Latencies
@@ -430,3 +432,14 @@ def test_the_caller_s_model_stays(core):
     before = to_text(graph)
     found(graph, core)
     assert to_text(graph) == before
+
+
+def test_a_line_of_the_scatter_has_the_speed_of_the_points_on_it():
+    shown = [SimpleNamespace(multiply_accumulates=work, milliseconds=time) for work, time in ((1e7, 1.0), (1e3, 0.02))]
+    found = scatter(shown)
+    assert [point.giga_per_second for point in found.points] == pytest.approx([10, 0.05])
+    fast = found.points[0]  # in the corner on the right, above
+    line = next(line for line in found.lines if line.giga_per_second == 10)
+    assert line.upper_end == pytest.approx((fast.x, fast.y))
+    line = next(line for line in found.lines if line.giga_per_second == 1)  # 1 ms for 1e6
+    assert line.upper_end == pytest.approx((PLOT_WIDTH * 3 / 4, 0))

@@ -28,6 +28,11 @@ class Point:
     x: float
     y: float
 
+    @property
+    def giga_per_second(self) -> float:
+        """Speed: 10^9 multiply-accumulates a second."""
+        return self.layer.multiply_accumulates / self.layer.milliseconds / 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -38,6 +43,13 @@ class Line:
     y1: float
     x2: float
     y2: float
+
+    @property
+    def upper_end(self) -> tuple[float, float]:
+        """Where the line leaves the plot, whose upper border is at 0: there, or on the right."""
+        if self.y2 >= 0:
+            return self.x2, self.y2
+        return self.x1 + (self.x2 - self.x1) * self.y1 / (self.y1 - self.y2), 0.0
 
 
 @dataclass(frozen=True, slots=True)
