@@ -120,6 +120,24 @@ def open_rows() -> Model:
     return model(opset1.matmul(quantized(first, 0, 5), int8_weights([8, 32]), False, True), x)
 
 
+def subtracted_from() -> Model:
+    """A constant less a product of quantized tensors, beside a quantization."""
+    x = parameter([1, 4, 8, 12])
+    low = quantized(x, -1.28, 1.27)
+    layer = linear(low, 12)
+    rest = opset1.subtract(values((12,), 3), opset1.multiply(quantized(layer, -1.92, 1.905), layer))
+    return model(opset1.maximum(rest, low), x)
+
+
+def scaled_product() -> Model:
+    """Of tensors that are not in int8, since one is quantized by channel."""
+    x, y = parameter([1, 4, 8, 16]), parameter([1, 4, 16, 8], name="y")
+    ends = np.linspace(1, 2, 4).reshape(1, 4, 1, 1).astype(np.float32)
+    by_channel = opset1.fake_quantize(x, const(-ends), const(ends), const(-ends), const(ends), 256)
+    product = opset1.matmul(by_channel, quantized(y, -1.5, 1.6), False, False)
+    return model(opset1.tanh(opset1.multiply(product, values((1, 4, 1, 1), 2))), [x, y])
+
+
 def two_tensors() -> Model:
     x, y = parameter([1, 4, 8, 16]), parameter([1, 4, 16, 8], name="y")
     return model(opset1.softmax(opset1.matmul(quantized(x, -2, 2.1), quantized(y, -1.5, 1.6), False, False), 3), [x, y])
@@ -337,9 +355,11 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "reduced": _on_image(reduced),
     "residual": residual,
     "scaled_and_shifted": _on_image(scaled_and_shifted),
+    "scaled_product": scaled_product,
     "shuffled": _on_image(shuffled),
     "squeezed": _on_image(squeezed),
     "subtracted": _on_image(subtracted),
+    "subtracted_from": subtracted_from,
     "summed": _on_image(summed),
     "tiny_scales": _on_image(tiny_scales),
     "two_layers": _on_image(two_layers),

@@ -49,10 +49,15 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
     for node in sums.nodes:
         if sums.computes(node) or any(_key(value) in sums.in_f32 for value in node.outputs()):
             _scale_before_shift(node)
+    for node in list(all_nodes(model)):
+        _subtract_from_shift(node)
     sums, changed = _Sums(model), []
     for node in sums.nodes:
         if quantizes_input(node):
-            read_input_in_f32(node, "f16")
+            takes_scale = _takes_scale(node)
+            if takes_scale:
+                _round_for_products(node)
+            read_input_in_f32(node, "f32" if takes_scale else "f16")
             changed.append(node)
         elif _set_type(node, sums, siblings.get(node.get_instance_id(), 0)):
             changed.append(node)
@@ -139,6 +144,27 @@ def _is_neutral(node: Node) -> bool:
     if value is None or sizes is None or sizes != before or (value.size > 1 and None in sizes):
         return False
     return bool((value == neutral).all())
+
+
+def _takes_scale(node: Node) -> bool:
+    """Whether the plugin would move a scale after a product of two tensors into the ends of a FakeQuantize of floats: its
+    constants are of f32, and the scale's of f16.
+    """
+    if precision_of(node.output(0)) != "f32":
+        return False
+    scales = [each.get_node() for product in _products(node) for each in consumers_of(product.get_node().output(0))]
+    return any(scale.get_type_name() == "Multiply" and _is_affine(scale) for scale in scales)
+
+
+def _round_for_products(node: Node) -> None:
+    """A Convert between a FakeQuantize and products, which no fusion reaches through."""
+    for product in _products(node):
+        product.replace_source_output(opset1.convert(opset1.convert(node.output(0), "f16"), "f32").output(0))
+
+
+def _products(node: Node) -> list:
+    """The inputs of MatMuls that read a node."""
+    return [target for target in consumers_of(node.output(0)) if target.get_node().get_type_name() == "MatMul"]
 
 
 def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
@@ -257,6 +283,21 @@ def _scale_before_shift(node: Node) -> None:
     replace_output(node.output(0), value)
     # who holds it would let it count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
+
+
+def _subtract_from_shift(node: Node) -> None:
+    """``x * -1 + b`` as ``b - x``. The plugin would do so, with an operation that is not relaxed, as above."""
+    if node.get_type_name() != "Add" or not is_relaxed(node) or not _is_affine(node):
+        return
+    negated = node.input_value(0).get_node()
+    if negated.get_type_name() != "Multiply" or not _is_affine(negated):
+        return
+    if not (constant_above(negated.input_value(1)) == -1).all():
+        return
+    inputs = [node.input_value(1), negated.input_value(0)]
+    difference = relaxed("Subtract", inputs, precision_of(node.output(0)), node.get_attributes())
+    difference.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), difference.output(0))
 
 
 def _run_to(node: Node) -> list[Node]:
