@@ -8,7 +8,7 @@ from ovlpt.fake_quantize.chain import Add, Chain, Clip, Eltwise, Multiply, Relu,
 from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.fake_quantize.simplify import Exactness, simplify
 from ovlpt.trace import Rejected
-from tools.post_ops import random_chain, rewrites, wrong
+from tests.fake_quantize.random_chains import random_chain, rewrites, wrong
 
 FLOAT32, REALS, APPROXIMATE = Exactness
 
@@ -132,7 +132,7 @@ def test_text_says_what_was_done_and_what_not():
 
 @pytest.mark.parametrize("block", range(10))
 def test_rules_on_random_chains(block):
-    """50 chains each; `python -m tools.post_ops properties` runs 10,000."""
+    """50 chains each."""
     tried = 0
     for number in range(50):
         rng = np.random.default_rng((1, block, number))
