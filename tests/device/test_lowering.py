@@ -1269,12 +1269,13 @@ def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
-@pytest.mark.parametrize("lpt, step", [("NO", 1e-4), ("YES", 1 / 64)])
-def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer, lpt, step):
-    """In float with the plugin's own LPT off; on, in int8, where its states are integers of that step."""
+def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):
+    """In float with the plugin's own LPT off; on, in the integers of the original model."""
     net, by_hand = recurrent()
     inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs, lpt), [by_hand(*inputs)], level=step, share=1)
+    lowered = drop_in(net, core)
+    assert_close(infer(lowered, inputs, "NO"), [by_hand(*inputs)], level=1e-4, share=1)
+    assert_close(infer(lowered, inputs, "YES"), infer(net, inputs, "YES"))
 
 
 def test_the_plugins_own_lpt_finds_nothing_to_do(core):
@@ -1297,3 +1298,14 @@ def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer
     closed.reshape([1, 8, 1, 4])
     inputs = inputs_of(closed)
     assert_close(infer(lowered, inputs), infer(closed, inputs, "NO"), level=0.02, share=0.1)
+
+
+def test_bias_and_quantization_are_part_of_a_deconvolution():
+    x = parameter([1, 16, 6, 6])
+    node = opset1.convolution_backprop_data(quantized(x, 0, 2.55), int8_weights([16, 8, 2, 2], axis=1), [2, 2])
+    bias = opset1.add(node, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
+    bias.set_friendly_name("bias")
+    after = quantized(opset1.relu(bias), 0, 6, name="quantize")
+    compiled = ovlpt.compile_model(model(convolution(after, 8), x))
+    (layer,) = [each for each in ovlpt.execution_types(compiled).executed if each.layer_type == "Deconvolution"]
+    assert {"bias", "quantize"} <= set(layer.original_names)
