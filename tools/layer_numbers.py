@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 import ovlpt
+from ovlpt.device.properties import F32
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import Constant, Model, Node, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 
-HINTS = {"INFERENCE_PRECISION_HINT": "f32"}
 FOLLOWS = frozenset(
     ("Add", "Subtract", "Multiply", "Relu", "PRelu", "Clamp", "Gelu", "Swish", "Sigmoid", "FakeQuantize")
 )
@@ -142,8 +142,8 @@ def main(arguments: list[str] | None = None) -> int:
             if found is None:
                 continue
             layer, arrays, ends_quantized = found
-            stock = core.compile_model(layer, "CPU", HINTS)(arrays)[0]
-            mine = ovlpt.compile_model(layer, "CPU", HINTS, core=core)(arrays)[0]
+            stock = core.compile_model(layer, "CPU", F32)(arrays)[0]
+            mine = ovlpt.compile_model(layer, "CPU", F32, core=core)(arrays)[0]
             share = float((np.abs(mine - stock) > 1e-5 * np.abs(stock).max()).mean())
             largest = max(largest, share)
             if share == 0:

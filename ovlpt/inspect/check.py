@@ -37,7 +37,7 @@ from ovlpt.device import (
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import read_model
-from ovlpt.device.properties import UNCACHED
+from ovlpt.device.properties import F32, LATENCY, UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
 from ovlpt.fleet.models import settings_parcel
@@ -53,10 +53,7 @@ from ovlpt.precisions import INT8
 from ovlpt.trace import InputError, OvlptError
 
 # Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
-HINTS = {
-    "CPU": {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"},
-    "GPU": {"PERFORMANCE_HINT": "LATENCY"},
-}
+_PROPERTIES: dict[str, dict[str, object]] = {"CPU": {**LATENCY, **F32}, "GPU": LATENCY}
 OVLPT, STOCK = "ovlpt", "stock"
 
 # The plugins' names of the layers that compute an operation, where they have names of their own.
@@ -344,7 +341,7 @@ def execute(
     name = _full_name(core, device)
     properties = (
         UNCACHED
-        | HINTS.get(plugin_config.kind(device), {})
+        | _PROPERTIES.get(plugin_config.kind(device), {})
         | (virtual_gpu.properties(virtual) if virtual else {})
         | ({"INFERENCE_PRECISION_HINT": precision} if precision else {})
         | ({"PERF_COUNT": True} if count else {})
@@ -367,7 +364,7 @@ def execute(
     compared = None
     if numbers is not None:
         compared = compare_numbers(
-            source, device, core, config, numbers.inputs, HINTS.get(plugin_config.kind(device), {}), progress
+            source, device, core, config, numbers.inputs, _PROPERTIES.get(plugin_config.kind(device), {}), progress
         )
     fused = layers.get(OVLPT, ()) if look_inside else ()
     inside = _float_inside(source, device, config, core, operations, fused)

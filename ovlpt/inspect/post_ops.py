@@ -24,7 +24,7 @@ from ovlpt.device import transform
 from ovlpt.device.execution_types import LayerExecution, execution_types, last_line
 from ovlpt.device.hazards import Epilogue, epilogue, is_int8_layer
 from ovlpt.device.loading import read_model
-from ovlpt.device.properties import F32, LPT_OFF, UNCACHED
+from ovlpt.device.properties import F32, LATENCY, LPT_OFF
 from ovlpt.fake_quantize.composer import Attributes, Step, predict
 from ovlpt.fake_quantize.forms import FakeQuantize, adjust
 from ovlpt.graph.names import given
@@ -32,12 +32,7 @@ from ovlpt.openvino_api import RELEASE, Core, Model, Node
 from ovlpt.trace import InputError, OvlptError
 
 # Without the cache of the plugin a layer is logged even where an equal one came before.
-PROPERTIES = {
-    **F32,
-    **UNCACHED,
-    "PERFORMANCE_HINT": "LATENCY",
-    "CPU_RUNTIME_CACHE_CAPACITY": 0,
-}
+PROPERTIES = {**LATENCY, **F32, "CPU_RUNTIME_CACHE_CAPACITY": 0}
 _COMPILED_FROM_HERE = "ovlpt compiles"
 _KINDS = {
     "Convolution": ("convolution",),

@@ -22,7 +22,7 @@ from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.own_transformations import knows_own_operations
 
-HINTS = {**LATENCY, **F32}
+_PROPERTIES = {**LATENCY, **F32}
 
 _PARTS = 5  # of the runs, for the interval: neighbours resemble each other more than the first and the last
 OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"
@@ -94,21 +94,21 @@ def run(
         else random_inputs(source)
     )
     plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
-    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], HINTS)
+    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
     ready = transform(model, device, config, core=core, serializable=False, precision=precision)
-    hints = {**HINTS, **lpt_properties(ready, device)}
+    hints = {**_PROPERTIES, **lpt_properties(ready, device)}
     compiled = {
         OVLPT: core.compile_model(ready, device, hints),
-        PLUGIN: core.compile_model(source, device, HINTS),
-        FLOAT: core.compile_model(plain, device, HINTS),
-        SIMULATION: simulate(source, core, device, HINTS),
+        PLUGIN: core.compile_model(source, device, _PROPERTIES),
+        FLOAT: core.compile_model(plain, device, _PROPERTIES),
+        SIMULATION: simulate(source, core, device, _PROPERTIES),
     }
     latencies = {}
     if virtual is None:
         default = default_precision(core, device)
         if default != "f32":  # what would run without quantization: int8 may not be faster than that
             hint = {"INFERENCE_PRECISION_HINT": default}
-            compiled[f"{FLOAT} in {default}"] = core.compile_model(plain, device, {**HINTS, **hint})
+            compiled[f"{FLOAT} in {default}"] = core.compile_model(plain, device, {**_PROPERTIES, **hint})
         layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
         requests = {name: each.create_infer_request() for name, each in compiled.items()}
         latencies = interleaved_latencies({name: partial(request.infer, arrays) for name, request in requests.items()})

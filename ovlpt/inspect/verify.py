@@ -28,7 +28,7 @@ from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import PluginLowering, saturates, transform, virtual_gpu
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.loading import read_quantized
-from ovlpt.device.properties import EXACT, simulation
+from ovlpt.device.properties import EXACT, LATENCY, simulation
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import open_sizes, output_names, random_inputs
 from ovlpt.inspect.numbers import Distance, verdict
@@ -151,7 +151,7 @@ class _Whole:
 
     def __init__(self, source: Model, config: PluginConfig | None, device: str, core: Core):
         self._names = output_names(source)
-        properties = {**EXACT, "PERFORMANCE_HINT": "LATENCY"}
+        properties = {**EXACT, **LATENCY}
         forms = (transform(source, device, config, core=core, serializable=each) for each in (False, True))
         self._compiled = [core.compile_model(form, device, properties | lpt_properties(form, device)) for form in forms]
         self._stock = core.compile_model(source, device, properties)

@@ -34,7 +34,7 @@ from ovlpt.trace import Trace
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
 # No type is asked for: what is not int8 runs in the device's own, as with the float network.
-HINTS = {**LATENCY, "PERF_COUNT": True}
+_PROPERTIES = {**LATENCY, "PERF_COUNT": True}
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def report(
     own = plugin_config.settings_of(core, device, config, force=True)  # what has no int8 is reported to have none
     physical = plugin_config.physical_devices(core, device)[0]
     arrays = load_inputs(inputs, source) if inputs is not None else random_inputs(source)
-    trace, hints = Trace(), HINTS if virtual is None else _virtual_hints(virtual)
+    trace, hints = Trace(), _PROPERTIES if virtual is None else _virtual_hints(virtual)
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
     found = diagnosed(explanation(transformed, trace, native_only, source), source)
     precision = inference_precision(core, physical, hints)
@@ -157,8 +157,8 @@ def report(
     measured = None
     if virtual is None:
         plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
-        both = {"int8": compiled, "float": core.compile_model(plain, device, HINTS)}
-        measured = latencies(both, arrays, core, device, HINTS, seconds)
+        both = {"int8": compiled, "float": core.compile_model(plain, device, _PROPERTIES)}
+        measured = latencies(both, arrays, core, device, _PROPERTIES, seconds)
         layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
     facts, worst = _facts(core, device, physical, layers, measured), bottlenecks(layers, config is not None)
     return Report(
@@ -179,7 +179,7 @@ def report(
 
 
 def _virtual_hints(device: str) -> dict[str, object]:
-    return HINTS | F32 | {"PERF_COUNT": False, **virtual_gpu.properties(device)}
+    return _PROPERTIES | F32 | {"PERF_COUNT": False, **virtual_gpu.properties(device)}
 
 
 def _facts(core: Core, device: str, physical: str, layers: Sequence[Layer], measured: Latencies | None) -> Facts:
