@@ -512,7 +512,19 @@ def _one_direction_each(node: Node) -> Node | None:
     return opset1.concat([sequence.output(0) for sequence in each], 1)
 
 
-_DECOMPOSED = {"Einsum": decomposed_einsum, "GroupNormalization": _group_normalization}
+def _convert_like(node: Node) -> Node | None:
+    """To the type itself, which does nothing where all floats have become f32. A LayerNormalization of an ONNX file in
+    f16 ends in one, and what reads it would not see that its data is quantized.
+    """
+    wanted = node.input_value(1).get_element_type()
+    return None if wanted.is_dynamic() else opset1.convert(node.input_value(0), wanted)
+
+
+_DECOMPOSED = {
+    "ConvertLike": _convert_like,
+    "Einsum": decomposed_einsum,
+    "GroupNormalization": _group_normalization,
+}
 _CONVERSIONS = {
     ("MaxPool", "opset8"): _max_pool,
     ("MaxPool", "opset14"): _max_pool,

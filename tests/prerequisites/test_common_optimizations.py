@@ -9,7 +9,7 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import RELEASE, Model, Node, opset1
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, Transformed, assert_close
-from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset8, parameter, run, weights
+from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run, weights
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock, weighted
 
 
@@ -233,3 +233,18 @@ def test_an_interpolate_between_transposes_to_nhwc_and_back(mode, shape, core):
     stock, mine = (ovlpt.execution_types(each, values).executed for each in compiled)
     assert len(mine) <= len(stock)
     assert_close([compiled[1](values)[0]], run(graph, values), level=0.05, share=1e-3)
+
+
+def test_what_is_converted_like_another_value_in_f16(core):
+    """As the LayerNormalization of an ONNX file in f16 ends: the layer after it ran in float."""
+    x = parameter(IMAGE, precision=np.float16)
+    normalized = opset6.mvn(opset1.convert(x, "f32"), i64(2, 3), True, 1e-5, "inside_sqrt")
+    quantized = fake_quantize(normalized, -2.56, 2.54)
+    half = NodeFactory("opset8").create("ConvertLike", [quantized.output(0), x.output(0)])
+    graph = model(convolution_of(half, opset1.convert(small_weights((8, 16, 3, 3)), "f16")))
+    data = [np.random.default_rng(0).uniform(-1.3, 1.3, IMAGE).astype(np.float16)]
+    compiled = core.compile_model(graph, "CPU", EXACT), ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    for each in compiled:
+        (layer,) = [each for each in ovlpt.execution_types(each, data).executed if each.layer_type == "Convolution"]
+        assert layer.is_int8
+    assert_close([compiled[1](data)[0]], [compiled[0](data)[0]], level=0.05, share=1e-3)
