@@ -442,6 +442,13 @@ def _linear_product(repeated: bool = False) -> Model:
 
 
 _SINGLE = [
+    Case(
+        "product of activations, the second from zero",
+        lambda: _product(
+            quantized(parameter(_ROWS), -1.28, 1.27), quantized(parameter((2, 8, 16), "second"), name="from_zero")
+        ),
+        (("zero_point",),),
+    ),
     Case("product of activations in Q/DQ with zero points", _linear_product, (("zero_point",),)),
     Case("product of activations in repeated Q/DQ", lambda: _linear_product(repeated=True), (("zero_point",),)),
     Case(

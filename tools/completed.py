@@ -6,7 +6,7 @@ as FakeQuantize operations in f32 (the simulation) and as int8 layers with float
 
 ``measure`` times what lies in OUT with the hints that a user has by default: the completed model compiled by ovlpt, and the
 given one compiled by ovlpt and by stock, in turn, in six blocks in each of which all three are compiled anew. It prints a
-table and the geometric means; about a minute for each network. Measure on a machine that does nothing else.
+table and the geometric means; 70 to 90 seconds for each network. Measure on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tools.benchmark.sqnr import sqnr
 
 NAMES = ("bert", "vit", "swin", "segformer", "regnet", "leaky", "dpt", "unet")
 CALIBRATION, EVALUATION, OTHERS = 16, 16, 2  # inputs, inputs, and the seed of the latter
-BLOCKS, SECONDS = 6, 4.0  # of measuring, for the three together
+BLOCKS, SECONDS = 6, 3.0  # of measuring, for the three together
 Compile = Callable[[], CompiledModel]
 
 

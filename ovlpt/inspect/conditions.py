@@ -179,7 +179,8 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     if low > 0 or high < 0:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
     is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
-    if (kind in _SIGNED or is_product) and low != 0 and not _is_around_zero(*ends, details.levels):
+    takes_unsigned = low == 0 and not (is_product and port == 1)  # the second input of a product is i8
+    if (kind in _SIGNED or is_product) and not takes_unsigned and not _is_around_zero(*ends, details.levels):
         what = "a MatMul of two activations" if is_product else kind
         return Reason(
             "zero_point", f"{name} has a zero point on [{low:g}, {high:g}], for which {what} has no int8 kernel"
