@@ -94,16 +94,17 @@ def a_killed_process_of_loky(subject: Subject) -> str:
     return subject.survives(pools, pools.kill_one)
 
 
-def _dask(name: str, *arguments: str) -> subprocess.Popen:
+def _dask(python: str, name: str, *arguments: str) -> subprocess.Popen:
     """A program of Dask, which says nothing."""
-    call = [sys.executable, "-c", "from dask.cli import run_cli; run_cli()", name, *arguments, "--no-dashboard"]
+    call = [python, "-c", "from dask.cli import run_cli; run_cli()", name, *arguments, "--no-dashboard"]
     return subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class Dask:
-    """A scheduler and two workers of one thread: processes of their own, with sockets between them."""
+    """A scheduler and workers of one thread: processes of their own, with sockets between them. ``pythons``: of workers."""
 
-    def __init__(self) -> None:
+    def __init__(self, pythons: Sequence[str] = (sys.executable, sys.executable)) -> None:
+        self._pythons = pythons
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
@@ -111,8 +112,8 @@ class Dask:
         self._start()
 
     def _start(self) -> None:
-        self._programs = [_dask("scheduler", "--host", "127.0.0.1", "--port", str(self._port))]
-        self._programs += [_dask("worker", self.address, "--nthreads", "1") for _ in range(2)]
+        self._programs = [_dask(sys.executable, "scheduler", "--host", "127.0.0.1", "--port", str(self._port))]
+        self._programs += [_dask(each, "worker", self.address, "--nthreads", "1") for each in self._pythons]
 
     def restart(self) -> None:
         """The scheduler is killed, and its workers end with it."""
@@ -199,14 +200,9 @@ def an_older_cpu(subject: Subject) -> str:
 
 
 def another_openvino(subject: Subject, python: str) -> str:
-    context = get_context("spawn")
-    context.set_executable(python)
-    other = ProcessPoolExecutor(1, context)
-    try:
-        other.submit(os.getpid).result()  # it is started with this Python
-    finally:
-        context.set_executable(sys.executable)
-    return refused(subject, lambda: InTurn(processes(1)(), other), "has the OpenVINO")
+    with Dask([sys.executable, python]) as dask, Cluster(dask.address, timeout=60) as cluster:
+        cluster()._client.wait_for_workers(2)
+        return refused(subject, cluster, "has the OpenVINO")
 
 
 def a_journal_in_use(subject: Subject) -> str:
@@ -242,7 +238,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL FLOAT", help="instead of the bundled network")
     parser.add_argument("--images", type=int, default=5000, metavar="N", help="default 5000")
     parser.add_argument("--shape", type=int, nargs="+", metavar="SIZE", help="of a sample, for a model with open sizes")
-    parser.add_argument("--other-python", metavar="PYTHON", help="of an environment with another OpenVINO")
+    parser.add_argument(
+        "--other-python", metavar="PYTHON", help="of an environment with another OpenVINO, and the extra cluster"
+    )
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="some of them")
     options = parser.parse_args(arguments)
     if len(options.models) not in (0, 2):
