@@ -19,7 +19,8 @@ from ovlpt.fleet.engine import answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.models import file_parcel
 from ovlpt.fleet.tasks import Task
-from ovlpt.inspect.shard_errors import Setup, measure_with
+from ovlpt.inspect.setup import Setup
+from ovlpt.inspect.shard_errors import measure_with
 from ovlpt.inspect.shards import Samples
 from ovlpt.inspect.totals import Totals
 

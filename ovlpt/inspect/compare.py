@@ -64,7 +64,8 @@ from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.layer_errors import LayerErrors, finite, first_measured, worst_first
 from ovlpt.inspect.runs import ERRORS, QUANTIZATION, Runs, check_counterpart
-from ovlpt.inspect.shard_errors import Setup, Workbench, measure_with, usable_samples
+from ovlpt.inspect.setup import Setup
+from ovlpt.inspect.shard_errors import Workbench, measure_with, usable_samples
 from ovlpt.inspect.shards import Data, Inputs, Shard, data_of, divided
 from ovlpt.inspect.totals import Totals
 from ovlpt.openvino_api import Core, Model

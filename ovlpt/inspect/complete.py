@@ -52,8 +52,9 @@ from ovlpt.inspect.executed import Layers, has_weights
 from ovlpt.inspect.explain import Answer, Explanation, explain
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.inspect.runs import check_counterpart
+from ovlpt.inspect.setup import Setup
 from ovlpt.inspect.shards import Inputs, Shard, data_of
-from ovlpt.inspect.trials import Bench, Score, Scores, Setup, Trial, Unusable, applied, usable
+from ovlpt.inspect.trials import Bench, Score, Scores, Trial, Unusable, applied, usable
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 

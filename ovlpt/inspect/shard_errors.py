@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.this_cpu import saturates
 from ovlpt.fleet.kept import Kept
-from ovlpt.fleet.models import Settings, digest_of, settings_here
-from ovlpt.fleet.parcel import MissingError, Parcel
+from ovlpt.fleet.models import settings_here
+from ovlpt.fleet.parcel import MissingError
 from ovlpt.inspect.inputs import output_names
 from ovlpt.inspect.latency import interleaved_latencies
 from ovlpt.inspect.layer_errors import Layers
 from ovlpt.inspect.runs import ERRORS, INT8, Network, Runs
+from ovlpt.inspect.setup import Setup
 from ovlpt.inspect.shards import Part, Sample, Shard
 from ovlpt.inspect.totals import Totals
 from ovlpt.openvino_api import Core, Model
@@ -28,33 +27,16 @@ from ovlpt.trace import InputError
 _WORKBENCHES = Kept(2)  # models of a fleet come one after the other; each holds up to ten compiled networks
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What is compared, for a worker. ``threads``: of an inference, see `Runs`."""
-
-    model: Parcel
-    float_model: Parcel | None
-    device: str
-    config: Settings
-    threads: int | None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal where the compiled networks are."""
-        original = self.float_model and self.float_model.digest
-        return self.model.digest, original, self.device, digest_of(self.config), self.threads
-
-    def workbench(self) -> Workbench:
-        """Compiled here."""
-        core = Core()
-        source = read_quantized(self.model.here()[0], core)
-        original = None if self.float_model is None else read_float(self.float_model.here()[0], core)
-        return Workbench(Runs(source, original, self.device, core, settings_here(self.config), self.threads), core)
+def _workbench(setup: Setup) -> Workbench:
+    """Compiled here."""
+    core = Core()
+    models = setup.models(core)
+    return Workbench(Runs(*models, setup.device, core, settings_here(setup.config), setup.threads), core)
 
 
 def measure_with(setup: Setup, layer_samples: int, keep_going: bool, shard: Shard) -> dict[str, object]:
     """`Workbench.measure` in a worker, which compiles once for all tasks of one setup."""
-    with _WORKBENCHES.lend(setup.key, setup.workbench) as workbench:
+    with _WORKBENCHES.lend(setup.key, functools.partial(_workbench, setup)) as workbench:
         return workbench.measure(layer_samples, keep_going, shard)
 
 

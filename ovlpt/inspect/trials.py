@@ -6,6 +6,7 @@ answer are sums that merge in any order without rounding.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,19 +20,18 @@ from ovlpt.config import PluginConfig
 from ovlpt.device import transform
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.execution_types import last_line
-from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.properties import EXACT, F32
 from ovlpt.fleet.engine import Died, Workers, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.kept import Kept
-from ovlpt.fleet.models import Settings, digest_of, settings_here
-from ovlpt.fleet.parcel import Parcel
+from ovlpt.fleet.models import settings_here
 from ovlpt.fleet.sums import ExactSum
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.advice import Advice, Ranges, in_order
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.numbers import Distance
 from ovlpt.inspect.runs import latency_hints
+from ovlpt.inspect.setup import Setup
 from ovlpt.inspect.shard_errors import classes
 from ovlpt.inspect.shards import Shard
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node
@@ -151,28 +151,11 @@ class _Output:
         return Distance(float(self.signal), float(self.noise), "broken" if self.broken else "").sqnr
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What is tried, for a worker. ``threads``: of an inference on a CPU, None for the plugin's choice."""
-
-    model: Parcel
-    float_model: Parcel | None
-    device: str
-    config: Settings
-    threads: int | None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal where the compiled networks are."""
-        original = self.float_model and self.float_model.digest
-        return self.model.digest, original, self.device, digest_of(self.config), self.threads
-
-    def bench(self) -> Bench:
-        """Compiled here."""
-        core = Core()
-        source = read_quantized(self.model.here()[0], core)
-        original = None if self.float_model is None else read_float(self.float_model.here()[0], core)
-        return Bench(source, original, self.device, core, settings_here(self.config), self.threads)
+def _bench(setup: Setup) -> Bench:
+    """Compiled here."""
+    core = Core()
+    models = setup.models(core)
+    return Bench(*models, setup.device, core, settings_here(setup.config), setup.threads)
 
 
 class Bench:
@@ -255,7 +238,7 @@ def usable() -> Iterator[None]:
 
 def score_with(setup: Setup, trial: Trial, shard: Shard, digest: str) -> dict[str, object]:
     """`Bench.score` in a worker, which compiles the float model once for all trials."""
-    with _BENCHES.lend(setup.key, setup.bench) as bench:
+    with _BENCHES.lend(setup.key, functools.partial(_bench, setup)) as bench:
         return bench.score(trial, shard, digest)
 
 

@@ -1,0 +1,32 @@
+"""What a worker needs to compile the networks of a run: models and settings that travel, and what makes two of them equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ovlpt.device.loading import read_float, read_quantized
+from ovlpt.fleet.models import Settings, digest_of
+from ovlpt.fleet.parcel import Parcel
+from ovlpt.openvino_api import Core, Model
+
+
+@dataclass(frozen=True)
+class Setup:
+    """``threads``: of an inference on a CPU, None for the plugin's choice; see `Runs`."""
+
+    model: Parcel
+    float_model: Parcel | None
+    device: str
+    config: Settings
+    threads: int | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal where the compiled networks are."""
+        original = self.float_model and self.float_model.digest
+        return self.model.digest, original, self.device, digest_of(self.config), self.threads
+
+    def models(self, core: Core) -> tuple[Model, Model | None]:
+        """The quantized model and the one before quantization, read here."""
+        quantized = read_quantized(self.model.here()[0], core)
+        return quantized, None if self.float_model is None else read_float(self.float_model.here()[0], core)
