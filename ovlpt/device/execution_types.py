@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ovlpt.device.states import anew
 from ovlpt.display import html_table, to_frame
 from ovlpt.openvino_api import CompiledModel
 from ovlpt.trace import InputError
@@ -188,13 +189,13 @@ def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict
     A plugin says so of layers with a mean time of a microsecond or more. In the first inference all take that.
     """
     request = compiled.create_infer_request()
-    counted = _counts(compiled)  # else every layer is said to be NOT_RUN
+    infer, counted = anew(request, inputs), _counts(compiled)  # else every layer is said to be NOT_RUN
     try:
-        request.infer(inputs)
+        infer()
         first = request.profiling_info if counted else []
         end = time.perf_counter() + 0.2
         for _ in range(9):
-            request.infer(inputs)
+            infer()
             if time.perf_counter() > end:
                 break
     except (RuntimeError, ValueError, KeyError, TypeError) as error:

@@ -22,5 +22,10 @@ EXACT = {**F32, **STATIC, **UNCACHED}  # for a model of floats: each operation c
 
 
 def simulation(device: str = "CPU") -> dict[str, object]:
-    """For a quantized model on ``device``: each FakeQuantize computed as such, in f32, with the plugin's own LPT off."""
-    return {**EXACT, **LPT_OFF.get(device.split(":")[0].split(".")[0], {})}
+    """For a quantized model on ``device``: each FakeQuantize computed as such, in f32, with the plugin's own LPT off.
+
+    A CPU would keep the cache of an attention in u8 of its own.
+    """
+    kind = device.split(":")[0].split(".")[0]
+    cache = {"KV_CACHE_PRECISION": "f32"} if kind == "CPU" else {}
+    return {**EXACT, **cache, **LPT_OFF.get(kind, {})}

@@ -36,6 +36,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import label_of, read_model
 from ovlpt.device.model_zoo import quantized_file
 from ovlpt.device.properties import UNCACHED
+from ovlpt.device.states import anew
 from ovlpt.graph.stamp import is_transformed
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
@@ -343,6 +344,7 @@ class _Burst:
         self._queue = openvino.AsyncInferQueue(compiled)
         for request in self._queue:
             request.infer(arrays)  # which stay its inputs
+        self._has_state = bool(self._queue[0].query_state())
         self._queue.set_callback(lambda request, _: self.latencies.append(request.latency))
 
     def __len__(self) -> int:
@@ -350,6 +352,8 @@ class _Burst:
 
     def __call__(self) -> None:
         for _ in range(self.jobs):
+            if self._has_state:
+                self._queue[self._queue.get_idle_request_id()].reset_state()
             self._queue.start_async()
         self._queue.wait_all()
 
@@ -377,12 +381,7 @@ def _equal_bursts(bursts: Sequence[_Burst], most: int | None) -> int:
 
 def _inference(request: openvino.InferRequest) -> Callable[[], None]:
     """One inference on the inputs that the request has."""
-
-    def run() -> None:
-        request.start_async()
-        request.wait()
-
-    return run
+    return anew(request)
 
 
 def _measure(

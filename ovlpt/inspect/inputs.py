@@ -32,14 +32,15 @@ def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64)
             arrays.append(generator.standard_normal(shape).astype(NUMPY.get(precision, np.float32)))
         else:
             arrays.append(generator.integers(0, 2, shape).astype(NUMPY.get(precision, np.int32)))
-    return arrays
+    return _of_tokens(model, arrays)
 
 
-def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0) -> list[np.ndarray]:
+def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0, past: int = 0) -> list[np.ndarray]:
     """One array per input that looks like its data: of the interval of the FakeQuantize that reads it, indices of the
     table that it selects from, bytes, else as `random_inputs`.
 
-    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow.
+    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow. ``past``: how many
+    tokens a language model has had before.
     """
     generator = np.random.default_rng(seed)
     arrays = []
@@ -60,6 +61,45 @@ def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0
         else:
             array = generator.integers(0, 256 if precision == "u8" else 2, shape)
         arrays.append(array.astype(kind))
+    return _of_tokens(model, arrays, past)
+
+
+def sequence(model: Model, batch: int, length: int, seeds: Sequence[int]) -> list[list[np.ndarray]]:
+    """As `typical_inputs` for each of ``seeds``, as steps of one sequence: a language model takes ``length`` tokens first,
+    then one at a time.
+    """
+    found: list[list[np.ndarray]] = []
+    for step, seed in enumerate(seeds):
+        decodes = step > 0 and _BEAMS in _names(model)
+        past = length + step - 1 if decodes else 0
+        found.append(typical_inputs(model, batch, 1 if decodes else length, int(seed), past))
+    return found
+
+
+_BEAMS = "beam_idx"
+
+
+def _names(model: Model) -> list[str]:
+    return [_name(port) for port in model.inputs]
+
+
+def _of_tokens(model: Model, arrays: list[np.ndarray], past: int = 0) -> list[np.ndarray]:
+    """What a language model with a cache, as optimum-intel exports it, is told of its tokens: after ``past`` others none is
+    masked, positions go on, and each beam goes on with its own past.
+    """
+    names = _names(model)
+    if _BEAMS not in names or not model.get_sinks():
+        return arrays
+    for place, name in enumerate(names):
+        array = arrays[place]
+        if name == _BEAMS:
+            arrays[place] = np.arange(array.size, dtype=array.dtype)
+        elif name == "attention_mask" and array.ndim == 2:
+            arrays[place] = np.ones((array.shape[0], past + array.shape[1]), array.dtype)
+        elif name == "position_ids" and array.ndim == 2:
+            last = (_readers(model.inputs[place].get_node())[1] or past + array.size) - 1
+            places = np.minimum(past + np.arange(array.shape[1]), last)  # a plugin reads past the end of a table
+            arrays[place] = np.broadcast_to(places, array.shape).astype(array.dtype)
     return arrays
 
 

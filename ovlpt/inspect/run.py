@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +15,7 @@ from ovlpt.device import ExecutionTypes, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.properties import F32, LATENCY
+from ovlpt.device.states import anew
 from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
@@ -111,7 +111,7 @@ def run(
             compiled[f"{FLOAT} in {default}"] = core.compile_model(plain, device, {**_PROPERTIES, **hint})
         layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
         requests = {name: each.create_infer_request() for name, each in compiled.items()}
-        latencies = interleaved_latencies({name: partial(request.infer, arrays) for name, request in requests.items()})
+        latencies = interleaved_latencies({name: anew(request, arrays) for name, request in requests.items()})
     else:
         layers = execution_types(compiled[OVLPT])
     ratios = {name: np.divide(latencies[OVLPT], latencies[name]) for name in latencies if name != OVLPT}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from tools.zoo.decoders import DECODERS
 from tools.zoo.networks import NETWORKS
 from tools.zoo.sketches import PRECISIONS, SKETCHES
 
@@ -52,8 +53,16 @@ def _onnx(name: str) -> Entry:
     return Entry(_ONNX[name], "onnx and onnxruntime", build)
 
 
+def _decoder(name: str) -> Entry:
+    return Entry(
+        DECODERS[name][0], "nncf",
+        lambda folder, fix: import_module("tools.zoo.decoders").build(name, folder, fix),
+    )  # fmt: skip
+
+
 CATALOGUE: Mapping[str, Entry] = {
     **{name: _torch(name) for name in NETWORKS},
     **{name: _onnx(name) for name in _ONNX},
     **{name: _sketch(name) for name in SKETCHES},
+    **{name: _decoder(name) for name in DECODERS},
 }

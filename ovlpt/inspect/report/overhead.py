@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
 import numpy as np
 
+from ovlpt.device.states import anew
 from ovlpt.graph.constants import constant
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model, opset1
@@ -50,7 +50,7 @@ def latencies(
     for length in (1, _CHAIN):
         requests[str(length)] = core.compile_model(_chain(length), device, properties).create_infer_request(), pixel
     found = interleaved_latencies(
-        {name: partial(request.infer, data) for name, (request, data) in requests.items()},
+        {name: anew(request, data) for name, (request, data) in requests.items()},
         seconds,
     )
     pairs = np.divide(found["float"], found["int8"])

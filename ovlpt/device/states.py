@@ -1,0 +1,27 @@
+"""Inferences of models with variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+
+def anew(request: Any, inputs: Sequence[np.ndarray] | None = None) -> Callable[[], object]:
+    """An inference whose variables are as at first each time it is called; without ``inputs``, on those that the request has."""
+    infer = partial(request.infer, inputs) if inputs is not None else partial(_started, request)
+    if not request.query_state():
+        return infer
+
+    def run() -> None:
+        request.reset_state()
+        infer()
+
+    return run
+
+
+def _started(request: Any) -> None:
+    request.start_async()
+    request.wait()

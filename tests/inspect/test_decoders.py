@@ -1,0 +1,75 @@
+"""Language models with a cache of keys and values in their states."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.inspect.inputs import sequence
+from tests.conftest import EXACT
+from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels
+from tools.zoo.decoders import GPT2, LLAMA, decoder, quantize_cache, steps
+
+SMALL = {"layers": 1, "width": 32, "heads": 4, "vocabulary": 50, "positions": 64}
+SHAPES = {"gpt2": replace(GPT2, **{**SMALL, "key_heads": 4}), "llama": replace(LLAMA, **{**SMALL, "key_heads": 2})}
+
+
+def network(name: str, cache: bool = False):
+    model = decoder(SHAPES[name], quantized=True)
+    if cache:
+        quantize_cache(model)
+    return model
+
+
+@pytest.mark.parametrize("cache", [False, True])
+@pytest.mark.parametrize("name", SHAPES)
+def test_prefill_and_tokens(name, cache, core):
+    """No layer is lost, the cache is of the same type, and the numbers are those of the simulation, over a sequence."""
+    graph = network(name, cache)
+    exact = {**EXACT, "KV_CACHE_PRECISION": "f32"}
+    compiled = [
+        core.compile_model(graph, "CPU", {**SIMULATION, "KV_CACHE_PRECISION": "f32"}),
+        core.compile_model(graph, "CPU", exact),
+        ovlpt.compile_model(graph, "CPU", exact, core=core),
+    ]
+    counts = [
+        sum(each.is_int8 for each in ovlpt.execution_types(one).executed if each.layer_type in WEIGHTED)
+        for one in compiled[1:]
+    ]
+    assert counts[1] >= counts[0] > 0
+    requests, found = [each.create_infer_request() for each in compiled], [[], [], []]
+    for step in steps(SHAPES[name], [6, 1, 1, 1], batch=2):
+        step["beam_idx"] = step["beam_idx"][::-1].copy()  # each goes on from the other's past
+        for request, outputs in zip(requests, found, strict=True):
+            outputs.append(np.array(request.infer(step)[0]).ravel())
+    expected, theirs, ours = map(np.concatenate, found)
+    assert decibels(expected, ours) >= min(decibels(expected, theirs) - 1, 40)
+
+
+WEIGHTED = ("Convolution", "FullyConnected", "MatMul")
+
+
+def test_generated_steps_fit_the_model():
+    first, second, third = sequence(network("gpt2"), 2, 5, [0, 1, 2])
+    assert [array.shape for array in first] == [(2, 5), (2, 5), (2, 5), (2,)]
+    assert [array.shape for array in third] == [(2, 1), (2, 7), (2, 1), (2,)]
+    assert third[2].tolist() == [[6], [6]]
+    assert second[3].tolist() == [0, 1]
+    assert second[1].all()
+
+
+def test_check_compares_its_numbers(core):
+    found = ovlpt.check(network("gpt2"), against="stock", core=core)
+    assert found.ok
+    assert not any("does not run" in note for note in found.notes)
+    assert {record.inputs for record in found.numbers.records} >= {"[1,64] [1,64] [1,64] [1]", "[2,1] [2,1] [2,1] [2]"}
+
+
+def test_inferences_begin_anew(core):
+    """Tools infer the same inputs again and again: the cache is empty each time."""
+    compiled = core.compile_model(network("gpt2"), "CPU", {**EXACT, "PERF_COUNT": True})
+    inputs = sequence(network("gpt2"), 1, 5, [0])[0]
+    assert any(layer.real_time > 0 for layer in ovlpt.execution_types(compiled, inputs).executed)
