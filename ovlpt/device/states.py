@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
 
-
-def anew(request: Any, inputs: Sequence[np.ndarray] | None = None) -> Callable[[], object]:
+def anew(request: Any, inputs: Any = None) -> Callable[[], object]:
     """An inference whose variables are as at first each time it is called; without ``inputs``, on those that the request has."""
     infer = partial(request.infer, inputs) if inputs is not None else partial(_started, request)
     if not request.query_state():

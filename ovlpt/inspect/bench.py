@@ -379,7 +379,7 @@ def _equal_bursts(bursts: Sequence[_Burst], most: int | None) -> int:
     return bursts[0].jobs
 
 
-def _inference(request: openvino.InferRequest) -> Callable[[], None]:
+def _inference(request: openvino.InferRequest) -> Callable[[], object]:
     """One inference on the inputs that the request has."""
     return anew(request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0
     return _of_tokens(model, arrays, past)
 
 
-def sequence(model: Model, batch: int, length: int, seeds: Sequence[int]) -> list[list[np.ndarray]]:
+def sequence(model: Model, batch: int, length: int, seeds: Iterable[int]) -> list[list[np.ndarray]]:
     """As `typical_inputs` for each of ``seeds``, as steps of one sequence: a language model takes ``length`` tokens first,
     then one at a time.
     """

@@ -267,7 +267,8 @@ def build(name: str, folder: Path, overflow_fix: bool = False) -> str:
         model_type=nncf.ModelType.TRANSFORMER,
         subset_size=CALIBRATION,
         advanced_parameters=nncf.AdvancedQuantizationParameters(
-            overflow_fix=nncf.OverflowFix.ENABLE if overflow_fix else None, disable_bias_correction=True
+            overflow_fix=nncf.OverflowFix.ENABLE if overflow_fix and not name.endswith("_f8") else None,
+            disable_bias_correction=True,
         ),
         **_settings(name),
     )
