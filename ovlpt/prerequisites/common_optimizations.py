@@ -37,7 +37,7 @@ from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from ovlpt.prerequisites.einsum import decomposed_einsum
-from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw
+from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
 
 BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)
@@ -83,6 +83,9 @@ class CommonOptimizations(ModelTransformation):
             convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
             if convert and not self._is_kernel(node):
                 _replace(node, convert(node))
+        for node in list(all_nodes(model)):
+            if node.get_type_name() == "FakeQuantize":
+                quantized_before_transpose(node)
         for node in list(all_nodes(model)):
             if node.get_type_name() == "Interpolate" and node.get_type_info().version_id == "opset4":
                 interpolated_in_nchw(node)

@@ -1,35 +1,84 @@
-"""Interpolate in the layout of the layers around it, as plugins have it before their own LPT."""
+"""Transposes where plugins have them before their own LPT: around an Interpolate, and after a FakeQuantize."""
 
 from __future__ import annotations
 
-from ovlpt.graph.constants import constant, values_of
+import numpy as np
+
+from ovlpt.graph.constants import constant, is_constant_path, same_operation, values_of
+from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, NodeFactory
+from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
 
 _TO_CHANNELS_LAST, _TO_CHANNELS_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
 def interpolated_in_nchw(node: Node) -> Node | None:
-    """An Interpolate-4 between a Transpose to NHWC and those back to NCHW interpolates NCHW; None where it is not one.
+    """An Interpolate-4 of NHWC that only Transposes back to NCHW read, directly or after a FakeQuantize by tensor,
+    interpolates NCHW; None where it is not one.
 
-    The plugin puts Transposes around it, so that all of them cancel out; once a dequantization stands between, they stay.
-    The mode nearest, which runs on integers in any layout, is left alone.
+    The plugin puts Transposes around it, so that all of them but one before it cancel out; once a dequantization stands
+    between, they stay. The mode nearest, which runs on integers in any layout, is left alone where it reads them.
     """
     attributes, before = node.get_attributes(), node.input_value(0).get_node()
-    readers = [target.get_node() for target in node.output(0).get_target_inputs()]
-    if attributes["mode"] == "nearest" or any((*attributes["pads_begin"], *attributes["pads_end"])):
+    readers = _readers(node)
+    quantizes = [reader for reader in readers if _quantizes_by_tensor(reader)]
+    runs_in_any = attributes["mode"] == "nearest" and not quantizes
+    if runs_in_any or any((*attributes["pads_begin"], *attributes["pads_end"])):
         return None
-    if _order(before) != _TO_CHANNELS_LAST or not all(_order(reader) == _TO_CHANNELS_FIRST for reader in readers):
+    direct = [reader for reader in readers if reader.get_type_name() == "Transpose"]
+    backs = direct + [reader for quantize in quantizes for reader in _readers(quantize)]
+    if len(quantizes) + len(direct) < len(readers) or any(_order(each) != _TO_CHANNELS_FIRST for each in backs):
         return None
     axes = node.input_value(3).get_node()
     if not isinstance(axes, Constant) or not set(values_of(axes).tolist()) <= {1, 2}:
         return None
-    inputs = [before.input_value(0), *node.input_values()[1:3], constant(values_of(axes) + 1, "i64").output(0)]
+    if _order(before) == _TO_CHANNELS_LAST:
+        data = before.input_value(0)
+    else:
+        data = opset1.transpose(node.input_value(0), constant(np.array(_TO_CHANNELS_FIRST), "i64")).output(0)
+    inputs = [data, *node.input_values()[1:3], constant(values_of(axes) + 1, "i64").output(0)]
     moved = NodeFactory("opset4").create("Interpolate", inputs, attributes)
     moved.set_friendly_name(node.get_friendly_name())
-    for reader in readers:
-        replace_output(reader.output(0), moved.output(0))
+    for quantize in quantizes:
+        quantize.input(0).replace_source_output(moved.output(0))
+        quantize.validate_and_infer_types()
+    for back in backs:
+        above = back.input_value(0)
+        replace_output(back.output(0), moved.output(0) if _is(above.get_node(), node) else above)
     return moved
+
+
+def quantized_before_transpose(node: Node) -> Node | None:
+    """A FakeQuantize by tensor of what only it reads out of a Transpose to NCHW quantizes what the Transpose reads.
+
+    Plugins do so twice, MOC transformations once: before a scale between the two has gone into the interval.
+    """
+    transpose = node.input_value(0).get_node()
+    if _order(transpose) != _TO_CHANNELS_FIRST or len(_readers(transpose)) > 1 or is_constant_path(transpose):
+        return None
+    if not _quantizes_by_tensor(node):
+        return None
+    inputs = [transpose.input_value(0), *node.input_values()[1:]]
+    moved = same_operation(node, inputs)
+    back = opset1.transpose(moved, transpose.input_value(1))
+    moved.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
+    back.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), back.output(0))
+    return moved
+
+
+def _is(one: Node, other: Node) -> bool:
+    return one.get_instance_id() == other.get_instance_id()
+
+
+def _readers(node: Node) -> list[Node]:
+    return [target.get_node() for target in node.output(0).get_target_inputs()]
+
+
+def _quantizes_by_tensor(node: Node) -> bool:
+    details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+    return details is not None and all(end.size == 1 for end in details.intervals)
 
 
 def _order(node: Node) -> list[int] | None:

@@ -335,6 +335,23 @@ def test_an_interval_by_column_between_two_products(by_form, form, quantize, wei
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("low", [0.0, -1.5], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("activation", [opset1.relu, lambda value: value], ids=["relu", "none"])
+@pytest.mark.parametrize("shape", [(-1, 16, 1, 1), (1, 16, -1, -1)], ids=["batch", "space"])
+def test_one_element_after_a_float_layer_in_bf16(by_form, low, activation, shape):
+    """Its bias is its own; an interval that differed by channel for it was read wrongly, where stock's is right."""
+    x = parameter(shape)
+    filters = const(np.random.default_rng(0).standard_normal((16, 16, 1, 1)))
+    layer = opset1.convolution(x, filters, [1, 1], [0, 0], [0, 0], [1, 1])
+    layer = activation(opset1.add(layer, const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))))
+    data = quantized(layer, low, 2)
+    net = model(opset1.convolution(data, int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    inputs = [np.random.default_rng(1).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    found = by_form(net, inputs, "in memory", INFERENCE_PRECISION_HINT="bf16")
+    assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
+
+
 def test_a_zero_point_after_one_element_of_open_batch(core):
     """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
     x = parameter([-1, 16, 1, 1])

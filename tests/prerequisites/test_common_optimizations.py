@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from openvino import Layout
+from openvino.preprocess import PrePostProcessor, ResizeAlgorithm
 
 import ovlpt
 from ovlpt import Params
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import RELEASE, Model, Node, opset1
+from ovlpt.openvino_api import RELEASE, Model, Node, Type, opset1
 from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, Transformed, assert_close
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run, weights
@@ -248,3 +250,29 @@ def test_what_is_converted_like_another_value_in_f16(core):
         (layer,) = [each for each in ovlpt.execution_types(each, data).executed if each.layer_type == "Convolution"]
         assert layer.is_int8
     assert_close([compiled[1](data)[0]], [compiled[0](data)[0]], level=0.05, share=1e-3)
+
+
+@pytest.mark.parametrize("scale", [None, 100.0, [58.0, 57.0, 56.0]], ids=["plain", "scaled", "by_channel"])
+@pytest.mark.parametrize("resize", [None, "RESIZE_LINEAR", "RESIZE_CUBIC", "RESIZE_NEAREST"])
+def test_preprocessing_of_a_picture_in_u8(scale, resize, core):
+    """The Transposes to the layout of the network and around the Interpolate stayed as layers of their own."""
+    x = parameter((1, 3, 16, 16))
+    layer = opset1.add(
+        convolution_of(fake_quantize(x, 0.0, 2.6), small_weights((16, 3, 3, 3))), f32(np.ones((1, 16, 1, 1)))
+    )
+    processor = PrePostProcessor(model(layer))
+    processor.input(0).tensor().set_element_type(Type.u8).set_layout(Layout("NHWC"))
+    processor.input(0).model().set_layout(Layout("NCHW"))
+    steps = processor.input(0).preprocess().convert_element_type(Type.f32)
+    if scale is not None:
+        steps.scale(scale)
+    if resize is not None:
+        steps.resize(getattr(ResizeAlgorithm, resize))
+        processor.input(0).tensor().set_shape([1, 24, 24, 3])
+    graph = processor.build()
+    pixels = [np.random.default_rng(0).integers(0, 256, list(graph.inputs[0].shape)).astype(np.uint8)]
+    compiled = core.compile_model(graph, "CPU", EXACT), ovlpt.compile_model(graph, "CPU", EXACT, core=core)
+    stock, mine = (ovlpt.execution_types(each, pixels).executed for each in compiled)
+    assert len(mine) <= len(stock)
+    expected = run(graph, pixels)
+    assert_close([compiled[1](pixels)[0]], expected, level=0.03 * np.abs(expected[0]).max(), share=1)

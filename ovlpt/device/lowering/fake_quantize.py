@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import numpy as np
 
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
@@ -130,7 +132,7 @@ def differ_by_channel(node: Node) -> Node | None:
     if details is None or rank.is_dynamic:
         return None
     low, high = details.input_low, details.input_high
-    links, _ = links_above(node.input_value(0).get_node())
+    links = _taken_into_interval(node, low)
     constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
     channels = max(values.size for values in constants)
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
@@ -145,6 +147,19 @@ def differ_by_channel(node: Node) -> Node | None:
             end[0, 0] += inwards
             node.input(port).replace_source_output(constant(end).output(0))
     return node
+
+
+def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
+    """What the plugin may take into the interval that begins at ``low``: scale and bias of a layer go into that, and a
+    Relu that stays keeps what is above it. An interval by channel for nothing is wrong after one element in bf16.
+    """
+    links, source = links_above(node.input_value(0).get_node())
+    if source.get_type_name() in ("Convolution", "GroupConvolution"):
+        for kind in ("Multiply", "Add"):
+            links = links[:-1] if links and links[-1].get_type_name() == kind else links
+    if (low < 0).any():
+        links = list(takewhile(lambda link: link.get_type_name() != "Relu", links))
+    return links
 
 
 def keep_scale_before(node: Node) -> Node | None:
