@@ -243,7 +243,10 @@ def _in_turn(option: str, values, *others: str) -> list[list[str]]:
 
 _MODELS = [[name] for name in MODELS]
 _OWN = [f"own{number}.toml" for number in range(len(OWN_TRANSFORMATIONS))]
-_COMMON = [*_with("--device", DEVICES), *_with("--config", CONFIGS)]
+_COMMON = [
+    *(*_with("--device", DEVICES), *_with("--config", CONFIGS)),
+    *_with("--transformations", ("", "acme", "os:system", "[/red]", "\x1b[2J", LONG)),
+]
 _JSON = _with("--json", OUTPUTS)
 _DATA = _with("--input", DATA)
 CASES = {

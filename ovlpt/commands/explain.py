@@ -112,14 +112,14 @@ def _print_groups(out, found: Explanation) -> None:
 def _post_ops(options: argparse.Namespace) -> int:
     out, layers = console(options.json), post_ops(options.model, options.device, options.stock)
     layers = [layer for layer in layers if options.layer in (None, layer.name)]
-    rows = table("predicted", "actual", "equal", ">would save", "layer")
-    for layer in layers:
-        equal = "yes" if layer.equal else layer.reason
-        rows.add_row(layer.predicted, layer.actual, equal, str(layer.saved or ""), layer.name)
-    out.print(rows)
     out.print(
         f"{sum(layer.equal for layer in layers)} of {len(layers)} int8 layers have the predicted scales and post-operations"
     )
+    rows = table("predicted", "actual", ">would save", "layer")
+    for layer in layers:
+        actual = "as predicted" if layer.equal else f"{layer.actual} ({layer.reason})"
+        rows.add_row(layer.predicted, actual, str(layer.saved or ""), layer.name)
+    out.print(rows)
     if saved := sum(layer.saved for layer in layers):
         out.print(f"with zero points that are integers there would be {saved} post-operations fewer")
     write_result(options, {"layers": [layer.to_json() for layer in layers]})
