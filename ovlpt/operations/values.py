@@ -26,10 +26,10 @@ def axes_of(facts: NodeFacts, port: int = 1) -> list[int] | None:
 
 
 def mapped_axes(facts: NodeFacts) -> list[int] | None:
-    """Where each axis of the data goes."""
+    """Where each axis of the data goes. Broadcast-1 has a third input in every mode, and reads it in one only."""
     if facts.constants[1] is None:
         return None
-    if len(facts.constants) < 3:
+    if facts.attributes["mode"] != "explicit":
         return list(range(len(facts.output_shape) - facts.rank, len(facts.output_shape)))
     return None if facts.constants[2] is None else [int(axis) for axis in np.ravel(facts.constants[2])]
 

@@ -405,6 +405,17 @@ def test_integer_weights_of_a_float_matmul(by_form, form, case):
     assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
 
 
+@pytest.mark.parametrize("low", [0, -1.7], ids=["no zero point", "zero point"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_broadcast_after_a_layer_of_one_element_of_open_sizes(by_form, form, low):
+    """The zero point after it was subtracted before it, and lost."""
+    x = parameter([-1, 16, -1, -1])
+    widened = opset1.broadcast(convolution(quantized(x, low, 2.3), 6, 1), const([1, 6, 3, 3], "i64"))
+    inputs = [np.random.default_rng(0).standard_normal((1, 16, 1, 1)).astype(np.float32)]
+    net = model(widened, x)
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_difference_of_integers(by_form, form):
     """Left as the sum of one and a product by -1 it would become a Subtract of two types, and throw."""

@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
@@ -27,6 +28,33 @@ _POST_OPERATIONS = BEFORE_INTERVAL | {
 }  # fmt: skip
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _FLOAT_MAX = float(np.finfo(np.float32).max)
+
+
+def dequantize_before_broadcast(node: Node) -> Node | None:
+    """``broadcast(y) * s + b == broadcast(y * s + b)`` for a scale and a shift by channel
+
+    The plugin moves them before the Broadcast, where they are post-operations of the layer by channel
+    (`compute_scale_in_f64`) that no other rule has seen.
+    """
+    broadcast, shape = _only_reader(node), shape_of(node.output(0))
+    if shape is None or broadcast is None or broadcast.get_type_name() != "Broadcast":
+        return None
+    found, name = dequantization_below(broadcast), node.get_friendly_name()
+    links = [link for link in (found.subtract, found.multiply) if link is not None]
+    constants = [constant_above(link.input_value(1)) for link in links]
+    by_channel = all(values is not None and varies_along(values, len(shape), (1,)) for values in constants)
+    widened = shape_of(broadcast.output(0))
+    if not links or not by_channel or shape[1] is None or widened is None or widened[1] != shape[1]:
+        return None
+    value = node.output(0)
+    for link, values in zip(links, constants, strict=True):
+        moved = same_operation(link, [value, constant(values, "f32").output(0)])
+        moved.set_friendly_name(made_for(name, Made.ZERO_POINT if link is found.subtract else Made.SCALE))
+        value = moved.output(0)
+    broadcast.input(0).replace_source_output(value)
+    broadcast.set_friendly_name(links[-1].get_friendly_name())
+    replace_output(links[-1].output(0), broadcast.output(0))
+    return node
 
 
 def compute_scale_in_f64(node: Node) -> Node | None:

@@ -113,6 +113,10 @@ RULES = (
     ),
     # layers with weights: what follows them
     _rule(
+        guards.dequantize_before_broadcast, _CONVOLUTIONS, _CPU,
+        "scale and shift would be moved before the Broadcast and read wrongly for one element of open sizes: wrong numbers",
+    ),
+    _rule(
         guards.add_negative_shift, WEIGHTED, _CPU,
         "the rules after this one look for an Add",
     ),
