@@ -25,6 +25,9 @@ class Quick:
         self._request.infer(inputs)
         self._count += 1
 
+    def query_state(self):
+        return self._request.query_state()
+
     @property
     def profiling_info(self):
         status = "Status.EXECUTED" if self._count == 1 else "Status.NOT_RUN"

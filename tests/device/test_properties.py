@@ -78,5 +78,5 @@ def test_one_place_knows_how_the_truth_is_compiled():
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r'"LP_TRANSFORMS_MODE": ("NO"|lpt|mode)', path.read_text())
     }
-    asks = "plugin_config/cpu.py"
+    asks = "plugin_config/this_cpu.py"
     assert others == {"ovlpt/device/properties.py", asks, "tools/fuzz/numbers.py"}
