@@ -416,6 +416,20 @@ def test_a_broadcast_after_a_layer_of_one_element_of_open_sizes(by_form, form, l
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
 
 
+@pytest.mark.parametrize("precision", ["f32", "f16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_factor_after_a_zero_point_and_a_scale(by_form, form, precision):
+    """It was added."""
+    x = parameter([2, 6, 16], precision)
+    rows = np.linspace(1, 2, 6).reshape(1, 6, 1)
+    data = opset1.convert(x, "f32") if precision != "f32" else x
+    data = opset1.fake_quantize(data, const(-rows), const(rows + 0.3), const(-rows), const(rows + 0.3), 256)
+    net = model(opset1.multiply(opset1.matmul(data, int8_weights([4, 16]), False, True), const(0.683)), x)
+    inputs = [value.astype(x.get_output_element_type(0).to_dtype()) for value in inputs_of(net)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=0.02 * np.abs(expected).max(), share=1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_difference_of_integers(by_form, form):
     """Left as the sum of one and a product by -1 it would become a Subtract of two types, and throw."""

@@ -288,7 +288,7 @@ def shift_after_scale(node: Node) -> Node | None:
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
     if not at or _varies_by_rows(node) or _is_quantized_by_rows(node, links):
         return None
-    multiply, bias = links[at], links[at + 1 : at + 2]
+    multiply, bias = links[at], [link for link in links[at + 1 : at + 2] if link.get_type_name() == "Add"]
     scale = constant_above(multiply.input_value(1))
     before, after = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
     shift, last = sum(before) * scale, multiply
