@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -192,18 +193,23 @@ def changed(file):
     file.write_bytes(content)
 
 
+def sizes(entry):
+    """Of the files, with no digit: OpenVINO numbers nodes over all models of a process, in names that the file has."""
+    return {path.name: len(re.sub(rb"\d", b"", path.read_bytes())) for path in entry.iterdir() if path.name != "digest"}
+
+
 @pytest.mark.parametrize("name", ["model.xml", "model.bin", "properties", "digest"])
 @pytest.mark.parametrize("spoil", [cut_off, changed, lambda file: file.unlink()], ids=["cut", "changed", "gone"])
 def test_an_entry_that_is_not_whole_is_made_anew(core, tmp_path, transformed, name, spoil):
     given = one_convolution()
     first = compiled(core, tmp_path, given)
     (entry,) = entries(tmp_path)
-    before = {path.name: path.stat().st_size for path in entry.iterdir()}
+    before = sizes(entry)
     spoil(entry / name)
     second = compiled(core, tmp_path, given)
     assert len(transformed) == 2
     assert_same(second, first)
-    assert {path.name: path.stat().st_size for path in entry.iterdir()} == before
+    assert sizes(entry) == before
     assert list(tmp_path.glob(".ovlpt-*")) == []
     compiled(core, tmp_path, given)
     assert len(transformed) == 2
