@@ -416,6 +416,29 @@ def test_a_broadcast_after_a_layer_of_one_element_of_open_sizes(by_form, form, l
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
 
 
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_constant_before_a_layer_of_one_element_of_open_sizes(by_form, form, operation):
+    """Rules that look for a constant in the second place did not see it: one channel's was that of all others."""
+    layer = convolution(quantized(parameter([-1, 16, -1, -1]), -1.7, 2.3), 6, 1)
+    x = layer.input_value(0).get_node().input_value(0).get_node()
+    shifted = operation(const(np.linspace(0.5, 2, 6).reshape(1, 6, 1, 1)), layer)
+    net = model([shifted, quantized(shifted, -1, 1.5)], x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 16, 1, 1)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_factor_by_channel_before_a_quantization_and_a_relu_of_open_batch(by_form, form):
+    """As above; the Relu moves before the factor, which then has one reader."""
+    x = parameter([-1, 12])
+    scaled = opset1.multiply(const(np.linspace(0.5, 2, 12).reshape(1, 12)), x)
+    halves = opset1.split(opset1.relu(scaled), const(1, "i64"), 2).outputs()
+    net = model([quantized(scaled, -3.3, 4.5), *map(opset1.sigmoid, halves)], x)
+    inputs = [np.random.default_rng(0).standard_normal((2, 12)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=1e-2)
+
+
 @pytest.mark.parametrize("precision", ["f32", "f16"])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_factor_after_a_zero_point_and_a_scale(by_form, form, precision):

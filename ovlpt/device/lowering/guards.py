@@ -30,6 +30,16 @@ _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
+def constant_second(node: Node) -> Node | None:
+    """``c + x`` as ``x + c``, which is where the other rules look for the constant."""
+    first, second = node.input_values()
+    if is_relaxed(node) or constant_above(first) is None or constant_above(second) is not None:
+        return None
+    node.input(0).replace_source_output(second)
+    node.input(1).replace_source_output(first)
+    return node
+
+
 def dequantize_before_broadcast(node: Node) -> Node | None:
     """``broadcast(y) * s + b == broadcast(y * s + b)`` for a scale and a shift by channel
 

@@ -82,6 +82,11 @@ RULES = (
         element_types.report_f32, ANY, _BOTH,
         "a relaxed operation would go on to report f16 where the plugin makes f32 of it", phase=Phase.TYPES,
     ),
+    _rule(
+        guards.constant_second, "Add Multiply", _CPU,
+        "what the rules after this one keep apart would be fused where the constant stands first: wrong numbers",
+        phase=Phase.TYPES,
+    ),
     # layers with weights: their data and form
     _rule(
         zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
