@@ -4,7 +4,8 @@ In a *staged* graph no FakeQuantize lies above another, so that no rounding is a
 what a FakeQuantize gives by half a quantum (it rounds zero points, and shared scales) and, where the input lies at a
 tie, by a level. What such moves do to each element of the outputs is measured on the simulation, one group of elements
 after the other, so that their signs do not matter; the transformed model may not differ by more than the sum. Where it
-does, but not from what the plugin makes of the model with its own LPT, the fault counts as the plugin's.
+does, but not from what the plugin makes of the model with its own LPT, or not by more than twice of that, the fault
+counts as the plugin's.
 """
 
 from __future__ import annotations
@@ -74,8 +75,21 @@ def failures(graph: Graph) -> Iterator[Failure]:
     if off is None:
         return
     stock = _by_stock(model, inputs)
-    like_stock = stock is not None and _off(found, stock, allowed) is None
+    like_stock = stock is not None and (
+        _off(found, stock, allowed) is None or _is_as_far(stock, found, expected, allowed)
+    )
     yield Failure(STOCK if like_stock else WAY, "numbers", off)
+
+
+def _is_as_far(stock: list[np.ndarray], found: list[np.ndarray], expected: list[np.ndarray], allowed: list) -> bool:
+    """Whether the stock plugin is off, too, by about as much in each output: some kernels read what other data left, so
+    that no two runs are alike.
+    """
+    for one, other, right, limit in zip(found, stock, expected, allowed, strict=True):
+        mine, theirs = (np.abs(value.astype(np.float32) - right.astype(np.float32)) for value in (one, other))
+        if (mine > limit).any() and not (theirs.max() > limit.max() and mine.max() <= 2 * theirs.max()):
+            return False
+    return True
 
 
 def _by_stock(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
