@@ -49,7 +49,8 @@ class MatMulToConvolution(LayerTransformation):
     def can_be_transformed(self, node: Node) -> None:
         rank, weights_shape = self._rank(node), shape_of(node.input_value(1))
         reject_unless(rank in (2, 3, 4), "rank", "only data of rank 2, 3 or 4 can become the input of a convolution")
-        reject_unless(len(weights_shape or ()) == 2, "weights_rank", f"the weights have the shape {weights_shape}")
+        is_matrix = len(weights_shape or ()) == 2 and np.prod(weights_shape) > 1  # of one value no shape is kept
+        reject_unless(is_matrix, "weights_rank", f"the weights have the shape {weights_shape}")
         first = node.get_attributes()["transpose_a"]
         reject_unless(
             not first or rank < 4, "transposed", "its data is transposed and has only one axis before the channels"
