@@ -16,7 +16,7 @@ LONG = {  # and why
     "tests.fusions.numpy_model._outputs": "one branch for each operation",
     "tests.test_hostile_input.folder": "a list of files, one after the other",
     "tools.fusions_table.rows": "the rows of a table, one after the other",
-    "tools.fuzz.graphs.draw_graph": "one branch for each way in which a graph grows",
+    "tools.fuzz.graphs.random_graph": "one branch for each way in which a graph grows",
     "tools.post_ops.build": "one branch for each post-operation",
     "tools.quantized_operators.onnx_models._model": "one branch for each operator",
     "tools.quantized_operators.run_caffe2.run": "one branch for each operator",

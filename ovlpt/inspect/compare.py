@@ -59,7 +59,7 @@ from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.model_zoo import float_file
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
-from ovlpt.fleet.models import digest_of, model_parcel, settings_parcel
+from ovlpt.fleet.models import model_parcel, settings_parcel
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.layer_errors import LayerErrors, finite, first_measured, worst_first
@@ -285,15 +285,7 @@ class _Comparing:
 
     def _run(self, setup: Setup) -> dict[str, object]:
         """What a journal is of."""
-        return {
-            "command": "compare",
-            "model": setup.model.digest,
-            "float model": setup.float_model and setup.float_model.digest,
-            "device": self._device,
-            "settings": digest_of(setup.config),
-            "threads": self._threads,
-            "samples of layers": self._layer_samples,
-        }
+        return {"command": "compare", **setup.described(), "samples of layers": self._layer_samples}
 
     def _here(self) -> Workbench:
         if self._workbench is None:

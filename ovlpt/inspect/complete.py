@@ -44,7 +44,7 @@ from ovlpt.device.properties import F32, LATENCY
 from ovlpt.fleet.engine import Executors, Workers, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.machine import measuring
-from ovlpt.fleet.models import digest_of, model_parcel, settings_parcel
+from ovlpt.fleet.models import model_parcel, settings_parcel
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Ranges, in_order
 from ovlpt.inspect.calibration import QUANTILES, calibrate
@@ -215,25 +215,17 @@ def complete(
                 settings_parcel(config),
                 1 if threads is None and workers is not None else threads,
             )
-        journal = None if resume is None else stack.enter_context(Journal(resume, _run(setup)))
+        journal = (
+            None
+            if resume is None
+            else stack.enter_context(Journal(resume, {"command": "complete", **setup.described()}))
+        )
         subject = Bench(source, original, device, core, own, threads) if workers is None else setup
         scores = Scores(subject, shards, workers, journal)
         measure = _Measure(core, device, own, source, shards, shared=workers is not None)
         plan = _Plan(source, measure, scores, max_loss, min_gain, time.perf_counter() + seconds, progress, journal)
         plan.run()
         return plan.result()
-
-
-def _run(setup: Setup) -> dict[str, object]:
-    """What a journal is of."""
-    return {
-        "command": "complete",
-        "model": setup.model.digest,
-        "float model": setup.float_model and setup.float_model.digest,
-        "device": setup.device,
-        "settings": digest_of(setup.config),
-        "threads": setup.threads,
-    }
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,17 @@ class Setup:
     @property
     def key(self) -> tuple[object, ...]:
         """Equal where the compiled networks are."""
-        original = self.float_model and self.float_model.digest
-        return self.model.digest, original, self.device, digest_of(self.config), self.threads
+        return tuple(self.described().values())
+
+    def described(self) -> dict[str, object]:
+        """What is compiled, for the head of a journal."""
+        return {
+            "model": self.model.digest,
+            "float model": self.float_model and self.float_model.digest,
+            "device": self.device,
+            "settings": digest_of(self.config),
+            "threads": self.threads,
+        }
 
     def models(self, core: Core) -> tuple[Model, Model | None]:
         """The quantized model and the one before quantization, read here."""

@@ -258,6 +258,14 @@ def per_channel():
     return model(product(quantized((1, 5, 8), np.zeros((1, 1, 8)), np.arange(1, 9).reshape(1, 1, 8))))
 
 
+@pytest.mark.parametrize("weights", [stored, after_fake_quantize])
+def test_weights_of_one_value(weights):
+    """A constant of one value has no shape that a kernel could be."""
+    result, said = repaired(model(product(quantized((1, 5, 1)), weights(1, 1))))
+    assert said == [(Outcome.REJECTED, "weights_rank")]
+    assert "MatMul" in kinds(result)
+
+
 @pytest.mark.parametrize("build", [floats, float_weights, two_tensors, per_channel])
 def test_no_concern(build):
     assert repaired(build())[1] == []

@@ -18,7 +18,6 @@ from tools.fuzz.operations import (
     QUANTIZES,
     WEIGHTED,
     Builder,
-    Random,
     chance,
     parameter,
     pick,
@@ -213,12 +212,9 @@ def reference(graph: Graph) -> Model:
     return _with_constant_weights(build(replace(graph, results=tuple(values), form=replace(graph.form, dynamic=""))))
 
 
-def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:
-    return draw_graph(np.random.default_rng(seed), seed, table)
-
-
-def draw_graph(random: Random, seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:  # noqa: C901, one branch for each way in which a graph grows
+def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:  # noqa: C901, one branch for each way in which a graph grows
     """Between 3 and 15 operations over one to three inputs; activations before layers are mostly quantized."""
+    random = np.random.default_rng(seed)
     steps: list[Step] = []
     outputs: list[list[Output]] = []
     values: list[Value] = []

@@ -188,7 +188,7 @@ def meets_weights(multiply: Node) -> bool:
 
 
 def _is_factor_of_open_sizes(multiply: Node) -> bool:
-    """Whether only MatMuls with other tensors read the result, and it has open sizes."""
+    """Whether only Multiplies by other tensors read the result, and it has open sizes."""
     readers = [target.get_node() for target in multiply.output(0).get_target_inputs()]
     return None in (shape_of(multiply.output(0)) or ()) and all(
         reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
