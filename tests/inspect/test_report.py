@@ -175,7 +175,10 @@ def test_obstacle(name, core):
 )
 def test_networks_of_the_zoo(name, settings, cause, first, core):
     result = report(Path(os.environ["OVLPT_ZOO"], f"{name}.xml"), core=core, seconds=1, **settings)
-    assert [each.operation for each in result.bottlenecks[:1]] == ([first] if first else [])
+    if first:
+        assert result.bottlenecks[0].operation == first
+    else:  # the picture alone is quantized and laid out, before the first layer
+        assert {each.cause for each in result.bottlenecks} <= {Cause.MOVEMENT}
     assert result.verdict.cause is (cause or (Cause.HARDWARE if result.facts.saturates else Cause.NOTHING))
     assert (result.facts.int8_work_share > 0.98) is (cause is None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
@@ -70,26 +70,42 @@ def bottlenecks(layers: Sequence[Layer], own_settings: bool = False) -> list[Bot
     does not compute in int8, is in one of them; what converts for a float layer is there for the reason of that layer.
     ``own_settings``: see `reason_of`.
     """
-    beside = [[layers[source] for source in layer.inputs] for layer in layers]
+    before = [[layers[source] for source in layer.inputs] for layer in layers]
+    after: list[list[Layer]] = [[] for _ in layers]
     for layer in layers:
         for source in layer.inputs:
-            beside[source].append(layer)
+            after[source].append(layer)
     outside = [layer for layer in layers if layer.executed and layer.kind is not Kind.INT8]
-    return _grouped([(layer, _obstacle(_decides(layer, layers, beside), own_settings)) for layer in outside], layers)
+    return _grouped([(layer, _obstacle(_decides(layer, before, after), own_settings)) for layer in outside], layers)
 
 
-def _decides(layer: Layer, layers: Sequence[Layer], beside: Sequence[Sequence[Layer]]) -> Layer:
-    """The layer for whose reason another is outside int8: of a conversion the slowest float layer beside it, and of what
-    only goes on in float after a layer with weights that layer. Most decide themselves.
+def _decides(layer: Layer, before: Sequence[Sequence[Layer]], after: Sequence[Sequence[Layer]]) -> Layer:
+    """The layer for whose reason another is outside int8: of a conversion the slowest float layer before or after it, with
+    at most conversions in between, and of what only goes on in float after a layer with weights that layer. Most decide
+    themselves.
     """
-    if layer.kind is Kind.BORDER or layer.type in CONVERTS:
-        near = beside[layer.index]
+    if _converts(layer):
+        near = [*_first_that_compute(layer, before), *_first_that_compute(layer, after)]
     elif not layer.weighted and layer.answer and layer.answer.reason.code in ("float_result", "lost_upstream"):
-        near = [each for each in map(layers.__getitem__, layer.inputs) if each.weighted]
+        near = [each for each in before[layer.index] if each.weighted]
     else:
         return layer
     near = [each for each in near if each.kind is Kind.FLOAT and each.answer]
-    return _decides(max(near, key=lambda each: each.milliseconds), layers, beside) if near else layer
+    return _decides(max(near, key=lambda each: each.milliseconds), before, after) if near else layer
+
+
+def _converts(layer: Layer) -> bool:
+    """Whether it changes a type or a layout, and nothing else."""
+    return layer.kind is Kind.BORDER or layer.type in CONVERTS
+
+
+def _first_that_compute(layer: Layer, beside: Sequence[Sequence[Layer]]) -> Iterator[Layer]:
+    """The nearest layers in one direction that are no conversions."""
+    for each in beside[layer.index]:
+        if _converts(each):
+            yield from _first_that_compute(each, beside)
+        else:
+            yield each
 
 
 def memory_bound(layers: Sequence[Layer]) -> list[Bottleneck]:
