@@ -10,6 +10,7 @@ from ovlpt.version import VERSION
 if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do not call __getattr__
     from ovlpt import plugin_config as plugin_config
     from ovlpt import predicates as predicates
+    from ovlpt.common_optimizations import CommonOptimizations as CommonOptimizations
     from ovlpt.config import Params as Params
     from ovlpt.config import PassConfig as PassConfig
     from ovlpt.config import PluginConfig as PluginConfig
@@ -37,7 +38,6 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.low_precision import LowPrecision as LowPrecision
     from ovlpt.main.kv_cache_concat import Float8Cache as Float8Cache
     from ovlpt.operations import Operation as Operation
-    from ovlpt.prerequisites.common_optimizations import CommonOptimizations as CommonOptimizations
     from ovlpt.trace import InputError as InputError
     from ovlpt.trace import Reason as Reason
     from ovlpt.trace import Trace as Trace
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
 __version__ = VERSION
 
 _HOMES = {
+    "ovlpt.common_optimizations": ("CommonOptimizations",),
     "ovlpt.config": (
         "Params",
         "PassConfig",
@@ -69,7 +70,6 @@ _HOMES = {
     "ovlpt.low_precision": ("LowPrecision",),
     "ovlpt.main.kv_cache_concat": ("Float8Cache",),
     "ovlpt.operations": ("Operation",),
-    "ovlpt.prerequisites.common_optimizations": ("CommonOptimizations",),
     "ovlpt.trace": ("InputError", "Reason", "Trace"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

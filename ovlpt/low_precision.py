@@ -81,7 +81,7 @@ from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
 from ovlpt.operations import OPERATIONS, Operation
 from ovlpt.own_transformations import known, main_of, resolved
 from ovlpt.prerequisites import native as prerequisites_native
-from ovlpt.prerequisites.common_optimizations import BEFORE_LPT
+from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from ovlpt.prerequisites.lin_op_sequence_fusion import LIN_OP_SEQUENCE_FUSION, LinOpSequenceFusion
 from ovlpt.prerequisites.move_fake_quantize import MoveFakeQuantize
 from ovlpt.prerequisites.pull_reshape_through_dequantization import PullReshapeThroughDequantization
@@ -89,6 +89,8 @@ from ovlpt.prerequisites.pull_transpose_through_dequantization import PullTransp
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
 T = TypeVar("T")
+
+BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `CommonOptimizations`
 
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     RedundantFakeQuantize,
@@ -175,7 +177,7 @@ MARKUP: tuple[type[Markup], ...] = (
 PASSES = tuple(
     kind.__name__
     for kind in (
-        *BEFORE_LPT,  # of `CommonOptimizations`
+        *BEFORE_LPT,
         LinOpSequenceFusion,
         *CANONICALIZATIONS,
         *PREREQUISITES,
@@ -187,6 +189,14 @@ PASSES = tuple(
         FoldFakeQuantizeTransformation,
     )
 )
+
+
+def check_names(pass_config: PassConfig, own: Sequence[type[LayerTransformation]]) -> None:
+    """Raises `InputError` for a name in the settings that neither the package's passes nor ``own`` have."""
+    names = (*PASSES, *(kind.__name__ for kind in own))
+    for name in (*pass_config.disabled, *pass_config.callbacks):
+        if name not in names:
+            raise InputError(f'no pass "{name}"{nearest(name, names)}')
 
 
 class LowPrecision(ModelPass):
@@ -217,13 +227,7 @@ class LowPrecision(ModelPass):
         self.pass_config = pass_config or PassConfig()
         self.trace = trace if trace is not None else Trace()
         self.own = resolved(main)
-        self._check_names()
-
-    def _check_names(self) -> None:
-        names = (*PASSES, *(kind.__name__ for kind in self.own))
-        for name in (*self.pass_config.disabled, *self.pass_config.callbacks):
-            if name not in names:
-                raise InputError(f'no pass "{name}"{nearest(name, names)}')
+        check_names(self.pass_config, self.own)
 
     @classmethod
     def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:

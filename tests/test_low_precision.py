@@ -129,8 +129,9 @@ def test_a_misspelt_pass_is_refused_with_the_nearest_name():
     disabled.disable("ConvolutionTransformatoin")
     asked.set_callback("ConvolutionTransformatoin", lambda node: True)
     for passes in (disabled, asked):
-        with pytest.raises(ovlpt.InputError, match=sentence):
-            ovlpt.LowPrecision(pass_config=passes)
+        for step in (ovlpt.LowPrecision, ovlpt.CommonOptimizations):
+            with pytest.raises(ovlpt.InputError, match=sentence):
+                step(pass_config=passes)
     for settings in ({"disabled": ("ConvolutionTransformatoin",)}, {"callbacks": asked.callbacks}):
         with pytest.raises(ovlpt.InputError, match=sentence):
             ovlpt.transform(one_convolution(), plugin=ovlpt.PluginConfig("own", **settings))

@@ -296,6 +296,14 @@ def test_one_may_stand_for_a_tuple():
     assert types_read(ovlpt.transform(space_to_depth(), plugin=settings, lowered=False))["conv"] == "f32"
 
 
+def test_one_pass_config_serves_both_steps():
+    passes = ovlpt.PassConfig({"SpaceToDepthTransformation"})
+    ovlpt.CommonOptimizations(main=[ROW], pass_config=passes)
+    ovlpt.LowPrecision(main=[ROW], pass_config=passes)
+    with pytest.raises(InputError, match='no pass "SpaceToDepthTransformation"'):
+        ovlpt.CommonOptimizations(pass_config=passes)
+
+
 def test_either_callback_leaves_a_node_alone():
     def leaves(*kinds):
         return lambda node: node in kinds

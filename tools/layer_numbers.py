@@ -20,11 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 import ovlpt
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.device.properties import F32
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import Constant, Model, Node, opset1
 from ovlpt.operations import OPERATIONS
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 
 FOLLOWS = frozenset(
     ("Add", "Subtract", "Multiply", "Relu", "PRelu", "Clamp", "Gelu", "Swish", "Sigmoid", "FakeQuantize")

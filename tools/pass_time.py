@@ -37,7 +37,7 @@ from tools.ir import networks
 
 PAIRS = """
 import gc, pickle, sys, time, openvino, ovlpt
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
+from ovlpt.common_optimizations import CommonOptimizations
 path, pairs, config = sys.argv[1], int(sys.argv[2]), pickle.loads(bytes.fromhex(sys.argv[3]))
 core = openvino.Core()
 for _ in range(pairs + 1):

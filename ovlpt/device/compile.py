@@ -15,6 +15,7 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
@@ -25,7 +26,6 @@ from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
 from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import Event, InputError, Outcome, Trace
 from ovlpt.version import VERSION
 
@@ -152,7 +152,8 @@ def _run_passes(model: Model, device: str, config: PluginConfig, native_only: bo
     if on_cpu and RELEASE >= (2025, 0):
         # the plugin takes these out before anything else, when a Relu before it still stands
         manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
-    manager.register_pass(CommonOptimizations(plugin_config.kernels(device), pass_config=config.pass_config()))
+    kernels, passes = plugin_config.kernels(device), config.pass_config()
+    manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace))
     manager.run_passes(model)
     events = trace.events[before:]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovlpt.common_optimizations import decomposed_attention
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import evaluated
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
-from ovlpt.prerequisites.common_optimizations import decomposed_attention
 from ovlpt.trace import InputError
 
 Ranges = Mapping[str, tuple[float, float]]

@@ -22,6 +22,7 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution, followers, quantizer
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import PluginConfig
 from ovlpt.device import cache
 from ovlpt.device.compile import compile_model, transform
@@ -35,7 +36,6 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import Core, Manager, Model, Node, Output, Type, opset1
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import InputError, Outcome, Trace
 
 BLOCKS = 3  # compilations of each form: a kernel's memory may lie well or badly

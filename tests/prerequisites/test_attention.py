@@ -7,8 +7,8 @@ import pytest
 from ovlpt.plugin_config import cpu
 
 import ovlpt
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.openvino_api import RELEASE, Model, PartialShape, opset1
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run
 from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels

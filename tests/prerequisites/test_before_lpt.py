@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.predicates import are_quantize_and_dequantize_supported_for_multiply
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.prerequisites.convert_quantize_dequantize import ConvertQuantizeDequantize
 from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from ovlpt.prerequisites.lin_op_sequence_fusion import LinOpSequenceFusion

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.openvino_api import Model
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT
 from tests.graphs import NodeFactory, f32, fake_quantize, model, parameter, run
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock, weighted

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.device.overflow import overflow_risks
 from ovlpt.openvino_api import RELEASE
 from ovlpt.operations import OPERATIONS
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, run_pass
 from tests.graphs import CORE
 from tests.tools.test_parity import GRANULARITY, PRECISIONS, assert_native

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ovlpt import LowPrecision, Trace
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.operations import OPERATIONS
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from ovlpt.trace import Outcome
 
 ROWS = tuple(name for name, row in OPERATIONS.items() if row.kind != "absent")

@@ -6,7 +6,7 @@ stored integers are handed to them as inputs, which nothing folds, and put back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,8 @@ from ovlpt.graph.constants import constant, is_constant_path, meets, precision_o
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.layer_transformation import LayerTransformation, ModelTransformation, consumers_of, replace_output, shape_of
+from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
+from ovlpt.low_precision import BEFORE_LPT, check_names
 from ovlpt.openvino_api import (
     RELEASE,
     Constant,
@@ -33,26 +34,33 @@ from ovlpt.openvino_api import (
     opset8,
     opset13,
 )
+from ovlpt.own_transformations import Given, resolved
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
-from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from ovlpt.prerequisites.einsum import decomposed_einsum
 from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
-
-BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)
 
 
 class CommonOptimizations(ModelTransformation):
     """MOC transformations with the quantized weights kept, then the operation versions that LPT has rules for.
 
-    Among the latter are the passes of plugins' first step that take callbacks, `BEFORE_LPT`. ``kernels``: per operation, whether the plugin executes a node as it is; what it does not is decomposed, as by the
-    plugin itself.
+    Among the latter are the passes of plugins' first step that take callbacks, `BEFORE_LPT`.
+
+    ``kernels``: per operation, whether the plugin executes a node as it is; what it does not is decomposed, as by the
+    plugin itself. ``pass_config``, one of the ``settings``, may be that of `LowPrecision`, with names of the custom
+    transformations in ``main``. Raises `InputError` for a name in it that no pass has.
     """
 
-    def __init__(self, kernels: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}), **settings):
+    def __init__(
+        self,
+        kernels: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}),
+        main: Sequence[Given] = (),
+        **settings,
+    ):
         super().__init__(**settings)
         self.kernels = kernels
+        check_names(self.pass_config, resolved(main))
 
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)

@@ -7,9 +7,9 @@ from openvino.preprocess import PrePostProcessor, ResizeAlgorithm
 
 import ovlpt
 from ovlpt import Params
+from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import RELEASE, Model, Node, Type, opset1
-from ovlpt.prerequisites.common_optimizations import CommonOptimizations
 from tests.conftest import EXACT, Transformed, assert_close
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run, weights
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock, weighted
