@@ -5,6 +5,7 @@ Networks: `tests.gpu_networks`; ``python -m tools.gpu_numbers`` prints the table
 
 from __future__ import annotations
 
+import ctypes
 import json
 
 import numpy as np
@@ -111,6 +112,55 @@ def test_check_and_verify_compare_numbers():
     assert any("times mean nothing" in note for note in found.notes)
     records = verify(one_convolution(), device="GPU", virtual="xelp", execute=True)
     assert [record.status for record in records] == ["equal", "equal"]
+
+
+def sizes_of_memory(size: int) -> list[int]:
+    """In bytes: what is there where a buffer of ``size`` is asked for, with content and without, and memory of each kind."""
+    virtual_gpu.load("xelp", execute=True)
+    library, address, none = ctypes.CDLL(str(virtual_gpu.library(True))), ctypes.c_void_p, None
+    for name in ("clCreateContext", "clCreateBuffer", "clGetExtensionFunctionAddressForPlatform"):
+        getattr(library, name).restype = address
+    for_gpus, copies_content, memory_size, shared_size = 4, 32, 0x1102, 0x419C
+    platform, device = address(), address()
+    library.clGetPlatformIDs(1, ctypes.byref(platform), none)
+    library.clGetDeviceIDs(platform, ctypes.c_uint64(for_gpus), 1, ctypes.byref(device), none)
+    context = address(library.clCreateContext(none, 1, ctypes.byref(device), none, none, none))
+
+    def extension(name: str, *types):
+        return ctypes.CFUNCTYPE(*types)(library.clGetExtensionFunctionAddressForPlatform(platform, name.encode()))
+
+    def told(ask, of: object, question: int) -> int:
+        answer = ctypes.c_size_t()
+        assert ask(*of, question, ctypes.c_size_t(ctypes.sizeof(answer)), ctypes.byref(answer), none) == 0
+        return answer.value
+
+    found = []
+    for flags, content in ((0, none), (copies_content, bytes(size))):
+        buffer = library.clCreateBuffer(context, ctypes.c_uint64(flags), ctypes.c_size_t(size), content, none)
+        found.append(told(library.clGetMemObjectInfo, (address(buffer),), memory_size))
+    ask = extension(
+        "clGetMemAllocInfoINTEL", ctypes.c_int, *[address] * 2, ctypes.c_uint, ctypes.c_size_t, *[address] * 2
+    )
+    for name, devices in (("Host", []), ("Device", [device]), ("Shared", [device])):
+        types = [address] * (3 + len(devices)) + [ctypes.c_size_t, ctypes.c_uint, address]
+        allocate = extension(f"cl{name}MemAllocINTEL", *types)
+        found.append(told(ask, (context, allocate(context, *devices, none, size, 0, none)), shared_size))
+    return found
+
+
+@executes
+def test_memory_goes_on_after_its_end():
+    """Kernels read there: `verify` of the digits ended by a signal."""
+    found = subprocess_call.call(sizes_of_memory, 8192, environment=virtual_gpu.environment(True))[0]
+    assert len(found) == 5
+    assert all(size >= 8192 + 65536 for size in found)
+
+
+@executes
+def test_strided_layers_of_the_digits():
+    """Of 4 x 4 outputs: half of the work items of a layer's kernel have none."""
+    records = verify(data.digits(), device="GPU", virtual="xelp", execute=True, layers=5)
+    assert [record.status for record in records] == ["equal"] * 5
 
 
 @pytest.mark.parametrize(

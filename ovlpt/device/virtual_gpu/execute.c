@@ -7,6 +7,7 @@
  *               each launch has one dimension, and its real sizes travel in the work offset, which the plugin leaves
  *               unused; what is put before each program computes the three dimensions from it.
  *   programs    built ones are kept in a folder, since building takes nearly all the time
+ *   memory      has room after its end, which kernels read
  *   oneDNN      learns that the driver takes no machine code, and makes OpenCL programs instead
  *
  * Environment: OVLPT_OPENCL_RUNTIME, the runtime's library; OVLPT_KERNELS, the folder of built programs, optional. */
@@ -25,7 +26,7 @@
 
 /* clang-format off */
 #define HANDED_ON(X)                                                                                                   \
-    X(clCloneKernel) X(clCompileProgram) X(clCreateBuffer) X(clCreateBufferWithProperties) X(clCreateCommandQueue)    \
+    X(clCloneKernel) X(clCompileProgram) X(clCreateBufferWithProperties) X(clCreateCommandQueue)    \
     X(clCreateCommandQueueWithProperties) X(clCreateContext) X(clCreateContextFromType) X(clCreateImage)              \
     X(clCreateImage2D) X(clCreateImage3D) X(clCreateImageWithProperties) X(clCreatePipe)                              \
     X(clCreateProgramWithBuiltInKernels) X(clCreateProgramWithIL) X(clCreateSampler)                                  \
@@ -39,7 +40,7 @@
     X(clEnqueueUnmapMemObject) X(clEnqueueWaitForEvents) X(clEnqueueWriteBuffer) X(clEnqueueWriteBufferRect)          \
     X(clEnqueueWriteImage) X(clFinish) X(clFlush) X(clGetCommandQueueInfo) X(clGetContextInfo)                        \
     X(clGetDeviceAndHostTimer) X(clGetEventInfo) X(clGetEventProfilingInfo) X(clGetExtensionFunctionAddress)          \
-    X(clGetExtensionFunctionAddressForPlatform) X(clGetHostTimer) X(clGetImageInfo) X(clGetKernelArgInfo)             \
+    X(clGetHostTimer) X(clGetImageInfo) X(clGetKernelArgInfo)             \
     X(clGetKernelSubGroupInfo) X(clGetKernelWorkGroupInfo) X(clGetMemObjectInfo)                   \
     X(clGetPipeInfo) X(clGetPlatformIDs) X(clGetSamplerInfo) X(clGetSupportedImageFormats) X(clLinkProgram)           \
     X(clReleaseCommandQueue) X(clReleaseContext) X(clReleaseDevice) X(clReleaseEvent) X(clReleaseKernel)              \
@@ -74,6 +75,8 @@ static struct {
     cl_int (*clCreateKernelsInProgram)(cl_program, cl_uint, cl_kernel *, cl_uint *);
     cl_int (*clEnqueueNDRangeKernel)(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *,
                                      const size_t *, WAIT_LIST);
+    cl_mem (*clCreateBuffer)(cl_context, cl_flags, size_t, void *, cl_int *);
+    void *(*clGetExtensionFunctionAddressForPlatform)(cl_platform_id, const char *);
 } runtime;
 
 static void fail(const char *format, ...) {
@@ -104,6 +107,7 @@ __attribute__((constructor)) static void open_runtime(void) {
     TAKE(clGetPlatformInfo), TAKE(clGetDeviceInfo), TAKE(clGetProgramInfo), TAKE(clGetKernelInfo);
     TAKE(clGetDeviceIDs), TAKE(clGetProgramBuildInfo), TAKE(clCreateProgramWithSource), TAKE(clCreateProgramWithBinary);
     TAKE(clBuildProgram), TAKE(clCreateKernel), TAKE(clCreateKernelsInProgram), TAKE(clEnqueueNDRangeKernel);
+    TAKE(clCreateBuffer), TAKE(clGetExtensionFunctionAddressForPlatform);
 }
 
 /* Platform and device */
@@ -123,6 +127,58 @@ API cl_int clGetDeviceIDs(cl_platform_id platform, cl_flags type, cl_uint capaci
 API cl_int clGetDeviceInfo(cl_device_id device, ASKED) {
     cl_int status = describe_device(question, capacity, out, size);
     return status == CL_SUCCESS ? status : runtime.clGetDeviceInfo(device, question, capacity, out, size);
+}
+
+/* Memory */
+
+/* Work items that have no output of their own read after the end of a tensor, and drop what they read. A GPU gives memory
+ * in large pages, where that reads something; a page of the CPU may be the last one. */
+enum { AFTER_END = 64 << 10 };
+
+API cl_mem clCreateBuffer(cl_context context, cl_flags flags, size_t size, void *host, cl_int *status) {
+    if (flags & CL_MEM_USE_HOST_PTR)
+        return runtime.clCreateBuffer(context, flags, size, host, status);
+    void *content = flags & CL_MEM_COPY_HOST_PTR && host ? memcpy(allocate(size + AFTER_END), host, size) : host;
+    cl_mem memory = runtime.clCreateBuffer(context, flags, size + AFTER_END, content, status);
+    if (content != host)
+        free(content);
+    return memory;
+}
+
+typedef void *shared_by_both(cl_context context, const cl_ulong *properties, size_t size, cl_uint alignment,
+                             cl_int *status);
+typedef void *shared_by_one(cl_context context, cl_device_id device, const cl_ulong *properties, size_t size,
+                            cl_uint alignment, cl_int *status);
+
+static shared_by_both *real_clHostMemAllocINTEL;
+static shared_by_one *real_clDeviceMemAllocINTEL, *real_clSharedMemAllocINTEL;
+
+static void *clHostMemAllocINTEL(cl_context context, const cl_ulong *properties, size_t size, cl_uint alignment,
+                                 cl_int *status) {
+    return real_clHostMemAllocINTEL(context, properties, size + AFTER_END, alignment, status);
+}
+
+static void *clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const cl_ulong *properties, size_t size,
+                                   cl_uint alignment, cl_int *status) {
+    return real_clDeviceMemAllocINTEL(context, device, properties, size + AFTER_END, alignment, status);
+}
+
+static void *clSharedMemAllocINTEL(cl_context context, cl_device_id device, const cl_ulong *properties, size_t size,
+                                   cl_uint alignment, cl_int *status) {
+    return real_clSharedMemAllocINTEL(context, device, properties, size + AFTER_END, alignment, status);
+}
+
+API void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
+    void *found = runtime.clGetExtensionFunctionAddressForPlatform(platform, name);
+#define WITH_ROOM(function)                                                                                            \
+    if (found && strcmp(name, #function) == 0) {                                                                       \
+        *(void **)&real_##function = found;                                                                            \
+        return (void *)function;                                                                                       \
+    }
+    WITH_ROOM(clHostMemAllocINTEL)
+    WITH_ROOM(clDeviceMemAllocINTEL)
+    WITH_ROOM(clSharedMemAllocINTEL)
+    return found;
 }
 
 /* Programs */
