@@ -591,6 +591,28 @@ def test_a_gate_of_open_sizes_reads_integers(core):
     assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch", [1, -1])
+@pytest.mark.parametrize("levels", [-128, 0], ids=["i8", "u8"])
+def test_patches_that_are_moved_to_rows_stay_integers(core, by_form, form, batch, levels):
+    """A Convert of theirs would be moved before the Transpose, which is then a layer that moves floats."""
+    x = parameter([batch, 3, 16, 16])
+    patches = opset1.convolution(quantized(x, 0, 2.55), int8_weights([16, 3, 4, 4]), [4, 4], [0, 0], [0, 0], [1, 1])
+    rows = opset1.reshape(quantized(patches, levels / 32, (levels + 255) / 32), const([0, 16, 16], "i64"), True)
+    rows = opset1.transpose(rows, const([0, 2, 1], "i64"))
+    token = opset1.reduce_mean(x, const([1, 2], "i64"), False)
+    joined = opset1.concat([opset1.unsqueeze(token, const([1], "i64")), rows], 1)
+    norm = opset6.mvn(joined, const([2], "i64"), True, 1e-6, "inside_sqrt")
+    layer = opset1.matmul(quantized(norm, -2, 2), int8_weights([8, 16], seed=1), False, True)
+    net = model([layer], x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (1, 3, 16, 16)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.1, share=0.01)
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, cpu.config(this_cpu.takes_signed_activations()), core=core)
+    executed = [ovlpt.execution_types(each, inputs).executed for each in (compiled, stock)]
+    assert len(executed[0]) <= len(executed[1])
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain after."""
     x = parameter([1, 7, 7, 32])

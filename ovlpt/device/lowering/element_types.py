@@ -129,10 +129,13 @@ def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone reads
-    the result, the plugin changes nothing, and a Convert of open sizes would be a layer of its own.
+    the result, the plugin changes nothing, and a Convert of open sizes would be a layer of its own. Nor does it between
+    a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
     """
     is_real = precision_of(multiply.input_value(0)) in REAL
-    by_constant = constant_above(multiply.input_value(1)) is not None and not _is_factor_of_open_sizes(multiply)
+    by_constant = constant_above(multiply.input_value(1)) is not None and not (
+        _is_factor_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
+    )
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
 
@@ -194,6 +197,13 @@ def _is_factor_of_open_sizes(multiply: Node) -> bool:
         reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
         for reader in readers
     )
+
+
+def _is_transposed_for_concat(multiply: Node) -> bool:
+    """Whether a Transpose that nothing else reads comes before, and nothing but Concats after."""
+    data = multiply.input_value(0)
+    alone = data.get_node().get_type_name() == "Transpose" and len(data.get_target_inputs()) == 1
+    return alone and _readers(multiply) == {"Concat"}
 
 
 def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:
