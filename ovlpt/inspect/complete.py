@@ -10,11 +10,13 @@ before:
    the quantized model with its FakeQuantize operations bypassed. What costs more than is allowed, together with what was
    kept before, is refused. Of several outputs the one counts that loses most.
 3. The latency, paired with that of what was kept before: both are compiled anew for each block and run in turn, with
-   the hints that a user has by default, until the 95 % interval tells whether enough is gained, for 12 blocks at most. What
-   gains less than wanted, or less than the interval can tell, is refused.
+   the hints that a user has by default, until the 95 % interval leaves out the gain that is wanted, for 12 blocks at most.
+   What gains less than wanted, or less than the interval can tell from nothing, is refused.
 4. What costs too much as a whole, or is known to gain too little, is tried again by halves, the layers that take more time
    first, until the time is over.
 5. What by itself takes or gains too little, and is not known to be slower, is tried together at the end.
+6. All that was kept is measured again, against the model that was given: many decisions may have taken noise for gains.
+   Until the whole gains as much as is wanted of each, what gained least is refused.
 
 A FakeQuantize before an activation function that loses it is dropped where one after it takes its place. On a CPU whose
 int8 kernels keep sums in 16 bits, float weights are quantized to half of the integers.
@@ -58,7 +60,7 @@ from ovlpt.inspect.trials import Bench, Score, Scores, Trial, Unusable, applied,
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 
-_LEAST_BLOCKS, _MOST_BLOCKS, _FINAL_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 6, 0.7, 3
+_LEAST_BLOCKS, _MOST_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 0.7, 3
 
 KEPT, REFUSED, HALVED, JOINED = "kept", "refused", "halved", "joined"
 
@@ -277,17 +279,17 @@ class _Measure:
         return transform(model, self.device, self.config, core=self.core, serializable=False, precision=precision)
 
     def ratio(
-        self, mine: _Network, other: _Network, most: int, enough: Callable[[float, tuple[float, float]], bool]
+        self, mine: _Network, other: _Network, enough: Callable[[tuple[float, float]], bool]
     ) -> tuple[float, tuple[float, float]]:
-        """Median of paired latencies, mine / other, and its 95 % interval: of ``most`` blocks, or of those after which the
-        two were ``enough``.
+        """Median of paired latencies, mine / other, and its 95 % interval: of `_MOST_BLOCKS` blocks, or of those after which
+        the interval was ``enough``.
         """
         blocks: list[np.ndarray] = []
         with measuring() if self._shared else nullcontext():
             while True:
                 blocks.append(self._block(mine, other, swapped=len(blocks) % 2 == 1))
                 found = float(np.median(np.concatenate(blocks))), bootstrap_interval(blocks)
-                if len(blocks) >= most or (len(blocks) >= _LEAST_BLOCKS and enough(*found)):
+                if len(blocks) >= _MOST_BLOCKS or (len(blocks) >= _LEAST_BLOCKS and enough(found[1])):
                     return found
 
     def _block(self, mine: _Network, other: _Network, swapped: bool) -> np.ndarray:
@@ -416,7 +418,7 @@ class _Plan:
             trial = self.measure.network(Trial.of(advices, self.ranges), model, score)
         except Unusable as error:
             return replace(refused, why=str(error))
-        ratio, (low, high) = self._ratio(trial, self.current, _MOST_BLOCKS, self._told)
+        ratio, (low, high) = self._ratio(trial, self.current, self._told)
         decided = replace(refused, gain=1 - ratio, interval=(1 - high, 1 - low))
         if not self._pays(ratio, (low, high)):
             return replace(decided, why=f"gains {1 - ratio:.1%} ({1 - high:.1%} to {1 - low:.1%})")
@@ -425,11 +427,11 @@ class _Plan:
         return replace(decided, verdict=KEPT, why=f"gains {1 - ratio:.1%} for {loss:.2f} dB in all")
 
     def _ratio(
-        self, mine: _Network, other: _Network, most: int, enough: Callable[[float, tuple[float, float]], bool]
+        self, mine: _Network, other: _Network, enough: Callable[[tuple[float, float]], bool], purpose: str = ""
     ) -> tuple[float, tuple[float, float]]:
-        """`_Measure.ratio`, or what the journal has of it."""
-        key = f"latency {mine.trial.digest} {other.trial.digest} {most}"
-        ratio, (low, high) = self._once(key, lambda: self.measure.ratio(mine, other, most, enough))
+        """`_Measure.ratio`, or what the journal has of it for this ``purpose``."""
+        key = f"latency {mine.trial.digest} {other.trial.digest} {purpose}"
+        ratio, (low, high) = self._once(key, lambda: self.measure.ratio(mine, other, enough))
         return ratio, (low, high)
 
     def _once(self, key: str, measured: Callable[[], object]) -> Any:
@@ -440,16 +442,39 @@ class _Plan:
     def _pays(self, ratio: float, interval: tuple[float, float]) -> bool:
         return 1 - ratio >= self.min_gain and interval[1] < 1
 
-    def _told(self, ratio: float, interval: tuple[float, float]) -> bool:
-        """Whether more blocks would not change the answer."""
-        return self._pays(ratio, interval) or interval[0] > 1 - self.min_gain or time.perf_counter() > self.end
+    def _told(self, interval: tuple[float, float]) -> bool:
+        """Whether more blocks would not change the answer, or there is no time for them."""
+        return self._is_certain(interval) or time.perf_counter() > self.end
+
+    def _is_certain(self, interval: tuple[float, float]) -> bool:
+        """Whether the gain that is wanted lies outside of the interval."""
+        return not interval[0] <= 1 - self.min_gain <= interval[1]
+
+    def _confirmed(self) -> tuple[float, tuple[float, float]]:
+        """The latency by that of the given model, of what is left after all is refused without which the rest pays."""
+        while self.kept:
+            self.progress("measuring what is kept against the model that was given")
+            ratio, interval = self._ratio(self.current, self.base, self._is_certain, "final")
+            if self._pays(ratio, interval):
+                return ratio, interval
+            self._give_up(f"together with what was kept, the gain is {1 - ratio:.1%} of the given model's latency")
+        return 1.0, (1.0, 1.0)
+
+    def _give_up(self, why: str) -> None:
+        """Refuse what gained least of what was kept."""
+        least = min((each for each in self.decisions if each.verdict == KEPT), key=lambda each: each.gain or 0.0)
+        self.progress(f"{least.candidate.which}: {REFUSED}: {why}")
+        self.decisions = [replace(each, verdict=REFUSED, why=why) if each is least else each for each in self.decisions]
+        self.kept = [each for each in self.kept if each is not least.candidate]
+        self.current = self.base
+        if self.kept:
+            trial = Trial.of([advice for each in self.kept for advice in each.advices], self.ranges)
+            model = applied(self.source, trial.advices, self.ranges)
+            self.current = self.measure.network(trial, model, self.scores(trial))
 
     def result(self) -> Completion:
+        ratio, interval = self._confirmed()
         after = self._explained(self.current.model) if self.kept else self.found
-        ratio, interval = 1.0, (1.0, 1.0)
-        if self.kept:
-            self.progress("measuring what is kept against the model that was given")
-            ratio, interval = self._ratio(self.current, self.base, _FINAL_BLOCKS, lambda *_: False)
         return Completion(
             model=self.current.model if self.kept else self.source.clone(),
             before=_state(self.found, self.base),

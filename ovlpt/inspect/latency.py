@@ -54,19 +54,31 @@ def verdict(ratio: float, interval: tuple[float, float], mine: str, other: str) 
     return f"{mine} is faster" if ratio < 1 else f"{other} is faster"
 
 
-def bootstrap_interval(
-    blocks: Sequence[np.ndarray], samples: int = 2000, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Interval of the median of paired ratios that were measured in ``blocks``.
+def bootstrap_interval(blocks: Sequence[np.ndarray], samples: int = 2000) -> tuple[float, float]:
+    """Interval of 95 % of the median of paired ratios that were measured in ``blocks``.
 
-    Blocks are drawn, then pairs within each: runs within a block resemble each other more than runs of two blocks.
+    Blocks are drawn, then pairs within each: runs within a block resemble each other more than runs of two blocks. What is
+    drawn from a few blocks varies less than other blocks would, so that of 4 an interval would hold the truth in 81 to 89 of
+    100 cases: it is widened as Student's distribution is wider than the normal one.
     """
     generator = np.random.default_rng(0)
-    count = len(blocks)
+    count, middle = len(blocks), float(np.median(np.concatenate(blocks)))
     medians = [
         np.median(np.concatenate([generator.choice(blocks[block], len(blocks[block])) for block in drawn]))
         for drawn in generator.integers(0, count, (samples, count))
     ]
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(medians, (tail, 100 - tail))
-    return float(low), float(high)
+    wider = _wider(count)
+    low, high = (middle + wider * (float(end) - middle) for end in np.percentile(medians, (2.5, 97.5)))
+    return max(low, 0.0), high
+
+
+def _wider(count: int) -> float:
+    """Student's quantile for ``count`` blocks by the normal one (expansion of Cornish and Fisher), and by the root of the
+    part of the variance that a draw from them has.
+    """
+    if count < 2:
+        return 1.0
+    free, normal = count - 1, 1.96
+    student = normal + (normal**3 + normal) / (4 * free)
+    student += (5 * normal**5 + 16 * normal**3 + 3 * normal) / (96 * free**2)
+    return float(student / normal * np.sqrt(count / free))

@@ -124,6 +124,31 @@ def test_a_gain_that_the_interval_cannot_tell_is_none(core, latencies):
     assert not ovlpt.complete(gates(), samples(), max_loss=20, core=core).kept
 
 
+@pytest.mark.parametrize(("whole", "left"), [([SLOWER, FASTER], ["other"]), ([SLOWER, SLOWER], [])])
+def test_what_is_slower_together_is_given_up_the_least_gain_first(core, latencies, whole, left):
+    latencies((0.8, (0.78, 0.82)), FASTER, *whole)
+    found = ovlpt.complete(gates(), samples(), max_loss=20, core=core)
+    assert [layer for each in found.kept for layer in each.candidate.layers] == left
+    assert found.after.in_int8 == len(left)
+    assert found.ratio == (0.9 if left else 1.0)
+    assert "the gain is -10.0% of the given model's latency" in found.decisions[-1].why
+    assert ovlpt.explain(found.model, core=core).headline.startswith(f"{len(left)} of 2")
+
+
+@pytest.mark.parametrize(("ratio", "spread", "blocks"), [(0.9, 0.01, 4), (1.1, 0.01, 4), (0.99, 0.02, 12)])
+def test_blocks_are_measured_until_the_interval_leaves_out_the_gain(core, monkeypatch, ratio, spread, blocks):
+    generator, measured = np.random.default_rng(0), []
+
+    def block(*_: object, swapped: bool) -> np.ndarray:
+        measured.append(swapped)
+        return ratio * np.exp(generator.normal(generator.normal(0, spread), spread, 20))
+
+    monkeypatch.setattr(module._Measure, "_block", block)
+    measure = module._Measure(core, "CPU", None, gates(), data_of(samples(), gates()).shards)
+    measure.ratio(None, None, lambda interval: not interval[0] <= 0.99 <= interval[1])
+    assert measured == [False, True] * (blocks // 2)
+
+
 def test_a_loss_that_is_too_high_is_refused_before_anything_is_timed(core, latencies):
     latencies()  # a measurement would fail
     found = ovlpt.complete(gates(), samples(), max_loss=0, core=core)
