@@ -65,10 +65,22 @@ class Cluster:
         while True:
             left = end - time.monotonic()
             try:
-                return self._distributed.Client(self._address, timeout=max(left, 1), set_as_default=False)
+                return self._attempt(max(left, 1))
             except (OSError, ValueError) as error:
                 if left <= 1 or isinstance(error, ValueError):
                     raise InputError(
                         f'no Dask scheduler answers at "{self._address}"; start one with: dask scheduler'
                     ) from error
                 time.sleep(0.5)
+
+    def _attempt(self, timeout: float):
+        """A client. One that fails is closed at once: left to the garbage collector, its end can come while the next one
+        starts, in the same thread, and wait for ever for a lock that the start holds.
+        """
+        client = self._distributed.Client.__new__(self._distributed.Client)
+        try:
+            client.__init__(self._address, timeout=timeout, set_as_default=False)
+        except BaseException:
+            client.__del__()
+            raise
+        return client

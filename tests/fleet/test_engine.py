@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
@@ -190,3 +191,13 @@ def test_unusable_workers_are_one_sentence():
     pytest.importorskip("distributed", reason="a scheduler needs the extra cluster")
     with pytest.raises(InputError, match=r"no Dask scheduler answers at \"tcp://127\.0\.0\.1:9\""):
         Cluster("tcp://127.0.0.1:9", timeout=1)
+
+
+def test_what_cannot_connect_is_closed_at_once():
+    """The garbage collector may close it within another client's start, and neither ends."""
+    distributed = pytest.importorskip("distributed", reason="a scheduler needs the extra cluster")
+    for address in ("", "nowhere", "tcp://127.0.0.1:x"):
+        with pytest.raises(InputError, match="no Dask scheduler answers"):
+            Cluster(address, timeout=1)
+    left = [each for each in gc.get_objects() if type(each) is distributed.Client]
+    assert {each.status for each in left} <= {"closed"}
