@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ovlpt.commands import activity
-from ovlpt.commands.settings import check_outputs
+from ovlpt.commands import activity, arguments
+from ovlpt.commands.completion import script
+from ovlpt.commands.printing import STDOUT
 from ovlpt.display import printable
-from ovlpt.files import why_not
+from ovlpt.files import check_writable, why_not
 from ovlpt.trace import OvlptError
+from ovlpt.version import VERSION
 
-COMMANDS = {  # in the order of the help; each is a module of ovlpt.commands
+COMMANDS = {  # in the order of the help; each a function of ovlpt.commands.arguments and a module beside it
     "run": "run a quantized model in int8 and show which layers are",
     "explain": "say why operations are not in int8",
     "report": "write one page that says what ran in int8, what did not, why, and what it cost",
@@ -41,10 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         arguments = sys.argv[1:] if arguments is None else arguments
         if not arguments:
-            parser(()).print_help()
+            parser().print_help()
             return 0
-        named = next((each for each in arguments if not each.startswith("-")), None)
-        options = parser([named]).parse_args(arguments)
+        options = parser().parse_args(arguments)
         log(options.verbose)
         check_outputs(options)
         with activity.shown(not options.verbose):
@@ -82,6 +82,14 @@ def _without_output(status: int) -> int:
     return status
 
 
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise `InputError` where a file that a command is to write cannot be: before the work, not after it."""
+    for name in ("json", "junit", "csv", "save_baseline", "save_counters"):
+        path = getattr(options, name, None)
+        if (name, path) != ("json", STDOUT):
+            check_writable(path)
+
+
 def complain(what: object) -> None:
     """One line on the standard error."""
     with activity.paused():
@@ -103,8 +111,8 @@ class _Log(logging.Handler):
         complain(record.getMessage())
 
 
-def parser(complete: Collection[str | None] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The command line, with the arguments of the commands in ``complete``: those of others take time to import."""
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
     made = argparse.ArgumentParser(
         prog="ovlpt",
         description="OpenVINO's Low Precision Transformations in Python.",
@@ -119,10 +127,7 @@ def parser(complete: Collection[str | None] = tuple(COMMANDS)) -> argparse.Argum
     )
     commands = made.add_subparsers(required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
-        if name in complete:
-            importlib.import_module(f"ovlpt.commands.{name}").add(commands, summary)
-        else:
-            commands.add_parser(name, help=summary)
+        getattr(arguments, name)(commands, summary)
     return made
 
 
@@ -130,15 +135,11 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
         from importlib.metadata import version
 
-        from ovlpt.version import VERSION
-
         print(f"ovlpt {VERSION}, OpenVINO {version('openvino')}")
         parser.exit()
 
 
 class _Completion(argparse.Action):
     def __call__(self, asked: argparse.ArgumentParser, namespace: argparse.Namespace, shell: Any, *_) -> None:
-        from ovlpt.commands.completion import script
-
         print(script(parser(), shell))
         asked.exit()

@@ -66,6 +66,22 @@ def test_every_help_ends_with_an_example(command, capsys):
     cli.parser().parse_args(arguments)  # it is one that the command takes
 
 
+HELP = """
+import contextlib, io, sys
+from ovlpt import cli
+for arguments in ([], ["--completion", "bash"], ["--help"], *([name, "--help"] for name in cli.COMMANDS)):
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as printed:
+        cli.main(arguments)
+    assert "ovlpt" in printed.getvalue()
+assert not {"openvino", "numpy", "rich"} & sys.modules.keys()
+"""
+
+
+def test_help_is_there_at_once():
+    """What takes most of a second to import is not."""
+    subprocess.run([sys.executable, "-c", HELP], check=True)
+
+
 def float_model(tmp_path):
     x = parameter([1, 8])
     return save(model(opset1.matmul(x, const(np.ones((8, 4))), False, False), x), tmp_path / "float.xml")

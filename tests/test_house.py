@@ -23,12 +23,9 @@ LONG = {  # and why
     "tools.quantized_operators.tflite_models.model_of": "one branch for each operator",
 }
 
-_HELP = "the help of all commands is to be there at once"
 LATE = {  # modules that import others of the package within functions, and why
-    "ovlpt.cli": _HELP,
-    "ovlpt.commands.settings": _HELP,
     "ovlpt.device.compile": "tuning and the check of numbers transform and compile models themselves",
-    "ovlpt.files": _HELP,
+    "ovlpt.files": "the help of commands is to be there at once",
     "ovlpt.inspect.peak_memory": "a program of its own, which imports ovlpt in one of two cases",
 }
 

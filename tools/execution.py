@@ -13,8 +13,9 @@ import warnings
 from rich.console import Console
 from rich.table import Table
 
+from ovlpt.choices import OVLPT, STOCK
 from ovlpt.device import subprocess_call, virtual_gpu
-from ovlpt.inspect.check import OVLPT, STOCK, execute
+from ovlpt.inspect.check import execute
 
 
 def compare(

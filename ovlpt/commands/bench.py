@@ -7,53 +7,17 @@ from statistics import fmean
 
 from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_device, add_input, add_json, add_settings, file_or_settings
-from ovlpt.commands.workers import add_workers, workers
+from ovlpt.commands.settings import file_or_settings
+from ovlpt.commands.workers import workers
 from ovlpt.files import check_writable, why_not, write_text
-from ovlpt.inspect.bench import FLOAT, HINTS, STOCK, Bench, Side, bench
+from ovlpt.inspect.bench import Bench, Side, bench
 from ovlpt.inspect.fleet_bench import bench_fleet
 from ovlpt.trace import InputError
 
 _FLAGS = ("-d", "-hint", "-niter", "-t", "-nstreams", "-infer_precision", "-report_folder")
 
 
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "bench",
-        _call,
-        summary,
-        "Run two compiled networks in turn and say which is faster, by the median ratio of their times and its 95 % "
-        "interval; compile times and peak memory as well. Flags mean what they mean to benchmark_app.",
-        "ovlpt bench resnet50.xml --against stock -hint throughput -t 10",
-    )
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="quantized models (.xml, .onnx …)")
-    parser.add_argument("-m", dest="model", metavar="MODEL", help="the same as MODEL")
-    add_device(parser)
-    add_settings(parser)
-    parser.add_argument(
-        "--against",
-        default=STOCK,
-        metavar="SIDE",
-        help=f'"{STOCK}": the plugin\'s own LPT; "{FLOAT}": FakeQuantize bypassed; or another model, which ovlpt compiles '
-        f"where it is quantized; default: {STOCK}",
-    )
-    add_input(parser)
-    parser.add_argument("-hint", default="latency", choices=(*HINTS, "tput"), help="default: latency")
-    parser.add_argument("-niter", type=int, metavar="N", help="inferences of each side")
-    parser.add_argument("-t", type=float, metavar="SECONDS", help="for each side; default: 5, unless -niter is given")
-    parser.add_argument("-nstreams", metavar="N", help="number of streams; default: the device's choice")
-    parser.add_argument(
-        "-infer_precision", choices=("f32", "bf16", "f16"), help="of what is not in int8; default: the device's choice"
-    )
-    parser.add_argument(
-        "-report_folder", metavar="FOLDER", help="write MODEL/SIDE/benchmark_report.csv there, as benchmark_app does"
-    )
-    add_workers(parser)
-    add_json(parser, "all figures")
-
-
-def _call(options: argparse.Namespace) -> int:
+def call(options: argparse.Namespace) -> int:
     models = [*options.models, *([options.model] if options.model else [])]
     if not models:
         raise InputError("no model to measure; give one, as in: ovlpt bench resnet50.xml")

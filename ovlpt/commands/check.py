@@ -2,59 +2,18 @@ from __future__ import annotations
 
 import argparse
 
+from ovlpt.choices import STOCK
 from ovlpt.commands import check_fleet
 from ovlpt.commands.activity import progress
-from ovlpt.commands.isa import add_isa
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_config, add_device, add_input, add_json, file_or_settings
-from ovlpt.commands.virtual import add_virtual
-from ovlpt.commands.workers import add_workers
+from ovlpt.commands.settings import file_or_settings
 from ovlpt.device.counters import write_counters
-from ovlpt.inspect.check import EXPECTABLE, STOCK, Check, check
+from ovlpt.inspect.check import Check, check
 from ovlpt.inspect.numbers import Numbers, Verdict
 from ovlpt.trace import InputError
 
 
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "check",
-        _call,
-        summary,
-        "Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
-        "which is the default, with a list, or with an earlier run; and compare its outputs with the simulation's.",
-        "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
-    )
-    parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="a quantized model (.xml, .onnx …), or a fleet (.toml)"
-    )
-    add_device(parser)
-    add_config(parser)
-    question = parser.add_mutually_exclusive_group()
-    question.add_argument(
-        "--expect",
-        action="append",
-        metavar="PRECISION:OPERATIONS",
-        help=f"what each layer of these operations runs in ({', '.join(EXPECTABLE)}); may be repeated",
-    )
-    question.add_argument("--against", choices=(STOCK,), help="int8 wherever the plugin with its own LPT runs int8")
-    question.add_argument("--baseline", metavar="FILE.json", help="the precisions of an earlier run")
-    parser.add_argument("--save-baseline", metavar="FILE.json", help="write this run, as a later --baseline")
-    parser.add_argument("--counters", metavar="FILE.csv", help="check this report of benchmark_app, not a run")
-    parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
-    add_virtual(parser)
-    parser.add_argument(
-        "--precision", choices=("f16", "f32"), help="of floats; default: the device's own, f32 on a CPU"
-    )
-    parser.add_argument("--no-numbers", action="store_true", help="compare precisions only")
-    add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")
-    add_isa(parser)
-    parser.add_argument("--junit", metavar="FILE.xml", help="of a fleet: write its cases as JUnit XML")
-    add_workers(parser)
-    add_json(parser, "the result")
-
-
-def _call(options: argparse.Namespace) -> int:
+def call(options: argparse.Namespace) -> int:
     if check_fleet.is_fleet(options):
         return check_fleet.call(options)
     asked = options.expect or options.baseline or options.against

@@ -4,45 +4,13 @@ import argparse
 
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import (
-    add_command,
-    add_float,
-    add_input,
-    add_json,
-    add_model,
-    add_settings,
     check_count,
     file_or_settings,
 )
-from ovlpt.commands.virtual import add_virtual, on_virtual
-from ovlpt.commands.workers import add_threads, add_workers, workers
+from ovlpt.commands.virtual import on_virtual
+from ovlpt.commands.workers import workers
 from ovlpt.inspect.compare import Comparison, compare
 from ovlpt.inspect.runs import ERRORS, FLOAT_PRECISION, QUANTIZATION
-
-
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "compare",
-        on_virtual(_call, computes=True),
-        summary,
-        "Run a model in float, fake-quantized, in int8, and with the device's default hints, and say layer by layer "
-        "where the differences come from.",
-        "ovlpt compare resnet50.xml -f resnet50_float.xml -i images.npz",
-    )
-    add_model(parser, otherwise="a bundled one, with its data")
-    add_settings(parser)
-    add_virtual(parser)
-    add_input(
-        parser,
-        'an array of samples per input, and "labels" for the accuracy; or many such files: a folder, or "shards/*.npz"; '
-        "default: one random sample",
-    )
-    add_float(parser, "for the quantization error")
-    parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")
-    parser.add_argument("--layers", type=int, default=10, metavar="N", help="print the N worst layers; default: 10")
-    add_threads(parser)
-    add_workers(parser)
-    add_json(parser, "everything, with all layers,")
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -92,6 +60,9 @@ def _call(options: argparse.Namespace) -> int:
         out.print(scope, soft_wrap=True)
     write_result(options, found.to_json())
     return 0
+
+
+call = on_virtual(_call, computes=True)
 
 
 def _print_runs(out, found: Comparison) -> None:

@@ -3,47 +3,14 @@ from __future__ import annotations
 import argparse
 
 from ovlpt.commands.printing import STDOUT, console, say, table, write_result
-from ovlpt.commands.settings import add_command, add_float, add_json, add_model, add_settings, check_count, settings
-from ovlpt.commands.workers import add_threads, add_workers, workers
+from ovlpt.commands.settings import check_count, settings
+from ovlpt.commands.workers import workers
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.display import printable
 from ovlpt.inspect.complete import Completion, complete
 
 
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "complete",
-        _call,
-        summary,
-        "Quantize float layers where that is measured to be faster and costs little: missing FakeQuantize operations with "
-        "ranges of the data, float weights, intervals that no kernel takes. Writes an ordinary quantized model.",
-        "ovlpt complete bert.xml -i tokens.npz -o bert_complete.xml -f bert_float.xml",
-    )
-    add_model(parser)
-    add_settings(parser)
-    parser.add_argument(
-        "-i",
-        "--input",
-        required=True,
-        metavar="DATA.npz",
-        help='an array of samples per input, and "labels" for the accuracy; or many such files: a folder, or "shards/*.npz"',
-    )
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.xml", help="the quantized model to write")
-    add_float(parser, "to measure the loss against; default: MODEL with its FakeQuantize operations bypassed")
-    parser.add_argument("--max-loss", type=float, default=1.0, metavar="DB", help="of SQNR, in all; default: 1")
-    parser.add_argument(
-        "--min-gain", type=float, default=1.0, metavar="PERCENT", help="of latency, for each that is kept; default: 1"
-    )
-    parser.add_argument(
-        "--time-limit", type=float, default=600.0, metavar="SECONDS", help="then nothing more is tried; default: 600"
-    )
-    add_threads(parser)
-    add_workers(parser)
-    add_json(parser, "all decisions and figures")
-
-
-def _call(options: argparse.Namespace) -> int:
+def call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     check_count(options.threads, "--threads", "compute with")
     out = console(options.json)

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ovlpt import plugin_config
-from ovlpt.commands.isa import add_isa, limited
+from ovlpt.commands.isa import limited
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
-from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.commands.settings import settings
+from ovlpt.commands.virtual import on_virtual
 from ovlpt.device.overflow import REMEDY
 from ovlpt.device.this_cpu import saturates
 from ovlpt.inspect.executed import has_weights
@@ -17,40 +17,6 @@ from ovlpt.inspect.post_ops import post_ops
 from ovlpt.openvino_api import Core
 
 _SHOWN = 3  # names in a row
-
-
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "explain",
-        on_virtual(_call, limited(_call)),
-        summary,
-        "List the operations that are not in low precision, with the reason and what would help.",
-        "ovlpt explain resnet50.xml --strict",
-    )
-    add_model(parser)
-    add_settings(parser)
-    add_isa(parser)
-    add_virtual(parser)
-    parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with the operations above it")
-    parser.add_argument(
-        "--details", action="store_true", help="one row for each operation that is not in low precision"
-    )
-    parser.add_argument(
-        "--graph-only",
-        action="store_true",
-        help="compile nothing: faster, but missing kernels are not seen",
-    )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit 1 when a quantizable layer is executed in float (with --post-ops: when a prediction is wrong)",
-    )
-    parser.add_argument(
-        "--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made"
-    )
-    parser.add_argument("--stock", action="store_true", help="with --post-ops: as compiled with the plugin's own LPT")
-    add_json(parser, "the answers")
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -82,6 +48,9 @@ def _call(options: argparse.Namespace) -> int:
         out.print(text, style="yellow")
     write_result(options, {**found.to_json(), "answers": [answer.to_json() for answer in answers]})
     return 1 if options.strict and found.quantizable else 0
+
+
+call = on_virtual(_call, limited(_call))
 
 
 def _print_each(out, answers: Sequence[Answer]) -> None:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 import numpy as np
 
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_json
 from ovlpt.device.loading import label_of, read_float
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.files import why_not
@@ -22,29 +21,7 @@ from ovlpt.trace import InputError, Outcome, Trace
 _NOT_COUNTED = frozenset(("Parameter", "Result", "Constant"))
 
 
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "fuse",
-        _call,
-        summary,
-        "Fuse what a quantizer should not see apart: normalizations, split convolutions, ReLU6. Before quantization.",
-        "ovlpt fuse resnet50.xml -o resnet50_fused.xml",
-    )
-    parser.set_defaults(device=None)
-    parser.add_argument("model", metavar="FLOAT", help="a model before quantization (.xml, .onnx …)")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.xml")
-    parser.add_argument(
-        "--value",
-        action="append",
-        default=[],
-        metavar="NAME=FILE.npy",
-        help="an input or a variable that is constant from now on; also NAME=true, NAME=false, NAME=NUMBER",
-    )
-    add_json(parser, "what was fused, what was not, and the operations before and after")
-
-
-def _call(options: argparse.Namespace) -> int:
+def call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     values = dict(map(_value, options.value))
     source = read_float(options.model, Core())

@@ -10,14 +10,6 @@ from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.trace import InputError
 
 
-def add_isa(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--isa",
-        metavar="ISA",
-        help=f"limit the CPU to an older instruction set: {', '.join(instruction_sets.INSTRUCTION_SETS)}",
-    )
-
-
 def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """The command, carried out in a process of its own where ``--isa`` limits the CPU."""
 

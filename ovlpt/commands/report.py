@@ -5,11 +5,12 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from ovlpt.commands.isa import add_isa, limited
+from ovlpt.commands.arguments import REPORT
+from ovlpt.commands.isa import limited
 from ovlpt.commands.printing import console, write_result
-from ovlpt.commands.settings import add_command, add_device, add_float, add_input, add_json, add_settings, settings
-from ovlpt.commands.virtual import add_virtual, on_virtual
-from ovlpt.commands.workers import add_workers, check_alone, workers
+from ovlpt.commands.settings import settings
+from ovlpt.commands.virtual import on_virtual
+from ovlpt.commands.workers import check_alone, workers
 from ovlpt.display import printable
 from ovlpt.files import check_writable, why_not, write_text
 from ovlpt.inspect.report import Report, report
@@ -18,44 +19,13 @@ from ovlpt.inspect.report.page import check_packages, to_html
 from ovlpt.inspect.report.several import Network, comparison_page, index_page
 from ovlpt.trace import InputError
 
-_PAGE = "report.html"
-
-
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "report",
-        on_virtual(_call, limited(_call)),
-        summary,
-        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster. Of two "
-        "models the page compares the first with the second; of several, a folder gets a page of each and an index.",
-        "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
-    )
-    parser.add_argument("models", nargs="+", metavar="MODEL", help="quantized models (.xml, .onnx …)")
-    add_device(parser)
-    add_settings(parser)
-    add_isa(parser)
-    add_virtual(parser)
-    add_input(parser)
-    add_float(parser, "for its latency")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT.html",
-        help=f"default: {_PAGE}, unless --json or --csv names a file; with several models a folder for all pages",
-    )
-    parser.add_argument("--open", action="store_true", help="show the page in the browser")
-    add_json(parser, "everything, or of several models what the index says,")
-    parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
-    add_workers(parser)
-
 
 def _call(options: argparse.Namespace) -> int:
     models = options.models
     options.model = models[0] if len(models) == 1 else None  # for the envelope of --json
     page = options.output
     if (page, options.json, options.csv) == (None, None, None) or (page is None and options.open):
-        page = _PAGE
+        page = REPORT
     if page is not None:
         check_packages()
     if len(models) == 1:
@@ -71,6 +41,9 @@ def _call(options: argparse.Namespace) -> int:
     if len(models) > 2:
         raise InputError(f"{len(models)} models need a folder for their pages; give one, as in: -o reports")
     return _pair(options, page)
+
+
+call = on_virtual(_call, limited(_call))
 
 
 def _is_folder(page: str | None) -> bool:

@@ -2,34 +2,15 @@ from __future__ import annotations
 
 import argparse
 
-from ovlpt.commands.isa import add_isa, limited
+from ovlpt.commands.isa import limited
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_float, add_input, add_json, add_model, add_settings, settings
-from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.commands.settings import settings
+from ovlpt.commands.virtual import on_virtual
 from ovlpt.device import ExecutionTypes
 from ovlpt.device.execution_types import CONSTANT
 from ovlpt.inspect.latency import verdict
 from ovlpt.inspect.run import OVLPT, run
 from ovlpt.trace import InputError
-
-
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "run",
-        on_virtual(_call, limited(_call), computes=True),
-        summary,
-        "Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
-        "ovlpt run resnet50.xml -i images.npz --json run.json",
-    )
-    add_model(parser, otherwise="a bundled one")
-    add_settings(parser)
-    add_isa(parser)
-    add_virtual(parser)
-    add_input(parser)
-    add_float(parser, "for the float latency")
-    parser.add_argument("-pc", action="store_true", help="print every performance counter, fused layers too")
-    add_json(parser, "everything")
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -56,6 +37,9 @@ def _call(options: argparse.Namespace) -> int:
         out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
     write_result(options, result.to_json())
     return 0
+
+
+call = on_virtual(_call, limited(_call), computes=True)
 
 
 def _answer(layers: ExecutionTypes, timed: bool) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_json, add_model, add_settings, settings
-from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.commands.settings import settings
+from ovlpt.commands.virtual import on_virtual
 from ovlpt.device import transform
 from ovlpt.device.compile import NotQuantized, lpt_properties
 from ovlpt.device.loading import quantization_of, read_model
@@ -17,29 +17,6 @@ from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
 from ovlpt.inspect.tune import Tuned, tune
 from ovlpt.openvino_api import Core, Model
-
-
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "transform",
-        on_virtual(_call),
-        summary,
-        "Transform a quantized model for a device and save it as IR.",
-        "ovlpt transform resnet50.xml -o resnet50_int8.xml",
-    )
-    add_model(parser)
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.xml")
-    add_settings(parser)
-    add_virtual(parser)
-    parser.add_argument(
-        "--precision", choices=("f16", "f32"), help="what a GPU computes in outside int8; default: its own, f16"
-    )
-    parser.add_argument(
-        "--tune", action="store_true", help="measure on this CPU which form of each MatMul is faster; takes seconds"
-    )
-    parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
-    add_json(parser, "the file and what it is compiled with")
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -60,6 +37,9 @@ def _call(options: argparse.Namespace) -> int:
     measured = {"tuned": [asdict(each) for each in tuned.measured]} if tuned else {}
     write_result(options, {"output": options.output, "properties": properties, **measured})
     return 0
+
+
+call = on_virtual(_call)
 
 
 def _fused(path: str, core: Core) -> Model:

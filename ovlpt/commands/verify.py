@@ -3,40 +3,14 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
-from ovlpt.commands.isa import add_isa, limited
+from ovlpt.commands.isa import limited
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.commands.settings import add_command, add_input, add_json, add_model, add_settings, check_count, settings
-from ovlpt.commands.virtual import add_virtual, on_virtual
+from ovlpt.commands.settings import check_count, settings
+from ovlpt.commands.virtual import on_virtual
 from ovlpt.device.loading import read_model
 from ovlpt.inspect.inputs import load_inputs
 from ovlpt.inspect.verify import EQUAL, WRONG, verify
 from ovlpt.openvino_api import Core
-from ovlpt.reference.methods import RUNTIMES
-
-
-def add(commands, summary: str) -> None:
-    parser = add_command(
-        commands,
-        "verify",
-        on_virtual(_call, limited(_call), computes=True),
-        summary,
-        "Run the model in exact integers, compile each int8 layer alone, and compare the two.",
-        "ovlpt verify resnet50.xml -i images.npz --layers 10",
-    )
-    add_model(parser)
-    add_settings(parser)
-    add_isa(parser)
-    add_virtual(parser)
-    add_input(parser)
-    parser.add_argument(
-        "--method",
-        default="openvino",
-        metavar="METHOD",
-        help=f"whose arithmetic: {', '.join(RUNTIMES)}; default: openvino",
-    )
-    parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
-    parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")
-    add_json(parser, "the records")
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -56,3 +30,6 @@ def _call(options: argparse.Namespace) -> int:
     out.print(rows)
     write_result(options, {"method": options.method, "records": [record.to_json() for record in records]})
     return 0 if wrong is None else 1
+
+
+call = on_virtual(_call, limited(_call), computes=True)

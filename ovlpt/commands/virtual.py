@@ -13,15 +13,6 @@ from ovlpt.trace import InputError
 Command = Callable[[argparse.Namespace], int]
 
 
-def add_virtual(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(virtual_gpu.GPUS)}")
-    parser.add_argument(
-        "--execute",
-        action="store_true",
-        help=f"run the kernels of {' or '.join(virtual_gpu.EXECUTABLE)} on the CPU, for numbers; needs the extra gpu",
-    )
-
-
 def on_virtual(command: Command, otherwise: Command | None = None, computes: bool = False) -> Command:
     """The command, carried out in a process of its own where ``--virtual`` names a GPU; else ``otherwise``.
 

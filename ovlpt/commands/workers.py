@@ -12,31 +12,6 @@ from ovlpt.fleet.workers import Cluster, processes
 from ovlpt.trace import InputError
 
 
-def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None:
-    """The arguments. ``resumable``: with a journal."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--workers", type=int, metavar="N", help="compute in N processes of this machine")
-    group.add_argument(
-        "--scheduler", metavar="tcp://HOST:PORT", help="compute on a Dask cluster; needs the extra cluster"
-    )
-    if resumable:
-        parser.add_argument(
-            "--resume",
-            metavar="FILE",
-            help="a journal of what is finished, made where it is not there; a run goes on from it",
-        )
-
-
-def add_threads(parser: argparse.ArgumentParser) -> None:
-    """``--threads``, on whose number the last digits of a figure depend."""
-    parser.add_argument(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="of an inference on a CPU; default: the plugin's choice, with workers 1",
-    )
-
-
 def check_alone(options: argparse.Namespace, why: str) -> None:
     """Raise `InputError` for workers or a journal where the command has no use for them: "--workers …" and ``why``."""
     if options.workers is not None or options.scheduler is not None or options.resume is not None:

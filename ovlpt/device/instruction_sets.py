@@ -12,31 +12,11 @@ import re
 from dataclasses import dataclass
 
 from ovlpt import data
+from ovlpt.choices import INSTRUCTION_SETS as INSTRUCTION_SETS
 from ovlpt.device import subprocess_call
 from ovlpt.device.execution_types import execution_types
 from ovlpt.openvino_api import RELEASE, Core
 from ovlpt.trace import InputError
-
-# name: the variables' value, and what oneDNN then says of itself, in the words of new releases and of 2024.6
-INSTRUCTION_SETS = {
-    "sse41": ("SSE41", "Intel SSE4.1"),
-    "avx2": ("AVX2", "Intel AVX2"),
-    "avx2_vnni": ("AVX2_VNNI", "Intel AVX2 with Intel DL Boost"),
-    "avx512": ("AVX512_CORE", "Intel AVX-512 with AVX512BW, AVX512VL, and AVX512DQ extensions"),
-    "avx512_vnni": ("AVX512_CORE_VNNI", "Intel AVX-512 with Intel DL Boost"),
-    "avx512_bf16": ("AVX512_CORE_BF16", "Intel AVX-512 with Intel DL Boost and bfloat16 support"),
-    "avx512_fp16": (
-        "AVX512_CORE_FP16",
-        "Intel AVX 10.1",
-        "Intel AVX-512 with float16, Intel DL Boost and bfloat16 support",
-    ),
-    "amx": (
-        "AVX512_CORE_AMX",
-        "Intel AVX10.1 and Intel AMX with bfloat16 and 8-bit integer support",
-        "Intel AVX-512 with float16, Intel DL Boost and bfloat16 support"
-        " and Intel AMX with bfloat16 and 8-bit integer support",
-    ),
-}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ import numpy as np
 import openvino
 
 from ovlpt import plugin_config
+from ovlpt.choices import FLOAT, HINTS, OVLPT, STOCK
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import compile_model
@@ -45,8 +46,6 @@ from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.predicates import is_function_quantized
 from ovlpt.trace import InputError, OvlptError
 
-OVLPT, STOCK, FLOAT = "ovlpt", "stock", "float"
-HINTS = {"latency": "LATENCY", "throughput": "THROUGHPUT", "none": None}
 BLOCKS = 6  # an even number: what is compiled first was seen to run 1 % faster. Six alike by chance: 3 % of the time
 
 

@@ -23,6 +23,7 @@ import numpy as np
 import openvino
 
 from ovlpt import plugin_config
+from ovlpt.choices import EXPECTABLE, OVLPT, STOCK
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import (
@@ -54,7 +55,6 @@ from ovlpt.trace import InputError, OvlptError
 
 # Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
 _PROPERTIES: dict[str, dict[str, object]] = {"CPU": {**LATENCY, **F32}, "GPU": LATENCY}
-OVLPT, STOCK = "ovlpt", "stock"
 
 # The plugins' names of the layers that compute an operation, where they have names of their own.
 LAYER_TYPES = {
@@ -72,7 +72,6 @@ LAYER_TYPES = {
 WEIGHTED = _NOT_RECURRENT.union(RECURRENT)
 # The counters of benchmark_app name the operation where the execution graph names the layer.
 WEIGHTED_LAYERS = WEIGHTED.union(*(LAYER_TYPES[name] for name in WEIGHTED))
-EXPECTABLE = {"int8": ("u8", "i8"), "u8": ("u8",), "i8": ("i8",), "f32": ("f32",), "f16": ("f16",), "bf16": ("bf16",)}
 _FLOATS = ("f32", "f16", "bf16")
 _BETWEEN = ("Reorder", "Reshape", "Result")
 

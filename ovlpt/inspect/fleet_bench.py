@@ -10,13 +10,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ovlpt.choices import FLOAT, STOCK
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.machine import measuring
 from ovlpt.fleet.models import task_on_files
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
-from ovlpt.inspect.bench import FLOAT, STOCK, Bench, Side, bench
+from ovlpt.inspect.bench import Bench, Side, bench
 from ovlpt.trace import OvlptError
 
 _VERSIONS = ("OpenVINO", "ovlpt")  # have to be equal; the CPU is part of each result

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ovlpt.choices import STOCK
 from ovlpt.config import nearest
 from ovlpt.files import read_text
-from ovlpt.inspect.check import STOCK
 from ovlpt.trace import InputError
 
 Row = dict[str, Any]  # arguments of `check`

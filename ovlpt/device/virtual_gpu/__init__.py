@@ -36,6 +36,11 @@ from typing import Any, TypeVar
 
 from openvino import save_model
 
+from ovlpt.choices import DP4A as DP4A
+from ovlpt.choices import EXECUTABLE as EXECUTABLE
+from ovlpt.choices import GPUS as GPUS
+from ovlpt.choices import NO_INT8 as NO_INT8
+from ovlpt.choices import XMX as XMX
 from ovlpt.device import cache, subprocess_call
 from ovlpt.device.execution_types import last_line
 from ovlpt.openvino_api import RELEASE, Model
@@ -46,12 +51,7 @@ NOTE = (
     "executed on this CPU: times mean nothing, and GPUs with matrix engines run other kernels, of which only the decisions "
     "can be checked"
 )
-DP4A, XMX, NO_INT8 = "DP4A", "XMX", "no int8"
-GPUS = {
-    "gen9": NO_INT8, "xelp": DP4A, "dg2": XMX, "mtl": DP4A, "arl": XMX, "lnl": XMX, "bmg": XMX, "ptl": XMX, "nvl": XMX,
-}  # how each computes in int8  # fmt: skip
 SINCE = {"nvl": (2026, 4)}  # OpenVINO; that of 2024.6 does not know the device
-EXECUTABLE = tuple(gpu for gpu, how in GPUS.items() if how == DP4A)
 
 _FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread", "-Wl,-soname,libOpenCL.so.1")
 _SOURCES = {
