@@ -77,9 +77,10 @@ class Cluster:
         """A client. One that fails is closed at once: left to the garbage collector, its end can come while the next one
         starts, in the same thread, and wait for ever for a lock that the start holds.
         """
-        client = self._distributed.Client.__new__(self._distributed.Client)
+        kind = self._distributed.Client
+        client = kind.__new__(kind)
         try:
-            client.__init__(self._address, timeout=timeout, set_as_default=False)
+            kind.__init__(client, self._address, timeout=timeout, set_as_default=False)
         except BaseException:
             client.__del__()
             raise
