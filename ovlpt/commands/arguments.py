@@ -90,7 +90,7 @@ def report(commands, summary: str) -> None:
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
     _add_json(parser, "everything, or of several models what the index says,")
     parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
-    _add_workers(parser)
+    add_workers(parser)
 
 
 def check(commands, summary: str) -> None:
@@ -127,7 +127,7 @@ def check(commands, summary: str) -> None:
     _add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")
     _add_isa(parser)
     parser.add_argument("--junit", metavar="FILE.xml", help="of a fleet: write its cases as JUnit XML")
-    _add_workers(parser)
+    add_workers(parser)
     _add_json(parser, "the result")
 
 
@@ -152,7 +152,7 @@ def compare(commands, summary: str) -> None:
     parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")
     parser.add_argument("--layers", type=int, default=10, metavar="N", help="print the N worst layers; default: 10")
     _add_threads(parser)
-    _add_workers(parser)
+    add_workers(parser)
     _add_json(parser, "everything, with all layers,")
 
 
@@ -184,7 +184,7 @@ def complete(commands, summary: str) -> None:
         "--time-limit", type=float, default=600.0, metavar="SECONDS", help="then nothing more is tried; default: 600"
     )
     _add_threads(parser)
-    _add_workers(parser)
+    add_workers(parser)
     _add_json(parser, "all decisions and figures")
 
 
@@ -219,7 +219,7 @@ def bench(commands, summary: str) -> None:
     parser.add_argument(
         "-report_folder", metavar="FOLDER", help="write MODEL/SIDE/benchmark_report.csv there, as benchmark_app does"
     )
-    _add_workers(parser)
+    add_workers(parser)
     _add_json(parser, "all figures")
 
 
@@ -367,17 +367,19 @@ def _add_virtual(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_workers(parser: argparse.ArgumentParser) -> None:
+def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None:
+    """``--workers`` and ``--scheduler``; ``resumable``: with a journal."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--workers", type=int, metavar="N", help="compute in N processes of this machine")
     group.add_argument(
         "--scheduler", metavar="tcp://HOST:PORT", help="compute on a Dask cluster; needs the extra cluster"
     )
-    parser.add_argument(
-        "--resume",
-        metavar="FILE",
-        help="a journal of what is finished, made where it is not there; a run goes on from it",
-    )
+    if resumable:
+        parser.add_argument(
+            "--resume",
+            metavar="FILE",
+            help="a journal of what is finished, made where it is not there; a run goes on from it",
+        )
 
 
 def _add_threads(parser: argparse.ArgumentParser) -> None:

@@ -29,8 +29,9 @@ import openvino
 from rich.console import Console
 from rich.table import Table
 
+from ovlpt.commands.arguments import add_workers
 from ovlpt.commands.printing import STDOUT, console
-from ovlpt.commands.workers import add_workers, workers
+from ovlpt.commands.workers import workers
 from ovlpt.device import subprocess_call
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.machine import measuring

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 
+from ovlpt.commands.arguments import add_workers
 from ovlpt.commands.printing import STDOUT, console
-from ovlpt.commands.workers import add_workers, workers
+from ovlpt.commands.workers import workers
 from ovlpt.device import virtual_gpu
 from ovlpt.fleet.engine import Died, answers
 from ovlpt.fleet.journal import Journal

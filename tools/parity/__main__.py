@@ -16,8 +16,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from ovlpt.commands.arguments import add_workers
 from ovlpt.commands.printing import STDOUT, console
-from ovlpt.commands.workers import add_workers, workers
+from ovlpt.commands.workers import workers
 from ovlpt.device.virtual_gpu import GPUS
 from ovlpt.fleet.engine import Died, answers
 from ovlpt.fleet.tasks import Task
