@@ -613,6 +613,31 @@ def test_patches_that_are_moved_to_rows_stay_integers(core, by_form, form, batch
     assert len(executed[0]) <= len(executed[1])
 
 
+@pytest.mark.parametrize("form", ["in memory", "saved"])
+@pytest.mark.parametrize("shape", [(1, 8, 10, 10), (-1, 8, -1, -1)], ids=["fixed", "open"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda data: [data, convolution(data, 8)],
+        lambda data: [opset1.reshape(data, const([0, 80, -1], "i64"), True)] * 2,
+        lambda data: [opset1.max_pool(data, [1, 1], [1, 1], [1, 1], [3, 3])] * 2,
+    ],
+    ids=["with a layer", "after a Reshape", "after a MaxPool"],
+)
+def test_an_end_that_shares_its_value(core, tmp_path, build, shape, form):
+    """What scales the integers for an end of the model was a layer of its own, for each end after a Reshape or MaxPool."""
+    x = parameter(shape)
+    net = model(build(quantized(x, 0, 2.55)), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 3, (1, 8, 10, 10)).astype(np.float32)]
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = compiled_in(form, net, core, tmp_path)
+    counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
+    assert counts[0] <= counts[1]
+    expected, found = core.compile_model(net, "CPU", TRUTH)(inputs), compiled(inputs)
+    for end in range(2):
+        assert_close([found[end]], [expected[end]], level=0.03 * np.abs(expected[end]).max(), share=1)
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain after."""
     x = parameter([1, 7, 7, 32])

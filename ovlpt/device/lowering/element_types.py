@@ -128,10 +128,12 @@ def reduce_in_f32(node: Node) -> Node | None:
 def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
-    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone reads
-    the result, the plugin changes nothing, and a Convert of open sizes would be a layer of its own. Nor does it between
-    a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
+    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone or an
+    end of the model reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
+    does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
     """
+    if _readers(multiply) == {"Result"}:
+        return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
         _is_factor_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
