@@ -10,19 +10,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ovlpt.openvino_api import opset1
 from tests.graphs import CORE
+from tests.networks import const, model, one_convolution, parameter
 from tools.benchmark import __main__ as command
+from tools.benchmark.figures import Figures, remarks
 from tools.benchmark.goals import Row, goals, is_below, remark
-from tools.benchmark.measure import (
-    EXACT,
-    OVLPT,
-    SIMULATION,
-    STOCK,
+from tools.benchmark.measure import EXACT, OVLPT, SIMULATION, STOCK, Numbers, measure_numbers, samples
+from tools.benchmark.speed import (
+    Fixed,
     Latency,
-    Numbers,
+    Share,
+    limit,
+    measure_batch,
     measure_latency,
-    measure_numbers,
-    samples,
+    measure_share,
+    measure_throughput,
+    set_batch,
 )
 from tools.benchmark.sqnr import Estimate, Movement, estimate, paired, sqnr
 from tools.zoo.alive import movement
@@ -32,6 +36,7 @@ from tools.zoo.sketch import build
 from tools.zoo.sketches import SKETCHES
 
 LATENCY = Latency(1.0, 0.99, 1.01, (1.0,) * 6, 60, {STOCK: 2.0, OVLPT: 2.0})
+SHARE = Share(rate=1e11, limit=4e11, time=0.5)
 NUMBERS = Numbers(
     weighted={STOCK: 4, OVLPT: 4},
     int8={STOCK: 3, OVLPT: 4},
@@ -127,24 +132,61 @@ def test_a_failing_figure_is_read_with_stock_s_and_with_exact_arithmetic():
     assert remark(risky).endswith("; int8 layers that can overflow 16 bits here: stock 1, ovlpt 3")
 
 
+def _answer(function):
+    if function is measure_batch:
+        raise Fixed("the graph has its batch built in")
+    return {measure_numbers: NUMBERS, measure_share: SHARE}.get(function, LATENCY), ""
+
+
+def _given(tmp_path, *names):
+    for name in names:
+        (tmp_path / f"{name}.xml").touch()
+    return [*names, "--models", str(tmp_path), "--json", str(tmp_path / "figures.json")]
+
+
 def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     asked = []
 
     def call(function, path, *_):
         asked.append((function.__name__, path.stem))
-        return (NUMBERS if function is measure_numbers else LATENCY), ""
+        return _answer(function)
 
     monkeypatch.setattr(command.subprocess_call, "call", call)
-    for name in ("leaky", "unet"):
-        (tmp_path / f"{name}.xml").touch()
-    arguments = ["leaky", "unet", "--models", str(tmp_path), "--json", str(tmp_path / "figures.json")]
+    arguments = _given(tmp_path, "leaky", "unet")
     assert command.main([*arguments, "--only", "numbers"]) == 0
     assert command.main([*arguments, "--markdown"]) == 0
-    assert asked == [(f"measure_{part}", name) for part in ("numbers", "latency") for name in ("leaky", "unet")]
-    [row] = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| unet | transposed"))
+    assert command.main([*arguments, "--markdown"]) == 0
+    parts = ("numbers", "latency", "throughput", "batch", "share")
+    assert asked == [(f"measure_{part}", name) for part in parts for name in ("leaky", "unet")]
+    printed = capsys.readouterr().out.splitlines()
+    row = next(line for line in printed if line.startswith("| unet | transposed"))
     assert row.endswith(
-        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 32.0 | -1.00 ± 0.00 | -0.50 ± 0.00 | +0.00 ± 0.00 |"
+        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 1.000 (0.990–1.010) |  | 25% in 50% of the time "
+        "| 32.0 | -1.00 ± 0.00 | -0.50 ± 0.00 | +0.00 ± 0.00 |"
     )
+    assert "geometric mean of throughput over 2 networks: 1.000" in printed
+    assert not any("geometric mean of batch" in line for line in printed)
+    assert "the limit: 400 (lowest 400) 10^9 multiply-accumulates a second" in printed
+
+
+def test_minutes_end_before_a_measurement_that_would_be_too_long(tmp_path, monkeypatch, capsys):
+    """Each takes 20 s by this clock: of a minute and a half four fit, the next run does the others."""
+    now, asked = [0.0], []
+
+    def call(function, path, *_):
+        asked.append(path.stem)
+        now[0] += 20
+        return _answer(function)
+
+    monkeypatch.setattr(command.subprocess_call, "call", call)
+    monkeypatch.setattr(command.time, "monotonic", lambda: now[0])
+    arguments = [*_given(tmp_path, "bert", "leaky", "unet", "vit", "yolo", "swin"), "--only", "latency", "--minutes"]
+    assert command.main([*arguments, "1.5"]) == command.OVER
+    assert capsys.readouterr().err.endswith("2 measurements are left; the same command goes on with them\n")
+    assert asked == ["bert", "leaky", "unet", "vit"]
+    assert command.main([*arguments, "1.5"]) == 0
+    assert asked[4:] == ["yolo", "swin"]
+    assert command.main([*arguments, "0"]) == 2
 
 
 def test_workers_measure_one_latency_at_a_time_after_all_numbers(tmp_path, monkeypatch, capsys):
@@ -158,13 +200,13 @@ def test_workers_measure_one_latency_at_a_time_after_all_numbers(tmp_path, monke
             time.sleep(0.1)
             assert under_way == [path]
             under_way.pop()
-        return (NUMBERS if function is measure_numbers else LATENCY), ""
+        return _answer(function)
 
     monkeypatch.setattr(command.subprocess_call, "call", call)
     monkeypatch.setattr("ovlpt.commands.workers.processes", lambda count: lambda: ThreadPoolExecutor(count))
     for name in ("leaky", "unet", "vit"):
         (tmp_path / f"{name}.xml").touch()
-    given = ["leaky", "unet", "vit", "--models", str(tmp_path), "--markdown"]
+    given = ["leaky", "unet", "vit", "--models", str(tmp_path), "--markdown", "--only", "numbers", "latency"]
     assert command.main(given) == 0
     alone = capsys.readouterr().out
     assert command.main([*given, "--workers", "3"]) == 0
@@ -175,10 +217,13 @@ def test_workers_measure_one_latency_at_a_time_after_all_numbers(tmp_path, monke
 def test_the_table_says_how_the_networks_were_quantized():
     half = replace(NUMBERS, weights=HALF)
     rows = [Row("a", "none", LATENCY, half), Row("b", "none", LATENCY, half), Row("c", "none", LATENCY, NUMBERS)]
-    assert command.quantization(rows) == [
+    setting, *said = remarks(Figures(None, "bf16"), rows)
+    assert setting.endswith("precision bf16")
+    assert said == [
         f"numbers of a, b: weights {HALF}",
         f"numbers of c: weights {WHOLE}",
         f"latency of all networks: weights {WHOLE}",
+        "geometric mean of latency over 3 networks: 1.000",
     ]
 
 
@@ -187,6 +232,11 @@ def test_figures_of_another_machine_are_not_mixed_in(tmp_path):
     file.write_text(json.dumps({"openvino": "2030.0", "device": "abacus", "networks": {}}))
     with pytest.raises(SystemExit, match="abacus"):
         command.main(["leaky", "--models", str(tmp_path), "--json", str(file)])
+    kept = Figures(tmp_path / "kept.json")
+    kept.add("leaky", "batch", None)
+    assert Figures(kept.file).has("leaky", "batch")
+    with pytest.raises(SystemExit, match="'precision': 'f32'"):
+        Figures(kept.file, "bf16")
 
 
 @pytest.mark.parametrize(
@@ -217,10 +267,40 @@ def test_numbers_of_a_network(network):
     assert sum(found.borders[STOCK].values()) > 0
 
 
-def test_latency_of_a_network(network):
-    found = measure_latency(network, 0.01)
+@pytest.mark.parametrize("measure", [measure_latency, measure_throughput, measure_batch])
+def test_times_of_a_network(network, measure):
+    found = measure(network, 0.01)
     assert len(found.blocks) == 6
     assert 0 < found.low <= found.ratio <= found.high
+    assert found.weights == HALF
+
+
+def test_the_share_of_the_limit(network, monkeypatch):
+    monkeypatch.setattr("tools.benchmark.speed.SIDES", (64,))
+    found = measure_share(network, 0.01)
+    assert found.rate > 0
+    assert found.limit > 0
+    assert 0 < found.time < 1
+    assert found.weights == HALF
+
+
+def test_the_limit_is_of_an_int8_product(core):
+    assert limit(core, 0.01, sides=(32, 64)) > limit(core, 0.0, sides=(1,)) > 0
+
+
+def test_more_samples():
+    net = one_convolution()
+    assert set_batch(net, 8) == {"x": 0}
+    assert [list(port.shape) for port in (*net.inputs, *net.outputs)] == [[8, 16, 8, 8], [8, 32, 8, 8]]
+    x = parameter([1, 4])
+    with pytest.raises(Fixed, match="batch built in"):
+        set_batch(model(opset1.reshape(x, const([2, 2], "i64"), False), x), 8)
+    x = parameter([1, 4])
+    with pytest.raises(Fixed, match="does not grow"):
+        set_batch(model(opset1.reduce_mean(x, const([0], "i64"), True), x), 8)
+    x = parameter([2, 4])
+    with pytest.raises(Fixed, match="no axis of one sample"):
+        set_batch(model(opset1.relu(x), x), 8)
 
 
 def test_inputs_follow_names_and_shapes(network):

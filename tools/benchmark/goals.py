@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from tools.benchmark.measure import EXACT, OVLPT, SIMULATION, STOCK, Latency, Numbers
+from tools.benchmark.measure import EXACT, OVLPT, SIMULATION, STOCK, Numbers
+from tools.benchmark.speed import Latency, Share
 from tools.benchmark.sqnr import Estimate, paired
 
 FASTER, FASTER_COUNT = 0.90, 5  # so many networks with this ratio of time or a smaller one
@@ -23,6 +24,9 @@ class Row:
     obstacle: str
     latency: Latency | None = None
     numbers: Numbers | None = None
+    throughput: Latency | None = None
+    batch: Latency | None = None
+    share: Share | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is measured on one network of the zoo: its latency, and its numbers. All floats are f32.
+"""What ovlpt and stock compute on one network of the zoo: their int8 layers, and their numbers.
 
 Inputs are drawn as those that the network was calibrated with, but are others.
 """
@@ -18,7 +18,6 @@ from ovlpt.device.properties import EXACT as IN_FLOATS
 from ovlpt.device.properties import simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, precision_of, values_of
-from ovlpt.inspect.bench import bench
 from ovlpt.inspect.check import WEIGHTED_LAYERS, executed_precision
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.report.layers import on_data
@@ -34,19 +33,6 @@ INPUTS = 64
 SEED = 1  # 0 drew the samples of calibration
 OPEN = 96  # an open size other than the batch; fcn, the network that has them, was calibrated with images of 96 × 96
 _FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-
-
-@dataclass(frozen=True)
-class Latency:
-    """``ratio``: time of ovlpt / time of stock, the median of pairs; ``low``, ``high``: its interval, 95 %."""
-
-    ratio: float
-    low: float
-    high: float
-    blocks: tuple[float, ...]  # the median of each
-    pairs: int
-    milliseconds: dict[str, float]  # by side: median
-    weights: str = WHOLE  # how they are quantized (`tools.zoo.overflow_fix`)
 
 
 @dataclass(frozen=True)
@@ -72,29 +58,19 @@ class Numbers:
     weights: str = WHOLE
 
 
-def measure_latency(path: Path, seconds: float) -> Latency:
-    """``seconds`` of measuring for each side, over six blocks in which both are compiled anew."""
-    core = Core()
-    model = core.read_model(path)
-    sample = next(samples(model))
-    arrays = [sample[port.get_any_name()] for port in model.inputs]
-    found = bench(path, inputs=arrays, seconds=seconds, infer_precision="f32", core=core, memory=False)
-    mine, other = found.sides
-    milliseconds = {OVLPT: mine.latency, STOCK: other.latency}
-    return Latency(found.ratio, *found.interval, found.blocks, mine.iterations, milliseconds, range_of_weights(model))
-
-
-def measure_numbers(path: Path, count: int = INPUTS) -> Numbers:
-    """Over ``count`` inputs; the float model lies beside ``path`` as NAME_float.xml.
+def measure_numbers(path: Path, count: int = INPUTS, precision: str = "f32") -> Numbers:
+    """Over ``count`` inputs; the float model lies beside ``path`` as NAME_float.xml, and runs in f32. ``precision``: of
+    what stock and ovlpt do not compute in int8.
 
     The simulation is the quantized model in the plugin with its LPT off, which computes FakeQuantize as such.
     """
     core = Core()
     model = core.read_model(path)
     float_model = core.read_model(path.with_name(f"{path.stem}_float.xml"))
+    hints = {**_FLOATS, "INFERENCE_PRECISION_HINT": precision, "PERF_COUNT": True}
     sides = {
-        STOCK: core.compile_model(model, "CPU", {**_FLOATS, "PERF_COUNT": True}),
-        OVLPT: ovlpt.compile_model(model, "CPU", {**_FLOATS, "PERF_COUNT": True}, core=core),
+        STOCK: core.compile_model(model, "CPU", hints),
+        OVLPT: ovlpt.compile_model(model, "CPU", hints, core=core),
         EXACT: core.compile_model(_in_floats(model, core), "CPU", {**_FLOATS, **simulation()}),
         SIMULATION: simulate(model, core, properties=_FLOATS),
     }
