@@ -6,7 +6,7 @@ import numpy as np
 
 from ovlpt.attributes import WeightsBeforeCanonicalization
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
@@ -29,11 +29,19 @@ def feeds_weights(node: Node) -> bool:
             reader = target.get_node()
             if reader.get_type_name() in _MOVES:
                 pending.append(reader)
-            elif not target.get_index() or getattr(OPERATIONS.get(reader.get_type_name()), "kind", None) != "weighted":
+            elif getattr(OPERATIONS.get(reader.get_type_name()), "kind", None) != "weighted" or (
+                target.get_index() == 0 and not _is_first_of_product(reader)
+            ):
                 return False
         if not targets:
             return False
     return True
+
+
+def _is_first_of_product(node: Node) -> bool:
+    """Whether a node is a MatMul with constants by data, in this order."""
+    inputs = [value.get_node() for value in node.input_values()]
+    return node.get_type_name() == "MatMul" and is_constant_path(inputs[0]) and not is_constant_path(inputs[1])
 
 
 class _SymmetricWeights(LayerTransformation):
@@ -95,7 +103,8 @@ class SymmetricIntegerWeights(_SymmetricWeights):
 
 
 class SymmetricQuantizedWeights(_SymmetricWeights):
-    """Weights after a FakeQuantize that low precision does not take as it is: other levels, or an asymmetric interval.
+    """Weights after a FakeQuantize that low precision does not take as it is: other levels, an asymmetric interval, or
+    the first place in a MatMul, where a FakeQuantize is one of data.
 
     The grid is that of an i8 type where it holds zero, and where the values that occur lie near enough to it.
     """
@@ -111,7 +120,11 @@ class SymmetricQuantizedWeights(_SymmetricWeights):
         if details is None or folded_constant(node.input_value(0)) is None or not feeds_weights(node):
             return False
         asked = details.precision
-        return not (fits("i8", details.levels) and asked.precision == "i8" and not asked.has_zero_point)
+        as_it_is = fits("i8", details.levels) and asked.precision == "i8" and not asked.has_zero_point
+        return not as_it_is or any(
+            target.get_index() == 0 and target.get_node().get_type_name() == "MatMul"
+            for target in node.output(0).get_target_inputs()
+        )
 
     def can_be_transformed(self, node: Node) -> None:
         self._weights(node)

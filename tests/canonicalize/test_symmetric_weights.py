@@ -113,3 +113,21 @@ def test_what_low_precision_takes_is_no_concern(weights):
 def test_constants_that_are_no_weights_are_no_concern():
     data = fake_quantize(parameter((1, 4, 6, 6)), 0, 2.55)
     assert said(Transformed(model(opset1.add(data, quantized(-1.5, 1.5, 15, np.ones((1, 4, 1, 1))))))) == []
+
+
+@pytest.mark.parametrize("scale", [0.01, np.linspace(0.01, 0.03, 3).reshape(3, 1)], ids=["per tensor", "by row"])
+def test_weights_that_stand_first(scale):
+    """In a MatMul: by data, where a FakeQuantize in this place is one of data."""
+
+    def product(data, native_only=False):
+        values = np.random.default_rng(0).integers(-128, 128, (3, 4)) * scale
+        weights = fake_quantize(f32(values), -128 * scale, 127 * scale)
+        return Transformed(model(opset1.matmul(weights, data, False, False)), Params(native_only=native_only))
+
+    result = product(fake_quantize(parameter((2, 4, 5)), -1.28, 1.27))
+    assert said(result) == [(Outcome.TRANSFORMED, "weights_grid")]
+    layer = next(node for node in result.after.get_ops() if node.get_type_name() == "MatMul")
+    assert [value.get_element_type().get_type_name() for value in layer.input_values()] == ["i8", "i8"]
+    result.assert_numbers(1e-6)
+    assert said(product(fake_quantize(parameter((2, 4, 5)), -1.28, 1.27), native_only=True)) == []
+    product(parameter((2, 4, 5))).assert_numbers(1e-6)
