@@ -17,6 +17,11 @@ from xml.sax.saxutils import quoteattr
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node, Output, relaxed_version
 from ovlpt.trace import OvlptError, reject
 
+# What the CPU plugin tries before all others, by its own names: int8 convolutions that are not of oneDNN's brgemm.
+_PRIORITY = "primitives_priority"
+_OLDER_KERNELS = f'<attribute name="{_PRIORITY}" version="0" value="%s"/>' % ",".join(
+    f"cpu:jit_{isa}{kind}" for isa in ("avx512_amx", "avx512", "avx2") for kind in ("_dw", "_1x1", "")
+)
 # Inputs that hold axes, sizes or shapes: the last ones. They keep their own type, since the list of types ends before
 # them: read as f32, an axis becomes 12884901890, and releases name the type that says so in different ways.
 _INDEX_INPUTS = {
@@ -34,8 +39,8 @@ _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
 _SIZE = 8  # nodes of a template
 # Keeps a node's types where a plugin makes f16 of f32: what releases since 2026 read, and those before.
 _KEPT_IN_F32 = (
-    '<rt_info><attribute name="DisablePrecisionConversion" version="0" value="dynamic:f16"/>'
-    '<attribute name="precise" version="0"/></rt_info>'
+    '<attribute name="DisablePrecisionConversion" version="0" value="dynamic:f16"/>'
+    '<attribute name="precise" version="0"/>'
 )
 
 
@@ -83,6 +88,7 @@ def _template(
     siblings: int,
     outputs: str,
     in_f32: bool,
+    older_kernels: bool,
 ) -> _Template:
     index = _INDEX_INPUTS.get(operation, ())
     origins = ", ".join([origin] * (inputs - sum(port < inputs for port in index) + siblings))
@@ -99,10 +105,11 @@ def _template(
         if name not in _RELAXATION and value is not None
     )
     ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
+    notes = f"<rt_info>{_KEPT_IN_F32 * in_f32}{_OLDER_KERNELS * older_kernels}</rt_info>"
     for node in range(inputs, inputs + 2 * _SIZE, 2):
         layers.append(
             f'<layer id="{node}" name="relaxed{node}" type="{operation}" version="{relaxed_version(opset)}">'
-            f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{_KEPT_IN_F32 if in_f32 else ""}'
+            f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{notes}'
             f'<input>{ports}</input><output><port id="{inputs}" precision="{outputs}"/></output></layer>'
             f'<layer id="{node + 1}" name="r{node}" type="Result" version="opset1"><input><port id="0"/></input></layer>'
         )
@@ -129,12 +136,14 @@ def relaxed(
     origin: str = "f32",
     siblings: int = 0,
     in_f32: bool = False,
+    older_kernels: bool = False,
 ) -> Node:
     """A type-relaxed node: it validates as if its inputs had type ``origin`` and reports ``output_precision``.
 
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
     ``SharedOpOptimization`` from merging otherwise equal nodes. ``in_f32``: the node keeps reading f32 where a plugin
-    runs the model in f16.
+    runs the model in f16. ``older_kernels``: the CPU plugin takes oneDNN's older kernels for it, those before brgemm, where
+    they have a form of the layer.
     Raises `Rejected` for an operation of a later opset before 2025.2, which can relax only the first version of each, and
     `OvlptError` where the installed OpenVINO cannot make the node at all.
     """
@@ -142,7 +151,8 @@ def relaxed(
         # the version string of those releases has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
     attributes = attributes or {}
-    node = _kept_template(operation, opset, attributes, len(inputs), origin, siblings, output_precision, in_f32).node()
+    more = len(inputs), origin, siblings, output_precision, in_f32, older_kernels
+    node = _kept_template(operation, opset, attributes, *more).node()
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
     node.validate_and_infer_types()
@@ -169,6 +179,11 @@ def is_relaxed(node: Node) -> bool:
     return "type_relax" in node.get_attributes()
 
 
+def has_older_kernels(node: Node) -> bool:
+    """Whether the CPU plugin is asked for them (`relaxed`)."""
+    return f"{_PRIORITY}_0" in node.get_rt_info()
+
+
 def can_be_relaxed(node: Node, output_precision: str = "f32", origin: str = "f32") -> bool:
     """Whether the installed OpenVINO can make the type-relaxed form: before 2025.2 only of the first opset's operations,
     and never of those that no plugin takes so, as ReduceL1.
@@ -177,7 +192,7 @@ def can_be_relaxed(node: Node, output_precision: str = "f32", origin: str = "f32
     if opset != "opset1" and not (RELAXES_EVERY_OPSET and opset.startswith("opset")):  # or it is the caller's own
         return False
     try:
-        more = node.get_input_size(), origin, 0, output_precision, False
+        more = node.get_input_size(), origin, 0, output_precision, False, False
         _kept_template(node.get_type_name(), opset, node.get_attributes(), *more)
     except OvlptError:
         return False

@@ -231,29 +231,75 @@ def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias
         assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+AFTER = {
+    "scale": lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
+    "shift": lambda value, ends: opset1.add(opset1.relu(value), ends[1]),
+    "scale and shift": lambda value, ends: opset1.add(opset1.multiply(opset1.relu(value), ends[0]), ends[1]),
+    "interval": lambda value, ends: opset1.fake_quantize(opset1.tanh(value), *ends, *ends, 256),
+    "output interval": lambda value, ends: opset1.fake_quantize(opset1.relu(value), const(0), const(1), *ends, 256),
+    "dequantization": lambda value, ends: opset1.multiply(quantized(value, -1, 1), ends[1]),
+    "shift before an interval": lambda value, ends: quantized(opset1.add(opset1.relu(value), ends[0]), -1, 1.55),
+    "slope": lambda value, ends: opset1.prelu(opset1.sigmoid(value), ends[0]),
+}
+
+
+def layer_of_eight(kind, data):
+    """From 8 channels to 8, over one pixel again where there is one."""
+    if kind.startswith("groups"):
+        stored = np.random.default_rng(0).integers(-63, 64, (4, 2, 2, 3, 3) if kind == "groups" else (8, 1, 1, 3, 3))
+        scale = const(np.linspace(0.004, 0.008, 8).reshape(*stored.shape[:2], 1, 1, 1))
+        weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
+        layer = opset1.group_convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1])
+    else:
+        size, stride = (3 if kind == "window" else 1), (2 if kind == "stride" else 1)
+        weights, pads = int8_weights([8, 8, size, size]), [size // 2] * 2
+        layer = opset1.convolution(data, weights, [stride] * 2, pads, pads, [1, 1])
+    return opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
+
+
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    "after",
-    [
-        lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
-        lambda value, ends: opset1.add(opset1.relu(value), ends[1]),
-        lambda value, ends: opset1.fake_quantize(opset1.tanh(value), *ends, *ends, 256),
-        lambda value, ends: opset1.fake_quantize(opset1.relu(value), const([0]), const([1]), *ends, 256),
-        lambda value, ends: opset1.multiply(quantized(value, -1, 1), ends[1]),
-    ],
-    ids=["scale", "shift", "interval", "output interval", "dequantization"],
-)
-def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, form, after):
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize("batch", [-1, 1])
+def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, form, after, batch):
     """As above: the gate of a squeeze and excitation, whose scale comes to differ by channel where a Concat feeds it."""
-    x = parameter([-1, 16, 1, 1])
-    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights([8, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
-    layer = opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
+    x = parameter([batch, 8, 1, 1] if batch < 0 else [batch, 8, -1, -1])
     high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
-    net = model(after(layer, [const(-high), const(high)]), x)
-    for batch in (1, 2):
-        inputs = [np.random.default_rng(0).uniform(0, 2.5, (batch, 16, 1, 1)).astype(np.float32)]
+    net = model(after(layer_of_eight("point", quantized(x, 0, 2.55)), [const(-high), const(high)]), x)
+    for more in (1, 2):
+        shape = (more, 8, 1, 1) if batch < 0 else (1, 8, more, more)
+        inputs = [np.random.default_rng(0).uniform(0, 2.5, shape).astype(np.float32)]
         expected = by_form(net, inputs)
         assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize(
+    ("kind", "low"), [("point", -1.28), ("stride", -1.28), ("window", 0), ("groups", 0), ("groups of one", 0)]
+)
+def test_layers_over_one_pixel_of_open_sizes(core, after, kind, low):
+    """As above, with the precision that the CPU has by default, too. It costs no layer."""
+    x = parameter([-1, 8, -1, -1])
+    high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
+    net = model(after(layer_of_eight(kind, quantized(x, low, low + 2.55)), [const(-high), const(high)]), x)
+    values = [np.random.default_rng(0).uniform(low, low + 2.5, (1, 8, 1, 1)).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape([1, 8, 1, 1])
+    expected = core.compile_model(fixed, "CPU", TRUTH)(values)[0]
+    stock = len(execution_types(core.compile_model(net, "CPU", EXACT)).executed)
+    for properties in (EXACT, {}):
+        mine = ovlpt.compile_model(net, "CPU", properties, core=core)
+        assert_close([mine(values)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+        assert len(execution_types(mine).executed) <= stock
+
+
+def test_sizes_that_leave_more_than_one_pixel_keep_their_kernels(core):
+    x = opset1.parameter(openvino.PartialShape([1, 8, (2, 64), -1]), np.float32, name="x")
+    net = model(
+        opset1.add(opset1.relu(layer_of_eight("point", quantized(x, 0, 2.55))), const(np.ones((1, 8, 1, 1)))), x
+    )
+    trace = ovlpt.Trace()
+    ovlpt.transform(net, core=core, trace=trace)
+    assert "compute_by_channel" not in {event.transformation for event in trace}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -12,7 +12,7 @@ from ovlpt.graph.constants import constant, constant_above, precision_of, same_o
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.relaxed import is_relaxed, relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
@@ -110,7 +110,7 @@ def scale_to_interval(node: Node) -> Node | None:
 
     An interval by channel after a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
     of open sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
-    between lets the scale through, and no shift. What gives other real values by channel is for `part_by_channel`.
+    between lets the scale through, and no shift. What gives other real values by channel is for `compute_by_channel`.
     """
     links, quantize = _affine_links(node)[:2], None
     is_product = node.get_type_name() == "MatMul"
@@ -157,13 +157,18 @@ def scale_to_interval(node: Node) -> Node | None:
     return node
 
 
-def part_by_channel(node: Node) -> Node | None:
+def compute_by_channel(node: Node) -> Node | None:
     """What a layer computes by channel after its scale and bias, after an activation for instance, would be a
-    post-operation by channel, too (`compute_scale_in_f64`). It stands alone, if only the batch is open.
+    post-operation by channel, too (`compute_scale_in_f64`). oneDNN's older kernels have the plugin's own form of it,
+    which is right for one element; they are asked for by name. They take no longer, and no layer is added.
     """
-    if not _may_be_one_element(node) or set(shape_of(node.output(0))[2:]) != {1}:
+    if not _may_be_one_element(node) or _first_by_channel([node, *_affine_links(node)][-1]) is None:
         return None
-    return node if _block_fusion_after([node, *_affine_links(node)][-1]) else None
+    attributes, output = node.get_attributes(), node.output(0)
+    named = relaxed(node.get_type_name(), node.input_values(), precision_of(output), attributes, older_kernels=True)
+    named.set_friendly_name(node.get_friendly_name())
+    replace_output(output, named.output(0))
+    return named
 
 
 def part_by_column(product: Node) -> Node | None:
@@ -172,7 +177,11 @@ def part_by_column(product: Node) -> Node | None:
     """
     if isinstance(product.input_value(1).get_node(), Constant):
         return None
-    return product if _block_fusion_after(product, but=("Add", "Subtract")) else None
+    last = _first_by_channel(product, but=("Add", "Subtract"))
+    if last is None:
+        return None
+    block_fusion(last)
+    return product
 
 
 def scale_after_interval(product: Node) -> Node | None:
@@ -188,7 +197,11 @@ def scale_after_interval(product: Node) -> Node | None:
         return None
     low, high = (end.astype(np.float64) for end in details.intervals[2:])
     if low.size == high.size == 1:
-        return product if _block_fusion_after(quantize) else None
+        last = _first_by_channel(quantize)
+        if last is None:
+            return None
+        block_fusion(last)
+        return product
     old, steps = quantize.output(0), details.levels - 1
     targets, scaled = old.get_target_inputs(), opset1.multiply(quantize, constant((high - low) / steps))
     if low.any():
@@ -242,17 +255,16 @@ def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
     return any((values := other_constant(link)) is not None and values.size > 1 for link in links)
 
 
-def _block_fusion_after(last: Node, but: Collection[str] = ()) -> bool:
-    """Keep the first post-operation out of the fusion that has a constant of several values, ``but`` for these kinds."""
+def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
+    """What the first post-operation after ``last`` reads that has a constant of several values, ``but`` for these kinds."""
     while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
         if kind == "Subtract" and _is_zero_point(reader):
-            return False
+            return None
         constants = map(constant_above, reader.input_values())
         if kind not in but and any(values is not None and values.size > 1 for values in constants):
-            block_fusion(last)
-            return True
+            return last
         last = reader
-    return False
+    return None
 
 
 def _is_zero_point(subtract: Node) -> bool:
@@ -268,10 +280,12 @@ def _only_reader(node: Node) -> Node | None:
 
 
 def _may_be_one_element(node: Node) -> bool:
-    """Whether open sizes may leave one element a channel, other than in groups of several inputs, which are right."""
+    """Whether open sizes may leave one element a channel."""
     batch, _, *space = shape_of(node.output(0)) or (0, 0)
-    is_grouped = node.get_type_name() == "GroupConvolution" and shape_of(node.input_value(1))[2] != 1
-    return not is_grouped and None in (batch, *space) and {batch, *space} <= {None, 1}
+    if None not in (batch, *space) or not {batch, *space} <= {None, 1}:
+        return False
+    sizes = list(node.get_output_partial_shape(0))
+    return all(size.get_min_length() <= 1 for size in (sizes[0], *sizes[2:]))
 
 
 def add_negative_shift(node: Node) -> Node | None:

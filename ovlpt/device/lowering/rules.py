@@ -142,8 +142,8 @@ RULES = (
         "with one thread a FakeQuantize by column would be read from elsewhere: wrong numbers",
     ),
     _rule(
-        guards.part_by_channel, _CONVOLUTIONS, _CPU,
-        "what is computed by channel would be read wrongly for one element of open batch: wrong numbers",
+        guards.compute_by_channel, _CONVOLUTIONS, _CPU,
+        "what is computed by channel would be read wrongly for one element of open sizes: wrong numbers",
     ),
     _rule(
         guards.part_by_column, "MatMul", _CPU,

@@ -11,7 +11,7 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, opset1
@@ -218,7 +218,8 @@ def keep_stride(convolution: Node) -> Node | None:
     if isinstance(weights.get_node(), Constant):
         inputs[1] = constant(values_of(weights.get_node()).reshape(1, *shape), precision_of(weights)).output(0)
     if is_relaxed(convolution):
-        grouped = relaxed("GroupConvolution", inputs, precision_of(output), attributes)
+        older = has_older_kernels(convolution)
+        grouped = relaxed("GroupConvolution", inputs, precision_of(output), attributes, older_kernels=older)
     else:
         grouped = NodeFactory("opset1").create("GroupConvolution", inputs, attributes)
     grouped.set_friendly_name(convolution.get_friendly_name())
