@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 
 import pytest
 
 from ovlpt import data
 from ovlpt.inspect.report import report
-from ovlpt.inspect.report.page import WHOLE, to_html
+from ovlpt.inspect.report.page import GLOSSARY, WHOLE, to_html
 from tests.inspect.test_report import chain, pooled
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -205,6 +206,120 @@ def test_a_point_of_the_scatter_chooses_its_layer(opened):
     index = points.nth(1).get_attribute("data-layer")
     points.nth(1).dispatch_event("click")
     assert page.locator("tr.chosen").get_attribute("id") == f"row{index}"
+
+
+# What holds the focus: the first word that names it.
+FOCUSED = """() => {
+    const each = document.activeElement;
+    return each.id || each.dataset.zoom || each.dataset.column || each.className || each.textContent.trim();
+}"""
+OUTLINED = """() => {
+    const style = getComputedStyle(document.activeElement), box = document.activeElement.getBoundingClientRect();
+    return style.outlineStyle !== "none" && box.left >= 0 && box.bottom > 0;
+}"""
+
+
+def test_the_keyboard_goes_where_the_eye_goes(opened):
+    """From the verdict to the picture before the rows, which may be thousands and can be jumped over."""
+    page, passed = opened("small"), []
+    while len(passed) < 60 and passed[-1:] != ["Words"]:
+        page.keyboard.press("Tab")
+        passed.append(page.evaluate(FOCUSED))
+        assert page.evaluate(OUTLINED), passed[-1]
+        if page.evaluate("document.activeElement.closest('section:last-of-type summary') !== null"):
+            passed.append("Words")
+    places = [passed.index(each) for each in ("skip", "filter", "detail", "fit", "order", "time")]
+    assert places == sorted(places)
+    assert passed[-1] == "Words"
+    page.get_by_text("Past the layers").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED) == "after"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.closest('#layers tbody') !== null")
+
+
+# Names that a screen reader says, of what is not seen as a word: [all elements that need one, those without].
+NAMELESS = """() => {
+    const said = each => each.getAttribute("aria-label") || (each.labels?.[0] || each).textContent.trim();
+    const all = [...document.querySelectorAll("button, a, summary, th, input, svg[role=img], [role=region], .bar[role=img]")];
+    return [all.length, all.filter(each => !said(each)).map(each => each.outerHTML.slice(0, 80))];
+}"""
+
+
+@pytest.mark.parametrize("name", ["small", "bundled", "large"])
+def test_a_screen_reader_has_a_name_for_everything(opened, name):
+    page = opened(name)
+    number, nameless = page.evaluate(NAMELESS)
+    assert number > 20
+    assert nameless == []
+    assert page.locator("th:not([scope])").count() == 0
+    scrolls = "each => each.some(one => one.scrollWidth > one.clientWidth && one.tabIndex < 0)"
+    assert not page.eval_on_selector_all(".wide, #detail, .picture", scrolls)
+    assert page.locator("#layers [aria-current]").count() == page.locator("tr.chosen").count()
+    kind = page.locator("#layers tbody tr").first.get_attribute("data-kind")
+    assert page.locator("#layers tbody tr").first.get_by_role("button", name=kind).count() == 1
+
+
+# WCAG's contrast of each text with what lies below it; those of less than 4.5.
+CONTRAST = """() => {
+    const numbers = colour => { const c = colour.match(/[\\d.]+/g).map(Number); return c.length < 4 ? [...c, 1] : c; };
+    const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+    const contrast = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+    const below = each => {
+        for (let at = each; at; at = at.parentElement) {
+            const colour = numbers(getComputedStyle(at).backgroundColor);
+            if (colour[3] > 0) return colour;
+        }
+        return [255, 255, 255, 1];
+    };
+    const bad = [];
+    for (const each of document.querySelectorAll("body *:not(svg *):not(script)")) {
+        const own = [...each.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+        const found = contrast(numbers(getComputedStyle(each).color), below(each));
+        if (own && each.getClientRects().length && found < 4.5) bad.push([each.outerHTML.slice(0, 80), found]);
+    }
+    return bad;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast(opened, scheme):
+    page = opened("small")
+    page.emulate_media(color_scheme=scheme)
+    for row in page.locator("#layers tbody tr").all():
+        row.locator("button").click()
+        assert page.evaluate(CONTRAST) == []
+    kinds = "['--int8', '--float', '--border', '--movement', '--other']"
+    root = "getComputedStyle(document.documentElement)"
+    ground, *shapes = page.evaluate(f"['--ground', ...{kinds}].map(name => {root}.getPropertyValue(name))")
+    for shape in shapes:
+        assert contrast(shape, ground) >= 3, shape
+
+
+def contrast(*colours: str) -> float:
+    """WCAG's, of two colours as #rrggbb or #rgb."""
+    lights = []
+    for digits in (colour.strip().lstrip("#") for colour in colours):
+        parts = [int(part * (2 // len(part)), 16) / 255 for part in re.findall("." * (len(digits) // 3), digits)]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+def test_paper_has_everything(opened):
+    """Nothing that is folded on a screen, no word that means a click, and a head on each sheet."""
+    page = opened("small")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator("details:not([open])").count() == 0
+    assert page.locator(".words dt:visible").count() == len(GLOSSARY)
+    for hidden in ("#filter", ".zoom", ".picture", "#detail", ".screen"):
+        assert page.locator(hidden).first.is_visible() is False, hidden
+    display = "getComputedStyle(document.querySelector('.table thead')).display"
+    assert page.evaluate(display) == "table-header-group"
+    assert "In order of execution." in page.locator("#layers").inner_text()
+    assert page.pdf(format="A4").startswith(b"%PDF")
 
 
 def test_the_keyboard_is_enough(opened):

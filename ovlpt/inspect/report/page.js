@@ -146,7 +146,9 @@ function describe(index) {
 let marked = null; // the box of the chosen layer
 
 function choose(index, scrollTable = false) {
-  [$("tr.chosen"), marked].forEach((each) => each && each.classList.remove("chosen"));
+  const before = $("tr.chosen");
+  [before, marked].forEach((each) => each && each.classList.remove("chosen"));
+  if (before) $("button", before).removeAttribute("aria-current");
   const [row, box] = [$(`#row${index}`), boxes.get(index)];
   marked = box;
   box.classList.add("chosen");
@@ -158,6 +160,7 @@ function choose(index, scrollTable = false) {
   picture.scrollLeft += inner.left - outer.left - (outer.width - inner.width) / 2;
   if (!row) return;
   row.classList.add("chosen");
+  $("button", row).setAttribute("aria-current", "true");
   if (scrollTable && !row.hidden) row.scrollIntoView({ block: "nearest" });
 }
 
