@@ -14,7 +14,7 @@ from openvino import save_model
 
 import ovlpt
 from ovlpt import cli, data
-from ovlpt.device import subprocess_call, virtual_gpu
+from ovlpt.device import LayerExecution, subprocess_call, virtual_gpu
 from ovlpt.device.properties import EXACT
 from ovlpt.inspect.compare import compare
 from ovlpt.inspect.verify import verify
@@ -22,7 +22,7 @@ from ovlpt.openvino_api import RELEASE, Core, opset1
 from ovlpt.trace import InputError
 from tests.gpu_networks import NETWORKS
 from tests.networks import const, model, one_convolution, parameter
-from tools.gpu_numbers import Row, compared, ratio, table
+from tools.gpu_numbers import Row, compared, is_int8_layer, ratio, table
 
 try:
     virtual_gpu.environment(execute=True)
@@ -77,6 +77,16 @@ def test_what_is_a_miss():
     assert not row(140, 130).is_miss  # rounding of f32
     assert not row(50, 60, 1, 2).is_miss
     assert all(miss.is_miss for miss in (row(50, 48.5), row(50, -np.inf), row(50, np.nan), row(50, 50, 2, 1)))
+
+
+def test_what_counts_as_an_int8_layer():
+    def layer(name: str, kind: str = "Convolution", precision: str = "i8") -> LayerExecution:
+        return LayerExecution(name, kind, "EXECUTED", f"kernel__{precision}", precision, precision, 0.0, 0.0, (name,))
+
+    assert is_int8_layer(layer("Convolution1"))
+    assert not is_int8_layer(layer("Convolution1", precision="f16"))
+    assert not is_int8_layer(layer("Concat1", "Concat"))
+    assert not is_int8_layer(layer("FakeQuantize1/DequantizationMultiply/GroupConvolution"))  # a scale
 
 
 def test_devices_that_cannot_be_executed():

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import ovlpt
-from ovlpt.device import virtual_gpu
+from ovlpt.device import LayerExecution, virtual_gpu
 from ovlpt.device.properties import UNCACHED
+from ovlpt.graph.names import is_dequantization
 from ovlpt.inspect.check import WEIGHTED_LAYERS, executed_precision
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
@@ -69,8 +70,13 @@ def outputs(compiled: CompiledModel, inputs: list[np.ndarray]) -> list[np.ndarra
 
 
 def int8_layers(compiled: CompiledModel) -> int:
-    layers = ovlpt.execution_types(compiled).executed
-    return sum(layer.layer_type in WEIGHTED_LAYERS and executed_precision(layer) in ("u8", "i8") for layer in layers)
+    return sum(map(is_int8_layer, ovlpt.execution_types(compiled).executed))
+
+
+def is_int8_layer(layer: LayerExecution) -> bool:
+    """Of the model: a scale by channel that runs as a convolution is none, and it is no loss where there is none."""
+    is_of_model = layer.layer_type in WEIGHTED_LAYERS and not is_dequantization(layer.name)
+    return is_of_model and executed_precision(layer) in ("u8", "i8")
 
 
 def compared(names: tuple[str, ...], gpu: str, precisions: tuple[str, ...], path: str | None = None) -> list[Row]:
