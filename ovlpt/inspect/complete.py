@@ -61,6 +61,7 @@ from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 
 _LEAST_BLOCKS, _MOST_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 0.7, 3
+_OF_TRIALS = 0.7  # of the time; the rest is for measuring the whole
 
 KEPT, REFUSED, HALVED, JOINED = "kept", "refused", "halved", "joined"
 
@@ -185,11 +186,12 @@ def complete(
     threads: int | None = None,
 ) -> Completion:
     """Quantize float layers of a clone of ``model`` where that gains at least ``min_gain`` of the latency (0.01 for 1 %)
-    and all that is kept together costs at most ``max_loss`` dB.
+    and all that is kept together gains as much, and costs at most ``max_loss`` dB.
 
     ``inputs``: samples to calibrate and compare on, a file or arrays as for `load_samples`, with "labels" for the accuracy,
     or many of them (see `ovlpt.inspect.shards.data_of`). ``float_model``: the model before quantization. ``seconds``: after
-    which nothing more is tried; what is running then is ended. ``progress`` is told in a line what is tried.
+    70 % of which nothing more is tried; what is running then is ended, and what is kept is measured as a whole. ``progress``
+    is told in a line what is tried.
 
     ``executor``, ``resume``, ``threads``: as in `compare`. Workers compute the losses; latencies are measured here, while
     they rest, and a journal keeps these, too. Raises `InputError` for anything unusable.
@@ -225,7 +227,7 @@ def complete(
         subject = Bench(source, original, device, core, own, threads) if workers is None else setup
         scores = Scores(subject, shards, workers, journal)
         measure = _Measure(core, device, own, source, shards, shared=workers is not None)
-        plan = _Plan(source, measure, scores, max_loss, min_gain, time.perf_counter() + seconds, progress, journal)
+        plan = _Plan(source, measure, scores, max_loss, min_gain, seconds, progress, journal)
         plan.run()
         return plan.result()
 
@@ -319,7 +321,9 @@ def _loss(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 class _Plan:
-    """What is tried next, and what was kept so far. ``end``: of the time, on the clock of `time.perf_counter`."""
+    """What is tried next, and what was kept so far. ``end``, ``last``: of the trials and of all measurements, on the clock of
+    `time.perf_counter`.
+    """
 
     def __init__(
         self,
@@ -328,13 +332,15 @@ class _Plan:
         scores: Scores,
         max_loss: float,
         min_gain: float,
-        end: float,
+        seconds: float,
         progress: Callable[[str], object],
         journal: Journal | None,
     ):
+        begin = time.perf_counter()
+        self.end, self.last = begin + _OF_TRIALS * seconds, begin + seconds
         self.source, self.measure, self.scores, self.progress = source, measure, scores, progress
         self.journal = journal
-        self.max_loss, self.min_gain, self.end = max_loss, min_gain, end
+        self.max_loss, self.min_gain = max_loss, min_gain
         self.found = self._explained(source)
         self.base = self.current = measure.network(Trial(), source, scores(Trial()))
         self.kept: list[Candidate] = []
@@ -418,7 +424,7 @@ class _Plan:
             trial = self.measure.network(Trial.of(advices, self.ranges), model, score)
         except Unusable as error:
             return replace(refused, why=str(error))
-        ratio, (low, high) = self._ratio(trial, self.current, self._told)
+        ratio, (low, high) = self._ratio(trial, self.current, self.end)
         decided = replace(refused, gain=1 - ratio, interval=(1 - high, 1 - low))
         if not self._pays(ratio, (low, high)):
             return replace(decided, why=f"gains {1 - ratio:.1%} ({1 - high:.1%} to {1 - low:.1%})")
@@ -427,11 +433,17 @@ class _Plan:
         return replace(decided, verdict=KEPT, why=f"gains {1 - ratio:.1%} for {loss:.2f} dB in all")
 
     def _ratio(
-        self, mine: _Network, other: _Network, enough: Callable[[tuple[float, float]], bool], purpose: str = ""
+        self, mine: _Network, other: _Network, end: float, purpose: str = ""
     ) -> tuple[float, tuple[float, float]]:
-        """`_Measure.ratio`, or what the journal has of it for this ``purpose``."""
+        """`_Measure.ratio` until the gain that is wanted lies outside of the interval, or there is no time for more blocks.
+        Or what the journal has of it for this ``purpose``.
+        """
+
+        def told(interval: tuple[float, float]) -> bool:
+            return not interval[0] <= 1 - self.min_gain <= interval[1] or time.perf_counter() > end
+
         key = f"latency {mine.trial.digest} {other.trial.digest} {purpose}"
-        ratio, (low, high) = self._once(key, lambda: self.measure.ratio(mine, other, enough))
+        ratio, (low, high) = self._once(key, lambda: self.measure.ratio(mine, other, told))
         return ratio, (low, high)
 
     def _once(self, key: str, measured: Callable[[], object]) -> Any:
@@ -442,19 +454,11 @@ class _Plan:
     def _pays(self, ratio: float, interval: tuple[float, float]) -> bool:
         return 1 - ratio >= self.min_gain and interval[1] < 1
 
-    def _told(self, interval: tuple[float, float]) -> bool:
-        """Whether more blocks would not change the answer, or there is no time for them."""
-        return self._is_certain(interval) or time.perf_counter() > self.end
-
-    def _is_certain(self, interval: tuple[float, float]) -> bool:
-        """Whether the gain that is wanted lies outside of the interval."""
-        return not interval[0] <= 1 - self.min_gain <= interval[1]
-
     def _confirmed(self) -> tuple[float, tuple[float, float]]:
         """The latency by that of the given model, of what is left after all is refused without which the rest pays."""
         while self.kept:
             self.progress("measuring what is kept against the model that was given")
-            ratio, interval = self._ratio(self.current, self.base, self._is_certain, "final")
+            ratio, interval = self._ratio(self.current, self.base, self.last, "final")
             if self._pays(ratio, interval):
                 return ratio, interval
             self._give_up(f"together with what was kept, the gain is {1 - ratio:.1%} of the given model's latency")

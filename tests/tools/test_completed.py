@@ -35,5 +35,17 @@ def test_decisions_and_their_table(zoo, tmp_path, monkeypatch, capsys):
     assert set(decided["sqnr_on_others"]["completed"]) == {"simulation", "int8"}
     assert completed.main(["measure", *common]) == 0
     printed = capsys.readouterr().out
+    monkeypatch.setattr(completed, "_block", None)  # nothing is measured, nor decided, twice
+    monkeypatch.setattr(completed, "decide", None)
+    assert completed.main(["run", *common]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == printed.splitlines()[-3:]
     assert "| gate | 0, 1 of 1 | 0.250 (0.250–0.250) | 0.500 (0.500–0.500) | 4.0, 2.0, 1.0 |" in printed
     assert "geometric mean of completed / stock: 0.250" in printed
+
+
+def test_a_network_that_nothing_is_kept_of_takes_as_long_as_before(zoo, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(complete._Measure, "ratio", lambda *_: (1.1, (1.05, 1.2)))
+    monkeypatch.setattr(complete._Measure, "shares", lambda _, answers: {each.name: 0.3 for each in answers})
+    monkeypatch.setattr(completed, "_block", lambda sides, _, at: {side: [3.0 + at] * 5 for side in sides})
+    assert completed.main(["run", "gate", "--models", str(zoo), "-o", str(tmp_path / "out"), "--minutes", "0"]) == 0
+    assert "| gate | 0, 0 of 1 | 1.000 (1.000–1.000) | 1.000 (1.000–1.000) |" in capsys.readouterr().out
