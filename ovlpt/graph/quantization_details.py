@@ -39,6 +39,11 @@ class QuantizationDetails:
         return self.input_low, self.input_high, self.output_low, self.output_high
 
     @property
+    def ends(self) -> str:
+        """The output interval as text, of several the widest ends."""
+        return f"[{self.output_low.min():g}, {self.output_high.max():g}]"
+
+    @property
     def is_supported(self) -> bool:
         return self.levels in ALL_LEVELS
 

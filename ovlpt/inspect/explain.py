@@ -477,6 +477,8 @@ class _Answers:
 
     def _why(self, node: Node, chain: Sequence[Node]) -> _Why:
         own = self._own(node)
+        if own is not None and own.code == "activation_precision" and (above := _computes_data_of(node)) is not None:
+            return self._reads_float(node, above)
         if own is not None:
             return _Why(own, node)
         if node.get_type_name() == "FakeQuantize":
@@ -490,14 +492,17 @@ class _Answers:
         if end is not None and in_low_precision(end):
             if node.get_type_name() == "Add" and (layer := _biased(node)) is not None:
                 return _Why(self._bias(layer), node)
-            text = f"it reads the float result of {self._title(end)}, and nothing quantizes it in between"
-            help_ = ROWS["no_fake_quantize"].help if has_weights(node.get_type_name()) else None
-            return _Why(Reason("float_result", text), node, help_)
+            return self._reads_float(node, end)
         if end is not None and end.get_instance_id() in self.below_quantization and (own := self._own(end)) is not None:
             text = f"the quantization above is lost at {self._title(end)}: {own.text}"
             return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize after {self._title(end)}", own)
         text = "there is no FakeQuantize between it and the model's input"
         return _Why(Reason("no_fake_quantize", text), node)
+
+    def _reads_float(self, node: Node, above: Node) -> _Why:
+        text = f"it reads the float result of {self._title(above)}, and nothing quantizes it in between"
+        help_ = ROWS["no_fake_quantize"].help if has_weights(node.get_type_name()) else None
+        return _Why(Reason("float_result", text), node, help_)
 
     def _own(self, node: Node) -> Reason | None:
         """What keeps the node itself in float, whatever stands above."""
@@ -618,6 +623,18 @@ class _Answers:
     def _loses(self, node: Node) -> bool:
         own = self._own(node)
         return own is not None and own.code != "bias"
+
+
+def _computes_data_of(node: Node) -> Node | None:
+    """Of an operation with weights, what computes its data in float: a PRelu of data with a zero point, which a
+    dequantization follows, is one. None where the data comes from a FakeQuantize or from outside.
+    """
+    if not has_weights(node.get_type_name()):
+        return None
+    source = node.input_value(0).get_node()
+    while _is_dequantization(source) or getattr(OPERATIONS.get(source.get_type_name()), "precision_preserved", False):
+        source = source.input_value(0).get_node()
+    return None if source.get_type_name() in ("FakeQuantize", "Constant", *_SOURCES) else source
 
 
 def _biased(node: Node) -> Node | None:

@@ -61,7 +61,7 @@ class MatMulTransformation(LayerTransformation):
             reject_unless(
                 not precision.has_zero_point,
                 "weights_zero_point",
-                f"input 1 has an asymmetric interval [{details.output_low.min():g}, {details.output_high.max():g}]",
+                f"input 1 has a zero point on {details.ends} at {details.levels} levels",
             )
             text = "the FakeQuantize on input 1 stays in float"
             reject_unless(is_constant_path(quantize) or self.decomposes_data, "not_decomposed", text)

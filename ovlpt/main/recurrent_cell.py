@@ -140,8 +140,8 @@ class RecurrentCellTransformation(LayerTransformation):
             if details is None:
                 return port, Reason("dynamic_intervals", f"an interval bound of input {port} is not a constant")
             if self._precision(quantize, details).has_zero_point:
-                ends = f"[{details.output_low.min():g}, {details.output_high.max():g}]"
-                return port, Reason("weights_zero_point", f"input {port} has an asymmetric interval {ends}")
+                text = f"input {port} has a zero point on {details.ends} at {details.levels} levels"
+                return port, Reason("weights_zero_point", text)
         return None
 
     @staticmethod
