@@ -13,6 +13,7 @@ from ovlpt.canonicalize.pool_into_convolution import PoolIntoConvolution
 from ovlpt.canonicalize.recurrent_grid import RecurrentGrid
 from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
+from ovlpt.canonicalize.stored_slopes import StoredSlopes
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
 from ovlpt.cleanup import native as cleanup_native
@@ -102,6 +103,7 @@ CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     RecurrentGrid,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
+    StoredSlopes,
     UnsharedConstants,
 )
 

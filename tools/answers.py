@@ -387,6 +387,11 @@ WEIGHTS = {
 }
 
 
+def stored_slope() -> Node:
+    """0.05 to 0.4, for 8 channels."""
+    return opset1.multiply(opset1.convert(opset1.constant(np.arange(1, 9, dtype=np.int8)), "f32"), f32(0.05))
+
+
 def _product(left: Node, right: Node) -> Model:
     return model(named(opset1.matmul(left, right, False, True)))
 
@@ -486,6 +491,17 @@ _SINGLE = [
         ),
         (("constant_data",),),
         curable=False,
+    ),
+    Case(
+        "convolution after PRelu of data with a zero point",
+        lambda: model(
+            convolution(named(opset1.prelu(quantized(parameter(), -0.5, 2.05), f32(np.full(8, 0.1))), "between"))
+        ),
+        (("float_result",),),
+    ),
+    Case(
+        "convolution after PRelu with a slope stored as integers",
+        lambda: model(convolution(opset1.prelu(image(), stored_slope()))),
     ),
     Case("attention", attention, (("lost_upstream",),)),
     Case("attention with quantized probabilities", lambda: attention(probabilities=True)),

@@ -97,7 +97,7 @@ def constant_input(port: int, what: str, where: str = "") -> Check:
 
     def check(facts: NodeFacts) -> Reason | None:
         if port >= len(facts.constants) or facts.constants[port] is None:
-            return Reason("not_constant", f"the {what} is not a constant{where}")
+            return Reason("not_constant", f"the {what} is not stored as a constant{where}")
         return None
 
     return check
