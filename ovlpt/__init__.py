@@ -18,11 +18,11 @@ if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do 
     from ovlpt.config import QuantizationGranularityRestriction as QuantizationGranularityRestriction
     from ovlpt.config_file import load_config as load_config
     from ovlpt.device import PluginLowering as PluginLowering
-    from ovlpt.device import compile_model as compile_model
     from ovlpt.device import lpt_properties as lpt_properties
     from ovlpt.device import save_model as save_model
-    from ovlpt.device import transform as transform
     from ovlpt.device.execution_types import execution_types as execution_types
+    from ovlpt.drop_in import compile_model as compile_model
+    from ovlpt.drop_in import transform as transform
     from ovlpt.fusions import fuse as fuse
     from ovlpt.inspect.bench import bench as bench
     from ovlpt.inspect.check import check as check
@@ -54,8 +54,9 @@ _HOMES = {
         "QuantizationGranularityRestriction",
     ),
     "ovlpt.config_file": ("load_config",),
-    "ovlpt.device": ("PluginLowering", "compile_model", "lpt_properties", "save_model", "transform"),
+    "ovlpt.device": ("PluginLowering", "lpt_properties", "save_model"),
     "ovlpt.device.execution_types": ("execution_types",),
+    "ovlpt.drop_in": ("compile_model", "transform"),
     "ovlpt.fusions": ("fuse",),
     "ovlpt.inspect.bench": ("bench",),
     "ovlpt.inspect.check": ("check",),

@@ -1,6 +1,6 @@
 """One device: lowering, compilation, and what was executed."""
 
-from ovlpt.device.compile import compile_model, lpt_properties, transform
+from ovlpt.device.compile import compile_quantized, lpt_properties, transform
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution, execution_types
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.saving import save_model
@@ -10,7 +10,7 @@ __all__ = [
     "ExecutionTypes",
     "LayerExecution",
     "PluginLowering",
-    "compile_model",
+    "compile_quantized",
     "execution_types",
     "has_avx512",
     "lpt_properties",

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.common_optimizations import CommonOptimizations
-from ovlpt.config import PluginConfig, other_names
+from ovlpt.config import PluginConfig
 from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
+from ovlpt.errors import InputError, warn
 from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
 from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
-from ovlpt.trace import Event, InputError, Outcome, Trace
+from ovlpt.trace import Event, Outcome, Trace
 from ovlpt.version import VERSION
 
 _logger = logging.getLogger("ovlpt")
@@ -76,7 +74,6 @@ class NotQuantized(InputError):
     """The model has nothing that LPT could transform."""
 
 
-@other_names(plugin="config", device_name="device")
 @knows_own_operations
 def transform(
     model: Model | str | Path,
@@ -88,21 +85,12 @@ def transform(
     trace: Trace | None = None,
     serializable: bool = True,
     precision: str | None = None,
-    tune: bool = False,
 ) -> Model:
-    """A new model, transformed for ``device``; the caller's stays as it is.
+    """A new model, transformed for ``device``: `ovlpt.transform` without its choice by measurement.
 
-    ``config``: settings other than the device's own, which then need not be on this machine. ``lowered=False``: the
-    pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
-    it stands and never saved. ``precision``: in which type a GPU will run
-    what is not in low precision, "f16" or "f32"; without it the device's own. ``tune``: choose the forms of layers by
-    measurement on this machine (`ovlpt.inspect.tune`). A model that was lowered before is
-    returned as it is. One with compressed weights only, or quantized to floats of 8 bits, passes unchanged, with a
-    warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
+    Raises as that.
     """
     core = core or Core()
-    if tune:
-        config = _tuned(model, device, config, {}, core)
     own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
     if precision == "f16" and plugin_config.kind(physical) != "GPU":
@@ -117,15 +105,14 @@ def transform(
                 f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
             )
         if quantization in _PASS_UNCHANGED:
-            warnings.warn(f"{label} {_PASS_UNCHANGED[quantization]}", stacklevel=3)
+            warn(f"{label} {_PASS_UNCHANGED[quantization]}")
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}")
     elif made_for := _is_slow_here(work, physical, core):
-        warnings.warn(
+        warn(
             f"{label} was transformed for a CPU of the kind {made_for}, with MatMuls as convolutions where they are faster "
-            "there, and may be slower on this one than it need be; transform the quantized model again here",
-            stacklevel=3,
+            "there, and may be slower on this one than it need be; transform the quantized model again here"
         )
     if made := stamped(work, LOWERED):
         if made != plugin_config.kind(physical):
@@ -170,14 +157,6 @@ def _lower(model: Model, device: str, serializable: bool, precision: str, trace:
     PluginLowering(device, None, serializable, precision, trace).run_on_model(model)
 
 
-def _tuned(
-    model: Model | str | Path, device: str, config: PluginConfig | None, properties: Mapping[str, object], core: Core
-) -> PluginConfig:
-    from ovlpt.inspect.tune import tune  # which transforms and compiles models itself
-
-    return tune(model, device, config, properties, core).config
-
-
 def _log(title: str, events: Sequence[Event]) -> None:
     counts = Counter(str(event.outcome) for event in events)
     text = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
@@ -209,84 +188,21 @@ _PASS_UNCHANGED = {
 }
 
 
-def compile_model(
+def compile_quantized(
     model: Model | str | Path,
-    device_name: str = "CPU",
-    config: Mapping[str, object] | None = None,
-    plugin: PluginConfig | None = None,
+    device: str,
+    properties: Mapping[str, object] | None = None,
+    config: PluginConfig | None = None,
     native_only: bool = False,
     core: Core | None = None,
-    trace: Trace | None = None,
-    self_check: Sequence[np.ndarray] | None = None,
     cache_dir: str | Path | None = None,
-    *,
-    strict: bool = False,
-    tune: bool = False,
-    device: str | None = None,
-    properties: Mapping[str, object] | None = None,
+    trace: Trace | None = None,
 ) -> CompiledModel:
-    """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
+    """Transform ``model`` and compile it: `ovlpt.compile_model`, which hands on what it cannot improve.
 
-    The caller's model is not changed. One that `transform` has lowered is compiled as it is, and with a warning one
-    that is not quantized; ``strict`` refuses it.
-    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model. ``plugin``: settings
-    of the transformation other than the device's own. ``device``, ``properties``: other names of the first two; a
-    `PluginConfig` as ``config`` is ``plugin``.
-
-    ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
-    CACHE_DIR of ``config`` or of ``core``. A model of the same content, with the same settings, is loaded from
-    there instead of being transformed, unless ``trace`` asks what is done or ``plugin`` holds functions of the caller's.
-
-    ``tune``: choose the forms of layers by measurement on this machine, with ``config`` (`ovlpt.inspect.tune`); takes
-    seconds the first time.
-
-    ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
-    own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
-    names the first layer that goes wrong, and the model compiled with the plugin's own LPT is returned. That costs two
-    compilations more.
-
-    Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for
-    arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
+    Raises as `transform`.
     """
-    core, device = core or Core(), device_name if device is None else device
-    if isinstance(config, PluginConfig):
-        plugin, config = config, None
-    if not all(isinstance(each, Mapping) for each in (config or {}, properties or {})):
-        raise InputError(
-            "config is a mapping of properties for OpenVINO; give settings of the transformation as plugin"
-        )
-    properties = {**(config or {}), **(properties or {})}
-    if self_check is not None:
-        model = read_model(model, core)
-        if is_transformed(model):
-            raise InputError(
-                f'the model "{model.get_friendly_name()}" is transformed already, and there is no simulation to check it '
-                "against; give the quantized model that it was made from"
-            )
-    if cache_dir is not None:
-        properties.setdefault("CACHE_DIR", str(cache_dir))
-    try:
-        if tune:
-            plugin = _tuned(model, device, plugin, properties, core)
-        compiled = _Compilation(model, device, properties, plugin, native_only, core, cache_dir).run(trace)
-    except NotQuantized as error:
-        if strict:
-            raise
-        warnings.warn(f"{error}; it is compiled as it is", stacklevel=2)
-        return core.compile_model(read_model(model, core), device, properties)
-    if self_check is not None:
-        from ovlpt.inspect.numbers import numbers_of  # which compiles models itself
-
-        found = numbers_of(compiled, model, device, core, plugin, native_only, self_check, properties)
-        if not found.ok:
-            where = f'from the layer "{found.layer}" on' if found.layer else "in the whole network"
-            warnings.warn(
-                f'the model "{read_model(model, core).get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the '
-                'plugin\'s own LPT instead ("ovlpt check" says more)',
-                stacklevel=2,
-            )
-            return core.compile_model(model, device, properties)
-    return compiled
+    return _Compilation(model, device, properties or {}, config, native_only, core or Core(), cache_dir).run(trace)
 
 
 @dataclass(frozen=True)

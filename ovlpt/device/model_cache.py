@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, is_dataclass
@@ -24,8 +23,8 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device.saving import save_model
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
+from ovlpt.errors import InputError, warn
 from ovlpt.openvino_api import CompiledModel, Core, Model
-from ovlpt.trace import InputError
 
 _PACKAGE = Path(__file__).parents[1]
 _CPU = Path("/proc/cpuinfo")
@@ -80,7 +79,7 @@ class ModelCache:
                         raise
         except (OSError, InputError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            warnings.warn(f'the transformed model is not kept in "{self._folder}": {reason}', stacklevel=3)
+            warn(f'the transformed model is not kept in "{self._folder}": {reason}')
 
     def _is_whole(self) -> bool:
         try:

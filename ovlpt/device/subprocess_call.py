@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ovlpt.device.execution_types import last_line
-from ovlpt.trace import OvlptError
+from ovlpt.errors import OvlptError, warn
 
 _logger = logging.getLogger("ovlpt")
 
@@ -49,7 +49,7 @@ def call(function: Callable, *arguments, environment: Mapping[str, str] | None =
             raise OvlptError(f"the process that was to run {name} failed: {end}")
         value, error, messages = pickle.loads(answer.read_bytes())
     for message in messages:
-        warnings.warn(message, stacklevel=3)
+        warn(message)
     if error is not None:
         raise error
     return value, done.stdout

@@ -32,7 +32,7 @@ from ovlpt import plugin_config
 from ovlpt.choices import FLOAT, HINTS, OVLPT, STOCK
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
-from ovlpt.device import compile_model
+from ovlpt.device import compile_quantized
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import label_of, read_model
 from ovlpt.device.model_zoo import quantized_file
@@ -309,7 +309,7 @@ def _candidates(
         if by_ovlpt is None:
             by_ovlpt = is_function_quantized(read) or is_transformed(read)
         plugin = lambda: core.compile_model(read, device, properties)  # noqa: E731
-        mine = lambda: compile_model(read, device, properties, chosen, core=core, strict=True)  # noqa: E731
+        mine = lambda: compile_quantized(read, device, properties, chosen, core=core)  # noqa: E731
         return _Candidate(name, read, file, elapsed, by_ovlpt, config, mine if by_ovlpt else plugin)
 
     first = candidate(OVLPT, model, True)

@@ -29,7 +29,7 @@ from ovlpt.config_file import load_config
 from ovlpt.device import (
     ExecutionTypes,
     LayerExecution,
-    compile_model,
+    compile_quantized,
     execution_types,
     instruction_sets,
     subprocess_call,
@@ -353,7 +353,7 @@ def execute(
             if variant == OVLPT:
                 watched: AbstractContextManager[list[str]] = program_texts() if virtual else nullcontext([])
                 with watched as texts:
-                    compiled = compile_model(model, device, properties, config, core=core, strict=True)
+                    compiled = compile_quantized(model, device, properties, config, core=core)
             else:
                 compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:

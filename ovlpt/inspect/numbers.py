@@ -40,7 +40,7 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import compile_model, execution_types, transform
+from ovlpt.device import compile_quantized, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import UNCACHED
@@ -651,13 +651,13 @@ def numbers_of(
     inputs: Sequence[np.ndarray],
     properties: Mapping[str, object] | None,
 ) -> Numbers:
-    """The same of what `compile_model` made of ``source`` with these settings, as it stands."""
+    """The same of what `compile_quantized` made of ``source`` with these settings, as it stands."""
     properties = {**(properties or {}), **UNCACHED}
 
     def run(model: Model) -> CompiledModel:
         if model is source:
             return compiled
-        return compile_model(model, device, properties, config, native_only, core, strict=True)
+        return compile_quantized(model, device, properties, config, native_only, core)
 
     variant = Variant(COMPILED, "as compiled", run, lambda model: core.compile_model(model, device, properties))
     return compare_numbers(source, [variant], simulator(device, core), cases_of(source, inputs))

@@ -23,10 +23,10 @@ def main(model: str, device: str, properties: str, inputs: str, config: str | No
         compiled = core.compile_model(core.read_model(model), device, settings)
     else:
         from ovlpt.config_file import load_config
-        from ovlpt.device import compile_model
+        from ovlpt.device import compile_quantized
 
         chosen = load_config(config) if config else None
-        compiled = compile_model(model, device, settings, chosen, core=core, strict=True)
+        compiled = compile_quantized(model, device, settings, chosen, core=core)
     with np.load(inputs) as arrays:
         compiled([arrays[name] for name in arrays.files])
     peak = peak_memory()

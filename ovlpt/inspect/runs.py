@@ -9,7 +9,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import compile_model
+from ovlpt.device import compile_quantized
 from ovlpt.device.properties import EXACT, F32, LATENCY
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
@@ -57,8 +57,8 @@ class Runs:
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
             FLOAT: lambda model: core.compile_model(model, device, {**hints, **EXACT}),
             FAKE_QUANTIZED: lambda model: simulate(model, core, device, hints),
-            INT8: lambda model: compile_model(model, device, {**hints, **F32}, config, core=core, strict=True),
-            DEFAULT: lambda model: compile_model(model, device, hints, config, core=core, strict=True),
+            INT8: lambda model: compile_quantized(model, device, {**hints, **F32}, config, core=core),
+            DEFAULT: lambda model: compile_quantized(model, device, hints, config, core=core),
         }
         models = {FLOAT: original, FAKE_QUANTIZED: source, INT8: source, DEFAULT: source}
         self.plain = {}

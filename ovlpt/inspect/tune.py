@@ -25,7 +25,7 @@ from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution, follo
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import PluginConfig
 from ovlpt.device import cache
-from ovlpt.device.compile import compile_model, transform
+from ovlpt.device.compile import compile_quantized, transform
 from ovlpt.device.loading import read_quantized
 from ovlpt.device.model_cache import machine
 from ovlpt.device.properties import UNCACHED
@@ -137,7 +137,7 @@ def _measure(shape: Shape, node: Node, config: PluginConfig, properties: Mapping
     data = np.random.default_rng(0).uniform(-1, 1, tuple(model.input(0).shape)).astype(np.float32)
     for _ in range(BLOCKS):
         runs = {
-            name: _run(compile_model(model, "CPU", properties, _with(config, form), core=core), data)
+            name: _run(compile_quantized(model, "CPU", properties, _with(config, form), core=core), data)
             for name, form in (("MatMul", False), ("Convolution", True))
         }
         latencies = interleaved_latencies(runs, SECONDS, most=None, least=20)

@@ -86,6 +86,17 @@ def test_a_float_model(core):
     assert warned[0].filename == __file__
 
 
+def test_a_warning_is_at_the_callers_line(core):
+    """However many functions of the package lie between."""
+    x = parameter([4, 32])
+    weights = opset1.multiply(opset1.convert(const(np.ones((32, 16)), "i8"), "f32"), const(0.1))
+    net = model(opset1.matmul(x, weights, False, False), x)
+    for call in (ovlpt.transform, ovlpt.compile_model):
+        with pytest.warns(UserWarning, match="passes unchanged") as warned:
+            call(net, core=core)
+        assert {warning.filename for warning in warned} == {__file__}
+
+
 def test_the_names_and_the_order_are_those_of_openvino(core):
     net, hint = one_convolution(), {"PERFORMANCE_HINT": "THROUGHPUT"}
     own = ovlpt.plugin_config.for_device(core)

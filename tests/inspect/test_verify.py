@@ -7,7 +7,7 @@ import openvino
 import pytest
 
 from ovlpt import cli, data
-from ovlpt.device import compile_model, execution_types, saturates, transform
+from ovlpt.device import compile_quantized, execution_types, saturates, transform
 from ovlpt.inspect import verify as module
 from ovlpt.inspect.verify import EQUAL, NEAR, TIES, WRONG, compare, exact_result, verify
 from ovlpt.interpreter import Interpreter
@@ -248,7 +248,7 @@ def test_a_shift_by_channel_before_an_interval_over_a_single_pixel(sizes, core):
         for compiled in (
             core.compile_model(net, "CPU", TRUTH),
             core.compile_model(net, "CPU", EXACT),
-            compile_model(net, "CPU", EXACT, core=core),
+            compile_quantized(net, "CPU", EXACT, core=core),
         )
     )
     off, off_with_stock = (np.abs(values - expected).max() / np.abs(expected).max() for values in (found, stock))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ovlpt import data
-from ovlpt.device import compile_model, saturates, transform
+from ovlpt.device import compile_quantized, saturates, transform
 from ovlpt.interpreter import Interpreter, execute, layers_of
 from ovlpt.openvino_api import opset1, opset8
 from ovlpt.reference import Quantization, convolution
@@ -57,7 +57,7 @@ def test_a_weighted_operation_equals_the_plugin(kind, core):
     transformed = transform(net, lowered=False, core=core)
     assert len(list(layers_of(transformed))) == 1
     arrays = inputs_of(net)
-    expected = compile_model(net, "CPU", EXACT, core=core)(arrays)
+    expected = compile_quantized(net, "CPU", EXACT, core=core)(arrays)
     assert_close(execute(transformed, arrays, saturates=saturates(core)), list(expected.values()))
 
 
@@ -78,7 +78,7 @@ def test_a_transposed_convolution_of_groups_equals_the_plugin(groups, inputs, ou
     transformed = transform(net, lowered=False, core=core)
     assert [layer.type for layer in layers_of(transformed)] == ["GroupConvolutionBackpropData"]
     arrays = [np.random.default_rng(5).uniform(low, low + 2.55, x.get_output_shape(0)).astype(np.float32)]
-    expected = compile_model(net, "CPU", EXACT, core=core)(arrays)
+    expected = compile_quantized(net, "CPU", EXACT, core=core)(arrays)
     assert_close(execute(transformed, arrays, saturates=saturates(core)), list(expected.values()))
 
 
@@ -94,7 +94,7 @@ def test_lowering_changes_no_bit(make, core):
 def test_the_digits_network_answers_as_compiled(core):
     images, _ = data.heldout()
     transformed = transform(data.digits(), lowered=False, core=core)
-    compiled = compile_model(data.digits(), "CPU", EXACT, core=core)
+    compiled = compile_quantized(data.digits(), "CPU", EXACT, core=core)
     for image in images[:10, None]:
         assert execute(transformed, [image])[0].argmax() == compiled([image])[0].argmax()
 
@@ -175,7 +175,7 @@ def test_an_operation_without_a_reference_runs_alone(core):
     rolled = opset8.roll(q, const([1, 2], "i64"), const([2, 3], "i64"))
     net = model(networks.convolution(quantized(rolled, -4, 4), 8, seed=1), x)
     arrays = inputs_of(net)
-    expected = compile_model(net, "CPU", EXACT, core=core)(arrays)
+    expected = compile_quantized(net, "CPU", EXACT, core=core)(arrays)
     assert_close(execute(transform(net, lowered=False, core=core), arrays), list(expected.values()))
 
 
@@ -186,7 +186,7 @@ def test_pooling_of_integers(rounding, core):
     averaged = opset1.avg_pool(pooled, [2, 2], [0, 0], [0, 0], [2, 2], True, rounding)
     net = model(networks.convolution(averaged, 4), x)
     arrays = inputs_of(net)
-    expected = compile_model(net, "CPU", EXACT, core=core)(arrays)
+    expected = compile_quantized(net, "CPU", EXACT, core=core)(arrays)
     assert_close(execute(transform(net, lowered=False, core=core), arrays), list(expected.values()))
 
 

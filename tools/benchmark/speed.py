@@ -11,7 +11,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import compile_model, execution_types, transform
+from ovlpt.device import compile_quantized, execution_types, transform
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.properties import LATENCY
@@ -157,7 +157,7 @@ def limit(core: Core, seconds: float, precision: str = "f32", sides: tuple[int, 
 
 def _rate(side: int, data: list[np.ndarray], config: PluginConfig, core: Core, seconds: float, precision: str) -> float:
     """Of the first of two products, whose result is quantized; by its counter."""
-    compiled = compile_model(_products(side), "CPU", _counted(precision), config, core=core)
+    compiled = compile_quantized(_products(side), "CPU", _counted(precision), config, core=core)
     request = compiled.create_infer_request()
     _run(lambda: request.infer(data), seconds)
     layers = [layer for layer in execution_types(compiled, data).executed if layer.is_int8 and layer.real_time]

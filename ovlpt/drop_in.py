@@ -1,0 +1,144 @@
+"""`ovlpt.compile_model` in the place of ``Core.compile_model``, and `ovlpt.transform`: what devices do, and two things more.
+
+Forms of layers are chosen by measurement, and numbers are compared, by what compiles models itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ovlpt.config import PluginConfig, other_names
+from ovlpt.device.compile import NotQuantized, compile_quantized
+from ovlpt.device.compile import transform as transform_for
+from ovlpt.device.loading import read_model
+from ovlpt.errors import InputError, warn
+from ovlpt.graph.stamp import is_transformed
+from ovlpt.openvino_api import CompiledModel, Core, Model
+from ovlpt.trace import Trace
+
+
+@other_names(plugin="config", device_name="device")
+def transform(
+    model: Model | str | Path,
+    device: str = "CPU",
+    config: PluginConfig | None = None,
+    lowered: bool = True,
+    native_only: bool = False,
+    core: Core | None = None,
+    trace: Trace | None = None,
+    serializable: bool = True,
+    precision: str | None = None,
+    tune: bool = False,
+) -> Model:
+    """A new model, transformed for ``device``; the caller's stays as it is.
+
+    ``config``: settings other than the device's own, which then need not be on this machine. ``lowered=False``: the
+    pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
+    it stands and never saved. ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32";
+    without it the device's own. ``tune``: choose the forms of layers by measurement on this machine
+    (`ovlpt.inspect.tune`). A model that was lowered before is returned as it is. One with compressed weights only, or
+    quantized to floats of 8 bits, passes unchanged, with a warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
+    """
+    core = core or Core()
+    if tune:
+        config = _tuned(model, device, config, {}, core)
+    return transform_for(model, device, config, lowered, native_only, core, trace, serializable, precision)
+
+
+def compile_model(
+    model: Model | str | Path,
+    device_name: str = "CPU",
+    config: Mapping[str, object] | None = None,
+    plugin: PluginConfig | None = None,
+    native_only: bool = False,
+    core: Core | None = None,
+    trace: Trace | None = None,
+    self_check: Sequence[np.ndarray] | None = None,
+    cache_dir: str | Path | None = None,
+    *,
+    strict: bool = False,
+    tune: bool = False,
+    device: str | None = None,
+    properties: Mapping[str, object] | None = None,
+) -> CompiledModel:
+    """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
+
+    The caller's model is not changed. One that `transform` has lowered is compiled as it is, and with a warning one
+    that is not quantized; ``strict`` refuses it.
+    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model. ``plugin``: settings
+    of the transformation other than the device's own. ``device``, ``properties``: other names of the first two; a
+    `PluginConfig` as ``config`` is ``plugin``.
+
+    ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
+    CACHE_DIR of ``config`` or of ``core``. A model of the same content, with the same settings, is loaded from
+    there instead of being transformed, unless ``trace`` asks what is done or ``plugin`` holds functions of the caller's.
+
+    ``tune``: choose the forms of layers by measurement on this machine, with ``config`` (`ovlpt.inspect.tune`); takes
+    seconds the first time.
+
+    ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
+    own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
+    names the first layer that goes wrong, and the model compiled with the plugin's own LPT is returned. That costs two
+    compilations more.
+
+    Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for
+    arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
+    """
+    core, device = core or Core(), device_name if device is None else device
+    if isinstance(config, PluginConfig):
+        plugin, config = config, None
+    if not all(isinstance(each, Mapping) for each in (config or {}, properties or {})):
+        raise InputError(
+            "config is a mapping of properties for OpenVINO; give settings of the transformation as plugin"
+        )
+    properties = {**(config or {}), **(properties or {})}
+    if self_check is not None:
+        model = _checkable(model, core)
+    if cache_dir is not None:
+        properties.setdefault("CACHE_DIR", str(cache_dir))
+    try:
+        if tune:
+            plugin = _tuned(model, device, plugin, properties, core)
+        compiled = compile_quantized(model, device, properties, plugin, native_only, core, cache_dir, trace)
+    except NotQuantized as error:
+        if strict:
+            raise
+        warn(f"{error}; it is compiled as it is")
+        return core.compile_model(read_model(model, core), device, properties)
+    if self_check is None:
+        return compiled
+
+    from ovlpt.inspect.numbers import numbers_of  # here, not above: most calls need none of it
+
+    found = numbers_of(compiled, model, device, core, plugin, native_only, self_check, properties)
+    if found.ok:
+        return compiled
+    model = read_model(model, core)
+    where = f'from the layer "{found.layer}" on' if found.layer else "in the whole network"
+    warn(
+        f'the model "{model.get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the plugin\'s own '
+        'LPT instead ("ovlpt check" says more)'
+    )
+    return core.compile_model(model, device, properties)
+
+
+def _checkable(model: Model | str | Path, core: Core) -> Model:
+    """Raises `InputError` for a model that was transformed before."""
+    read = read_model(model, core)
+    if is_transformed(read):
+        raise InputError(
+            f'the model "{read.get_friendly_name()}" is transformed already, and there is no simulation to check it '
+            "against; give the quantized model that it was made from"
+        )
+    return read
+
+
+def _tuned(
+    model: Model | str | Path, device: str, config: PluginConfig | None, properties: Mapping[str, object], core: Core
+) -> PluginConfig:
+    from ovlpt.inspect.tune import tune  # here, not above: most calls need none of it
+
+    return tune(model, device, config, properties, core).config
