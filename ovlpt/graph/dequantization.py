@@ -208,6 +208,10 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
     return Dequantization(data, **found)
 
 
+def _fits(values: np.ndarray, precision: str) -> bool:
+    return np.array_equal(values_of(constant(values, precision)), values)
+
+
 def write_dequantization(
     data: Output,
     name: str,
@@ -221,8 +225,9 @@ def write_dequantization(
 ) -> tuple[Output, list[Node]]:
     """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
 
-    The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` is stored
-    in that type after a Convert of its own, any other as ``shift_precision``. The Multiply reports
+    The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` that holds it
+    (a sum of integers, for one, has another) is stored in that type after a Convert of its own, any other as
+    ``shift_precision``. The Multiply reports
     ``output_precision``, and its constant is stored as ``scale_precision``; all three are ``precision`` by default.
     """
     output, nodes = data, []
@@ -244,7 +249,7 @@ def write_dequantization(
     if precision_of(output) != precision:
         append(opset1.convert(output, precision), "Convert")
     if zero_point is not None:
-        if zero_point_precision and zero_point_precision not in REAL:
+        if zero_point_precision and zero_point_precision not in REAL and _fits(zero_point, zero_point_precision):
             stored = opset1.convert(constant(zero_point, zero_point_precision), precision)
         else:
             stored = constant(zero_point, shift_precision or precision)

@@ -63,6 +63,35 @@ def test_zero_points_of_two_consumers_are_not_merged(core, infer):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
+def with_zero_point_in_u8(data, low, high):
+    """A QuantizeLinear and a DequantizeLinear."""
+    scale = (high - low) / 255
+    stored = opset1.convert(opset1.fake_quantize(data, const(low), const(high), const(0), const(255), 256), "u8")
+    zero_point = opset1.convert(const(round(-low / scale), "u8"), "f32")
+    return opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), zero_point), const(scale))
+
+
+def test_a_sum_of_integers_whose_zero_point_is_stored_in_8_bits(core, infer):
+    """The zero point of the sum passes 8 bits, and was cut to them."""
+    x = parameter([1, 4, 5, 7])
+    net = model(opset1.reduce_sum(with_zero_point_in_u8(x, -2.55, 2.55), const([2, 3], "i64"), True), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=0.05, share=1)
+
+
+def test_a_constant_less_what_is_scaled_by_column_before_an_interval_of_open_sizes(core, infer):
+    """The scale of the first column stood for all the others."""
+    x = parameter([-1, 24])
+    product = opset1.matmul(quantized(x, -1, 1.55), int8_weights([12, 24]), False, True)
+    part = opset1.strided_slice(
+        product, const([0, 1], "i64"), const([0, 12], "i64"), const([1, 1], "i64"), [1, 0], [1, 0]
+    )
+    net = model(quantized(opset1.subtract(const(-0.5), part), -2, 2.1), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 24)).astype(np.float32)]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    assert_close(infer(drop_in(net, core), inputs), [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 @pytest.mark.parametrize(
     "build", [one_convolution, residual, shared_zero_point, encoder], ids=lambda each: each.__name__
@@ -1129,6 +1158,19 @@ def test_a_stride_along_one_column_of_several_outputs_a_channel(by_form, form, l
     inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
     expected = by_form(net, inputs, **hint)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+def test_a_stride_along_an_open_width_of_several_outputs_a_channel(core):
+    """As above, where the width becomes one column."""
+    x = parameter([1, 8, -1, -1])
+    stored = np.random.default_rng(0).integers(-63, 64, (8, 2, 1, 3, 3))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.float32(0.01)))
+    net = model(opset1.group_convolution(quantized(x, -2, 2), weights, [1, 2], [1, 1], [0, 0], [1, 1]), x)
+    values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 8, 3, 3)).astype(np.float32)], net.clone()
+    fixed.reshape([1, 8, 3, 3])
+    expected = core.compile_model(fixed, "CPU", TRUTH)(values)[0]
+    found = ovlpt.compile_model(net, "CPU", {**EXACT, "INFERENCE_NUM_THREADS": 1}, core=core)(values)[0]
+    assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
 def errors_of_groups() -> list[float]:

@@ -7,12 +7,13 @@ from collections.abc import Collection, Set
 import numpy as np
 
 from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
+from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed, relaxed
+from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
@@ -31,13 +32,31 @@ _FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 def constant_second(node: Node) -> Node | None:
-    """``c + x`` as ``x + c``, which is where the other rules look for the constant."""
+    """``c + x`` as ``x + c``, which is where the other rules look for the constant, and before a FakeQuantize ``c - x`` as
+    ``x * -1 + c``.
+    """
     first, second = node.input_values()
     if is_relaxed(node) or constant_above(first) is None or constant_above(second) is not None:
         return None
+    if node.get_type_name() == "Subtract":
+        if precision_of(first) != "f32" or not _is_before_interval(node):
+            return None
+        negative = opset1.multiply(second, constant(np.float32(-1)))
+        negative.set_friendly_name(made_for(node.get_friendly_name(), Made.SCALE))
+        total = opset1.add(negative, first)
+        total.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), total.output(0))
+        return total
     node.input(0).replace_source_output(second)
     node.input(1).replace_source_output(first)
     return node
+
+
+def _is_before_interval(node: Node) -> bool:
+    reader = _only_reader(node)
+    while reader is not None and reader.get_type_name() in BEFORE_INTERVAL:
+        reader = _only_reader(reader)
+    return reader is not None and reader.get_type_name() == "FakeQuantize"
 
 
 def dequantize_before_broadcast(node: Node) -> Node | None:
@@ -164,11 +183,7 @@ def compute_by_channel(node: Node) -> Node | None:
     """
     if not _may_be_one_element(node) or _first_by_channel([node, *_affine_links(node)][-1]) is None:
         return None
-    attributes, output = node.get_attributes(), node.output(0)
-    named = relaxed(node.get_type_name(), node.input_values(), precision_of(output), attributes, older_kernels=True)
-    named.set_friendly_name(node.get_friendly_name())
-    replace_output(output, named.output(0))
-    return named
+    return with_older_kernels(node)
 
 
 def part_by_column(product: Node) -> Node | None:

@@ -83,7 +83,7 @@ RULES = (
         "a relaxed operation would go on to report f16 where the plugin makes f32 of it", phase=Phase.TYPES,
     ),
     _rule(
-        guards.constant_second, "Add Multiply", _CPU,
+        guards.constant_second, "Add Multiply Subtract", _CPU,
         "what the rules after this one keep apart would be fused where the constant stands first: wrong numbers",
         phase=Phase.TYPES,
     ),

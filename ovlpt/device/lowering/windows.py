@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.shapes import shape_of
@@ -15,16 +16,22 @@ def see_every_column(convolution: Node) -> Node | None:
     """A window that stands on one place only, as wide as its data, with zeros as the weights added, and the stride 1.
 
     Where each channel has several outputs, and these are one column wide, a stride along it makes the kernel read all
-    rows after the first from elsewhere: wrong numbers, no error, with the plugin's own LPT, too.
+    rows after the first from elsewhere: wrong numbers, no error, with the plugin's own LPT, too. Where the width is open,
+    and may be so, another kernel is asked for.
     """
     weights, attributes = convolution.input_value(1).get_node(), convolution.get_attributes()
     data, result = (shape_of(value) for value in (convolution.input_value(0), convolution.output(0)))
-    if not isinstance(weights, Constant) or data is None or result is None or None in (data[-1], result[-1]):
+    if not isinstance(weights, Constant) or data is None or result is None:
         return None
     _, outputs, inputs, *kernel = convolution.get_input_shape(1)
     strides, dilations = (attributes[each] for each in ("strides", "dilations"))
-    is_wrong = len(kernel) == 2 and inputs == 1 < outputs and result[-1] == 1 < kernel[-1] and strides[-1] > 1
-    if not is_wrong or dilations[-1] > 1 or attributes["auto_pad"].startswith("same"):
+    may_be_one = convolution.get_output_partial_shape(0)[len(result) - 1].get_min_length() <= 1
+    is_wrong = len(kernel) == 2 and inputs == 1 < outputs and may_be_one and kernel[-1] > 1 and strides[-1] > 1
+    if not is_wrong:
+        return None
+    if None in (data[-1], result[-1]):
+        return with_older_kernels(convolution)
+    if dilations[-1] > 1 or attributes["auto_pad"].startswith("same"):
         return None
     columns = data[-1] + attributes["pads_begin"][-1] + attributes["pads_end"][-1]
     spread = np.zeros((*weights.shape[:-1], columns), weights.data.dtype)
