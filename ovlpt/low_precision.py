@@ -40,6 +40,7 @@ from ovlpt.graph.constants import remembering_walks
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.stamp import is_transformed, stamp
 from ovlpt.layer_transformation import LayerTransformation, class_of
+from ovlpt.main import native as main_native
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
 from ovlpt.main.avg_pool import AvgPoolTransformation
@@ -58,7 +59,6 @@ from ovlpt.main.maximum import MaximumTransformation
 from ovlpt.main.minimum import MinimumTransformation
 from ovlpt.main.multiply_partial import MultiplyPartialTransformation
 from ovlpt.main.mvn import MVNTransformation
-from ovlpt.main.native import as_native
 from ovlpt.main.normalize_l2 import NormalizeL2Transformation
 from ovlpt.main.pad import PadTransformation
 from ovlpt.main.prelu import PReluTransformation
@@ -265,7 +265,8 @@ class LowPrecision(ModelPass):
         self._mark(model, settings)
         # The native order: Assign comes second.
         first, *others = (kind(**settings) for kind in self._main())
-        self._rewrite(model, [first, AssignAndReadValueTransformation(model=model, **settings), *others])
+        variables: Any = self._form(main_native.NATIVE, AssignAndReadValueTransformation)
+        self._rewrite(model, [first, variables(model=model, **settings), *others])
         cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
         if asked_for or self.params.native_only:  # without word from a plugin, a depthwise convolution gains nothing
@@ -283,7 +284,9 @@ class LowPrecision(ModelPass):
         """The transformations of the main step, the caller's own among them."""
         kinds = main_of(MAIN, self.own)
         return (
-            kinds if not self.params.native_only else [native for native in map(as_native, kinds) if native is not None]
+            kinds
+            if not self.params.native_only
+            else [native for native in map(main_native.as_native, kinds) if native is not None]
         )
 
     def _mark(self, model: Model, settings: dict[str, Any]) -> None:

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.copies import copied_data
 from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after
-from ovlpt.openvino_api import Constant, Model, Node
+from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
 
@@ -15,7 +16,8 @@ _ZERO = 1e-32
 class AssignAndReadValueTransformation(LayerTransformation):
     """The variable holds integers: what is assigned is read raw, and the dequantization follows the ReadValue.
 
-    The initial value must be zero, which is zero in every precision. ``model``: where the variables are.
+    The initial value must be zero, which is zero in every precision: a constant, or one that is broadcast to sizes that
+    are known when the model runs, as those of a cache of keys and values. ``model``: where the variables are.
     """
 
     operation = OPERATIONS["Assign"]
@@ -33,8 +35,20 @@ class AssignAndReadValueTransformation(LayerTransformation):
             len(reads) == 1, "no_read_value", f"{len(reads)} ReadValue read its variable; only one is supported"
         )
         initial = reads[0].input_value(0).get_node() if reads[0].get_input_size() else None
-        is_zero = isinstance(initial, Constant) and bool((np.abs(values_of(initial)) <= _ZERO).all())
-        reject_unless(is_zero, "initial_value", "the initial value of the variable is not a constant zero")
+        reject_unless(
+            initial is not None and self._is_zero(initial),
+            "initial_value",
+            "the initial value of the variable is not zero",
+        )
+
+    def _is_zero(self, initial: Node) -> bool:
+        """Whether it has zeros only: a constant, or copies of one."""
+        while not isinstance(initial, Constant):
+            copied = copied_data(initial)
+            if len(copied) != 1:
+                return False
+            initial = copied[0].get_node()
+        return bool((np.abs(values_of(initial)) <= _ZERO).all())
 
     def _reads(self, node: Node) -> list[Node]:
         variable = node.get_attributes()["variable_id"]
@@ -49,8 +63,7 @@ class AssignAndReadValueTransformation(LayerTransformation):
         info = variable.get_info()
         info.data_type = found.data.get_element_type()
         variable.update(info)
-        initial = values_of(read.input_value(0).get_node())
-        read.input(0).replace_source_output(constant(initial, found.data_precision).output(0))
+        read.input(0).replace_source_output(_as_integers(read.input_value(0), found.data_precision))
         read.validate_and_infer_types()
         node.input(0).replace_source_output(found.data)
         node.validate_and_infer_types()
@@ -58,5 +71,23 @@ class AssignAndReadValueTransformation(LayerTransformation):
             read.output(0), read.get_friendly_name(), found.scale, None, found.precision, original
         )
         insert_after(read.output(0), output, targets, nodes)
-        if len(targets) == 1 and (consumer := targets[0].get_node()).get_type_name() == "FakeQuantize":
-            self.register_new_node(consumer)  # visited again: it can take the dequantization in
+        for follower in self._followers(output):
+            self.register_new_node(follower)  # visited again: the dequantization moves on, or into a FakeQuantize
+
+    def _followers(self, value: Output) -> list[Node]:
+        """What reads a value, or what copies it, in order."""
+        found: dict[int, Node] = {}
+        for target in consumers_of(value):
+            node = target.get_node()
+            found[node.get_instance_id()] = node
+            if value in copied_data(node):
+                found |= {each.get_instance_id(): each for each in self._followers(node.output(0))}
+        return list(found.values())
+
+
+def _as_integers(value: Output, precision: str) -> Output:
+    """Zeros in another type."""
+    node = value.get_node()
+    if isinstance(node, Constant):
+        return constant(values_of(node), precision).output(0)
+    return opset1.convert(value, precision).output(0)

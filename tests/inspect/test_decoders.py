@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt.inspect.inputs import sequence
+from ovlpt.openvino_api import RELEASE
 from tests.conftest import EXACT
 from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels
 from tools.zoo.decoders import GPT2, LLAMA, decoder, quantize_cache, steps
@@ -47,6 +50,28 @@ def test_prefill_and_tokens(name, cache, core):
             outputs.append(np.array(request.infer(step)[0]).ravel())
     expected, theirs, ours = map(np.concatenate, found)
     assert decibels(expected, ours) >= min(decibels(expected, theirs) - 1, 40)
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_quantized_cache_is_stored_in_integers(name, precision, core):
+    """Its attention stays one layer, so that there are no more layers than stock has, but for what 2024.6 keeps whole."""
+    graph = network(name, cache=True)
+    in_products = partial(ovlpt.compile_model, plugin=cpu.config(), core=core)  # not convolutions, whatever the CPU
+    both = [
+        compiled(graph, "CPU", {**EXACT, "INFERENCE_PRECISION_HINT": precision})
+        for compiled in (core.compile_model, in_products)
+    ]
+    requests = [each.create_infer_request() for each in both]
+    for step in steps(SHAPES[name], [6, 1]):
+        outputs = [np.array(request.infer(step)[0]).ravel() for request in requests]
+        assert decibels(*outputs) > 20
+    assert {state.state.element_type.get_type_name() for state in requests[1].query_state()} == {"i8"}
+    theirs, ours = (ovlpt.execution_types(each).executed for each in both)
+    if RELEASE >= (2025, 0):
+        assert len(ours) <= len(theirs)
+        products = [sum(layer.layer_type == "MatMul" for layer in layers) for layers in (theirs, ours)]
+        assert products[1] <= products[0]  # some CPUs have no kernel of joined ones in bf16
 
 
 WEIGHTED = ("Convolution", "FullyConnected", "MatMul")

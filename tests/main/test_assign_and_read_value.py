@@ -1,6 +1,7 @@
 import numpy as np
 
-from ovlpt.openvino_api import Model
+from ovlpt import Params
+from ovlpt.openvino_api import Model, PartialShape, opset8
 from tests.conftest import Transformed
 from tests.graphs import NodeFactory, f32, fake_quantize, opset1, opset6, parameter
 
@@ -43,3 +44,29 @@ def test_another_initial_value_stays():
 
 def test_a_zero_point_stays():
     assert Transformed(accumulator(0.0, low=-0.64)).reasons("AssignAndReadValue") == ["zero_point"]
+
+
+def cache(start: float = 0.0) -> Model:
+    """Of open length: what was stored and new data, quantized together, are stored and read."""
+    data, beams = parameter((-1, 4)), opset1.parameter([-1], np.int32)
+    sizes = opset1.concat([opset1.constant(np.array([0], np.int64)), opset1.constant(np.array([4], np.int64))], 0)
+    begin = opset1.broadcast(f32(start), sizes)
+    read = opset6.read_value(begin, "state", np.float32, PartialShape([-1, 4]))
+    past = opset8.gather(read, beams, opset1.constant(np.int64(0)))
+    whole = fake_quantize(opset1.concat([past, data], 0), -1.28, 1.27)
+    return Model([opset1.result(opset1.sigmoid(whole))], [opset6.assign(whole, "state")], [data, beams], "cache")
+
+
+def test_a_cache_of_open_length_holds_integers():
+    """It begins with no row, so with nothing but zeros, and what it holds is not quantized again."""
+    result = Transformed(cache())
+    assert result.transformed("AssignAndReadValue")
+    (variable,) = result.after.get_variables()
+    assert variable.get_info().data_type.get_type_name() == "i8"
+    (quantize,) = (node for node in result.after.get_ops() if node.get_type_name() == "FakeQuantize")
+    assert quantize.input_value(0).get_node().get_type_name() == "Parameter"
+    assert Transformed(cache(0.5)).reasons("AssignAndReadValue") == ["initial_value"]
+
+
+def test_the_native_library_asks_for_a_constant_start():
+    assert Transformed(cache(), params=Params(native_only=True)).reasons("AssignAndReadValue") == ["initial_value"]

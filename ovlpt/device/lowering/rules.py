@@ -26,6 +26,7 @@ from ovlpt.device.lowering import (
     mat_mul,
     reductions,
     sharing,
+    variables,
     windows,
     zero_points,
 )
@@ -294,6 +295,10 @@ RULES = (
         half.keep_sums_in_f32, ANY, _GPU,
         "sums of integers, and their scales, would be rounded to f16, or pass what it holds",
         phase=Phase.MODEL, precision="f16",
+    ),
+    _rule(
+        variables.keep_products_together, "Assign", _CPU,
+        "with a cache of keys and values each product of an attention would be a layer of its own", phase=Phase.MODEL,
     ),
     _rule(
         hiding.hide_zero_points, "Subtract", _CPU,

@@ -25,6 +25,7 @@ from ovlpt.main.native.quantization import (
     FakeQuantizeTransformation,
     RecurrentCellTransformation,
 )
+from ovlpt.main.native.variables import AssignAndReadValueTransformation
 from ovlpt.main.native.weighted import (
     ConvolutionBackpropDataTransformation,
     ConvolutionTransformation,
@@ -36,6 +37,7 @@ from ovlpt.operations import as_native as native_row
 
 NATIVE = replacing(
     AddTransformation,
+    AssignAndReadValueTransformation,
     ClampTransformation,
     ConvolutionBackpropDataTransformation,
     ConvolutionTransformation,
