@@ -250,6 +250,7 @@ ROWS = {
         Row("linear_before_reset", _DEVICE, "use a GRU without linear_before_reset"),
         Row("no_kernel", _DEVICE, vague=True),
         Row("release", _DEVICE),
+        Row("dynamic_scales", help="quantize the network statically, on samples"),
         Row("no_consumer", vague=True),
         *map(Row, _OF_THE_GRAPH),
     )

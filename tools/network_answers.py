@@ -28,7 +28,9 @@ from ovlpt.reasons import ROWS, Cause
 from ovlpt.trace import InputError
 from tools.answers import FLOAT, INT8, PARTLY, kernels
 
-_FINAL = frozenset(("constant_data", "no_rule", "no_kernel", "not_real"))  # what no quantization changes
+_FINAL = frozenset(
+    ("constant_data", "dynamic_scales", "no_rule", "no_kernel", "not_real")
+)  # what no quantization changes
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,8 @@ def main(arguments: Sequence[str]) -> int:
     true, advised = sum(each.is_true for each in layers), sum(each.is_advised for each in floats)
     print(f"{len(layers)} layers with weights, {len(floats)} of them in float")
     print(f"{true} answers are true ({true / max(len(layers), 1):.1%})")
-    print(f"{advised} float layers are int8 once advised, or nothing can be done ({advised / max(len(floats), 1):.1%})")
+    part = f" ({advised / len(floats):.1%})" if floats else ""
+    print(f"{advised} float layers are int8 once advised, or nothing can be done{part}")
     return int(bool(missed))
 
 

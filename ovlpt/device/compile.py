@@ -183,6 +183,9 @@ def _is_slow_here(model: Model, device: str, core: Core) -> str:
 
 
 _PASS_UNCHANGED = {
+    "dynamic": "is quantized dynamically, by scales that each inference computes from its data: it passes unchanged, and its "
+    "products run in float; for int8 layers quantize the network statically, on samples, with NNCF or ONNX Runtime's "
+    "quantize_static",
     "weights": "has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",
     "f8": "is quantized to floats of 8 bits: it passes unchanged, LPT has rules for integers only",
 }

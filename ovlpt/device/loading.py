@@ -12,9 +12,9 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.device.model_zoo import float_file, quantized_file
 from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import is_constant_path, is_real, precision_of
 from ovlpt.graph.stamp import is_transformed
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node
 from ovlpt.precisions import INT4, INT8
 from ovlpt.trace import InputError
 
@@ -89,14 +89,26 @@ def _check_line(path: Path) -> None:
 
 
 def quantization_of(model: Model) -> str:
-    """ "activations", "weights" (compressed weights and float activations), "f8" (FakeConvert), or "none"."""
+    """ "activations", "dynamic" (by scales of each inference's data), "weights" (compressed weights and float activations),
+    "f8" (FakeConvert), or "none".
+    """
     nodes = list(all_nodes(model))
     kinds = {node.get_type_name() for node in nodes}
     if "FakeQuantize" in kinds:
         return "activations"
     if "FakeConvert" in kinds:
         return "f8"
+    if any(map(rounds_data, nodes)):
+        return "dynamic"
     compressed = any(
         node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
     )
     return "weights" if compressed and "Convert" in kinds else "none"
+
+
+def rounds_data(node: Node) -> bool:
+    """Whether it rounds data to integers of 8 bits that are computed on: what DynamicQuantizeLinear of ONNX ends with."""
+    if node.get_type_name() != "Convert" or precision_of(node.output(0)) not in INT8:
+        return False
+    is_read = any(target.get_node().get_type_name() == "Convert" for target in node.output(0).get_target_inputs())
+    return is_read and is_real(precision_of(node.input_value(0))) and not is_constant_path(node)

@@ -16,7 +16,7 @@ from ovlpt.device import transform
 from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import execution_types, last_line
 from ovlpt.device.hazards import Hazard, hazards
-from ovlpt.device.loading import label_of, read_quantized
+from ovlpt.device.loading import label_of, read_quantized, rounds_data
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.display import html_table, to_frame
@@ -39,6 +39,7 @@ _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "Shap
 _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 _PROPERTIES = {**LATENCY, **F32}
+_DYNAMIC = "its data is quantized dynamically, by scales that each inference computes"
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 
@@ -302,6 +303,8 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         only = Finding(final, title(node))
         return replace(answer, reason=final, root=only.root, root_reason=final, help=None, causes=(only,))
     code = answer.root_reason.code
+    if code == "dynamic_scales":
+        return replace(answer, causes=(Finding(answer.reason, answer.root),))
     where = WEIGHTS if ROWS[code].of_weights else DATA
     found = lacks(node)
     if where is WEIGHTS and data_ports(node) == [0, 1]:  # what a transformation calls weights are activations
@@ -514,7 +517,8 @@ class _Answers:
             types = {precision_of(value) for value in self._data(node)}
             if not types:
                 return Reason("constant_data", "its data is constant, and the plugin computes it once")
-            return Reason("not_real", f"it computes on {', '.join(sorted(types))}, which are not quantized numbers")
+            text = f"it computes on {', '.join(sorted(types))}, which are not quantized numbers"
+            return Reason("dynamic_scales", _DYNAMIC) if _is_rounded(node) else Reason("not_real", text)
         if kind in _SOURCES:
             return None
         if next(bodies_of(node), None) is not None:
@@ -623,6 +627,14 @@ class _Answers:
     def _loses(self, node: Node) -> bool:
         own = self._own(node)
         return own is not None and own.code != "bias"
+
+
+def _is_rounded(node: Node) -> bool:
+    """Whether integers come to an operation that a dynamic quantization made of data."""
+    source = node.input_value(0).get_node()
+    while source.get_type_name() in ("Convert", "Subtract") and not rounds_data(source):
+        source = source.input_value(0).get_node()
+    return rounds_data(source)
 
 
 def _computes_data_of(node: Node) -> Node | None:

@@ -634,7 +634,7 @@ def _without_numbers(source: Model) -> str:
     if is_transformed(source):
         return "the model is transformed already, and has no simulation; give the quantized model"
     if not any(node.get_type_name() == "FakeQuantize" for node in all_nodes(source)):
-        return "only weights are quantized, and nothing changes"
+        return "it has no FakeQuantize, and passes unchanged"
     if any(precision_of(port) == "string" for port in source.outputs):
         return "an output is text"
     return ""

@@ -12,7 +12,23 @@ from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
-from tools.answers import CASES, LAYER, attention, convolution, image, judge, loop, model, named, real, recurrent
+from tools.answers import (
+    CASES,
+    LAYER,
+    attention,
+    convolution,
+    f32,
+    i64,
+    image,
+    judge,
+    loop,
+    model,
+    named,
+    opset5,
+    parameter,
+    real,
+    recurrent,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -93,6 +109,22 @@ def test_a_product_that_a_cpu_computes_as_a_convolution(core, monkeypatch):
     assert [str(advice) for advice in answer.advices] == [
         "quantize quantized per tensor to 256 levels on an interval around zero"
     ]
+
+
+def test_a_dynamic_quantization_has_one_answer(core):
+    """As ONNX's DynamicQuantizeLinear and MatMulInteger are read."""
+    data = parameter((4, 16))
+    scale = opset1.divide(opset1.reduce_max(data, i64(0, 1), True), f32(255.0))
+    rounded = opset1.clamp(opset5.round(opset1.divide(data, scale)), 0.0, 255.0)
+    integers = opset1.convert(opset1.convert(rounded, "u8"), "i32")
+    kernel = opset1.convert(opset1.constant(np.ones((16, 8), np.int8)), "i32")
+    product = opset1.convert(named(opset1.matmul(integers, kernel, False, False)), "f32")
+    graph = model(opset1.multiply(product, scale))
+    with pytest.warns(UserWarning, match="quantized dynamically, by scales that each inference computes"):
+        found = ovlpt.explain(graph, core=core)
+    (answer,) = (each for each in found if each.causes)
+    assert (answer.name, answer.reason.code, answer.advices) == (LAYER, "dynamic_scales", [])
+    assert answer.help == "quantize the network statically, on samples"
 
 
 def test_ranges_of_data(core):
