@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -201,3 +202,13 @@ def test_transform_for_a_virtual_gpu_is_that_of_its_profile(tmp_path):
     )
     assert written == expected
     assert ("Convolution", "u8", "i8") in written
+
+
+def test_a_script_that_compiles_ends_well():
+    """Its compiled model lives to the end; nodes outlived the GPU plugin, which ended the process by signal 11."""
+    script = (
+        "import ovlpt; from ovlpt import data; from ovlpt.device import virtual_gpu; virtual_gpu.load('xelp'); "
+        "core = ovlpt.openvino_api.Core(); compiled = ovlpt.compile_model(data.digits(), 'GPU', core=core)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
