@@ -65,7 +65,7 @@ class CommonOptimizations(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
-        for node in list(all_nodes(model)):  # before: what weights pass through goes into them
+        for node in all_nodes(model):  # before: what weights pass through goes into them
             kind = node.get_type_name()
             if kind in _DECOMPOSED and not self._is_kernel(node):
                 _replace(node, _DECOMPOSED[kind](node))
@@ -83,18 +83,18 @@ class CommonOptimizations(ModelTransformation):
             # what was products stays products: the plugin would keep the cache of a whole one in 8 bits of its own
             is_given = node.get_friendly_name() in whole
             _replace(node, without_even_mask(node) if is_given else decomposed_attention(node))
-        for node in list(all_nodes(model)):
+        for node in all_nodes(model):
             kind = node.get_type_name()
             shape = settled.get(node.get_friendly_name()) if kind == "Broadcast" else None
             if shape is not None and shape != shape_of(node.output(0)):
                 node.input(1).replace_source_output(_with_sizes(node.input_value(1), shape))
-            convert = _CONVERSIONS.get((kind, node.get_type_info().version_id))
+            convert = _CONVERSIONS.get((kind, node.get_type_info().version_id)) if kind in _CONVERTED else None
             if convert and not self._is_kernel(node):
                 _replace(node, convert(node))
-        for node in list(all_nodes(model)):
+        for node in all_nodes(model):
             if node.get_type_name() == "FakeQuantize":
                 quantized_before_transpose(node)
-        for node in list(all_nodes(model)):
+        for node in all_nodes(model):
             if node.get_type_name() == "Interpolate" and node.get_type_info().version_id == "opset4":
                 interpolated_in_nchw(node)
         model.validate_nodes_and_infer_types()
@@ -550,3 +550,4 @@ _CONVERSIONS = {
     ("MatMul", "opset1"): _mat_mul,
     ("ScaledDotProductAttention", "opset13"): decomposed_attention,
 }
+_CONVERTED = frozenset(kind for kind, _ in _CONVERSIONS)

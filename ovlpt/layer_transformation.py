@@ -146,6 +146,7 @@ class LayerTransformation(MatcherPass, _Configured):
     ):
         super().__init__()
         self._configure(params, pass_config, trace, attributes)
+        self._names = (type(self).__name__, *([self.part_of] if self.part_of else []))  # in settings
         # The C++ side keeps the callback, the callback would keep the pass, and the pass keeps the C++ side.
         visit = weakref.WeakMethod(self.visit)
         self.register_matcher(
@@ -162,12 +163,7 @@ class LayerTransformation(MatcherPass, _Configured):
         """Handle one matched node; True when the graph was changed."""
         if not self.concerns(node):
             return False
-        names = [type(self).__name__, *([self.part_of] if self.part_of else [])]
-        if off := [name for name in names if name in self.pass_config.disabled]:
-            if not self.quiet:
-                self._record(Outcome.DISABLED, node, Reason("disabled", f"{off[0]} is switched off"))
-            return False
-        if any(self._leave_alone(node, name) for name in names):
+        if self._is_off(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"
@@ -194,6 +190,15 @@ class LayerTransformation(MatcherPass, _Configured):
     def concerns(self, node: Node) -> bool:
         """Whether the pass has anything to do with the node, or to say about it."""
         return True
+
+    def _is_off(self, node: Node) -> bool:
+        """Whether the settings switch the pass off, here or everywhere."""
+        names, config = self._names, self.pass_config
+        if off := [name for name in names if name in config.disabled]:
+            if not self.quiet:
+                self._record(Outcome.DISABLED, node, Reason("disabled", f"{off[0]} is switched off"))
+            return True
+        return not config.callbacks.keys().isdisjoint(names) and any(self._leave_alone(node, name) for name in names)
 
     def _check_open_sizes(self, node: Node) -> None:
         if not self.params.native_only and node.get_type_name() in ("Add", "Multiply", "Subtract"):

@@ -36,7 +36,7 @@ from ovlpt.config import (
     QuantizationGranularityRestriction,
     nearest,
 )
-from ovlpt.graph.constants import remembering_walks
+from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.stamp import is_transformed, stamp
 from ovlpt.layer_transformation import LayerTransformation, class_of
@@ -229,14 +229,23 @@ class LowPrecision(ModelPass):
         self.pass_config = pass_config or PassConfig()
         self.trace = trace if trace is not None else Trace()
         self.own = resolved(main)
+        self.in_place = False
         check_names(self.pass_config, self.own)
 
     @classmethod
-    def from_config(cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None) -> LowPrecision:
-        """The pass with a plugin's settings."""
+    def from_config(
+        cls, config: PluginConfig, native_only: bool = False, trace: Trace | None = None, in_place: bool = False
+    ) -> LowPrecision:
+        """The pass with a plugin's settings.
+
+        ``in_place``: without the copy that keeps the model as it was where a transformation fails; for a caller who has
+        one.
+        """
         params = config.params if not native_only else config.native_params()
         restrictions = config.precision_restrictions, config.quantization_restrictions
-        return cls(*restrictions, params, config.pass_config(), trace, config.transformations)
+        made = cls(*restrictions, params, config.pass_config(), trace, config.transformations)
+        made.in_place = in_place
+        return made
 
     def run_on_model(self, model: Model) -> bool:
         if is_transformed(model):
@@ -245,10 +254,11 @@ class LowPrecision(ModelPass):
                 Reason("transformed_before", "the model has been transformed before"),
             )  # fmt: skip
             return False
-        work = as_model(model).clone()
-        with known(self.own):
+        work = as_model(model) if self.in_place else as_model(model).clone()
+        with known(self.own), numbers_read_once():
             self._run(work)
-        graft(model, work)
+        if not self.in_place:
+            graft(model, work)
         stamp(model, transformed="true")
         return True
 
@@ -317,7 +327,7 @@ class LowPrecision(ModelPass):
         manager = Manager()
         manager.register_pass(rewrite)
         try:
-            with remembering_walks():
+            with remembering():
                 manager.run_passes(model)
         except RuntimeError:
             for step in passes:

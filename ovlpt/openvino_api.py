@@ -66,7 +66,9 @@ else:
     Output = type(opset1.parameter([1], Type.f32).output(0))
 
 Constant = openvino_module("op").Constant
-Assign = openvino_module("op").assign
+Assign, If, Loop, TensorIterator = (
+    getattr(openvino_module("op"), name) for name in ("assign", "if_op", "loop", "tensor_iterator")
+)
 
 # Whether an IR names the opset of a type-relaxed operation. Earlier releases know the first version of each only.
 RELAXES_EVERY_OPSET = RELEASE >= (2025, 2)

@@ -9,7 +9,7 @@ import pytest
 
 import ovlpt
 from ovlpt.attributes.intervals_alignment import Grid, Interval, IntervalsAlignment
-from ovlpt.graph.constants import is_constant_path, remembering_walks
+from ovlpt.graph.constants import is_constant_path, remembering
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import opset1
 from tests.networks import const, convolution, model, parameter, quantized
@@ -35,7 +35,7 @@ def test_a_walk_is_made_once():
     for _ in range(4000):
         chain.append(opset1.relu(opset1.multiply(chain[-1], const(2.0))))
     start = time.process_time()
-    with remembering_walks():
+    with remembering():
         assert not any(is_constant_path(node) for node in chain)
         assert all(folded_constant(node.output(0)) is None for node in chain)
     assert time.process_time() - start < 2
@@ -47,11 +47,11 @@ def test_what_is_remembered_is_forgotten():
     """A node may become constant once the rewrite is over."""
     x = parameter([4])
     node = opset1.relu(opset1.relu(x))
-    with remembering_walks():
+    with remembering():
         assert not is_constant_path(node)
     node.input(0).replace_source_output(const([1.0] * 4).output(0))
     assert is_constant_path(node)
-    with remembering_walks():
+    with remembering():
         assert is_constant_path(node)
 
 

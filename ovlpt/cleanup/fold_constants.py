@@ -22,11 +22,11 @@ class FoldConstants(ModelTransformation):
         if self.pass_config.is_disabled(type(self)):
             return False
         for node in all_nodes(model):
-            if node.get_type_name() in _NOT_FOLDED:
+            count = node.get_input_size()
+            if not count or not all(isinstance(node.input_value(port).get_node(), Constant) for port in range(count)):
                 continue
-            inputs = [value.get_node() for value in node.input_values()]
-            if inputs and all(isinstance(source, Constant) for source in inputs) and not self._is_kept(node):
-                self._fold(node, inputs)
+            if node.get_type_name() not in _NOT_FOLDED and not self._is_kept(node):
+                self._fold(node, [value.get_node() for value in node.input_values()])
         return False
 
     def _is_kept(self, node: Node) -> bool:

@@ -97,7 +97,8 @@ def transform(
         raise InputError(f'a precision of "f16" is chosen for GPUs; leave it out for "{device}"')
     source = read_model(model, core)
     label = label_of(model, source)
-    work, trace = source.clone(), Trace() if trace is None else trace
+    work = source.clone() if isinstance(model, Model) else source
+    trace = Trace() if trace is None else trace
     if not is_transformed(work):
         quantization = quantization_of(source)
         if quantization == "none":
@@ -141,7 +142,7 @@ def _run_passes(model: Model, device: str, config: PluginConfig, native_only: bo
         manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
     kernels, passes = plugin_config.kernels(device), config.pass_config()
     manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))
-    manager.register_pass(LowPrecision.from_config(config, native_only, trace))
+    manager.register_pass(LowPrecision.from_config(config, native_only, trace, in_place=True))
     manager.run_passes(model)
     events = trace.events[before:]
     _log(f"{title}, settings {config.name}", events)

@@ -92,7 +92,7 @@ def quantization_of(model: Model) -> str:
     """ "activations", "dynamic" (by scales of each inference's data), "weights" (compressed weights and float activations),
     "f8" (FakeConvert), or "none".
     """
-    nodes = list(all_nodes(model))
+    nodes = all_nodes(model)
     kinds = {node.get_type_name() for node in nodes}
     if "FakeQuantize" in kinds:
         return "activations"

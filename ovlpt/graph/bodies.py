@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import If, Loop, Model, Node, TensorIterator
 
-_BODIES = {"If": 2, "Loop": 1, "TensorIterator": 1}
+_BODIES = {If: 2, Loop: 1, TensorIterator: 1}
 
 
 def bodies_of(node: Node) -> Iterator[Model]:
     """The bodies of an operation; most have none."""
-    count = _BODIES.get(node.get_type_name(), 0)
+    count = _BODIES.get(type(node), 0)
     for index in range(count):
         yield node.get_function(index) if count > 1 else node.get_function()
 
@@ -24,9 +24,10 @@ def with_bodies(model: Model) -> Iterator[Model]:
     yield model
 
 
-def all_nodes(model: Model) -> Iterator[Node]:
+def all_nodes(model: Model) -> list[Node]:
     """The nodes in topological order; those of a body come before the operation that it belongs to."""
-    for node in model.get_ordered_ops():
-        for body in bodies_of(node):
-            yield from all_nodes(body)
-        yield node
+    nodes = model.get_ordered_ops()
+    if _BODIES.keys().isdisjoint(map(type, nodes)):  # most models have no bodies, and are asked often
+        return nodes
+    inner = ([each for body in bodies_of(node) for each in all_nodes(body)] + [node] for node in nodes)
+    return [each for group in inner for each in group]

@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, Type, opset1
 from ovlpt.precisions import NUMPY, REAL
+
+T = TypeVar("T")
 
 
 def precision_of(output: Output) -> str:
@@ -61,7 +64,7 @@ _met: ContextVar[dict[object, set[int]] | None] = ContextVar("met", default=None
 
 
 @contextmanager
-def remembering_walks() -> Iterator[None]:
+def remembering() -> Iterator[None]:
     """Walks that have found data are not made again, as no rewrite makes a constant of data.
 
     Else each node of a chain would be asked for the whole chain above it.
@@ -71,6 +74,30 @@ def remembering_walks() -> Iterator[None]:
         yield
     finally:
         _met.reset(token)
+
+
+# While a model is transformed: what was made of the numbers of nodes, by the nodes' instances.
+_made: ContextVar[dict[object, Any] | None] = ContextVar("made", default=None)
+
+
+@contextmanager
+def numbers_read_once() -> Iterator[None]:
+    """`once` does nothing again. The numbers of a Constant do not change, and no two nodes are one instance."""
+    token = _made.set({})
+    try:
+        yield
+    finally:
+        _made.reset(token)
+
+
+def once(key: object, make: Callable[[], T]) -> T:
+    """What ``make`` gives, or has given before for an equal ``key`` (`numbers_read_once`)."""
+    made = _made.get()
+    if made is None:
+        return make()
+    if key not in made:
+        made[key] = make()
+    return made[key]
 
 
 def meets(node: Node, ends: Callable[[Node], bool], sources: Callable[[Node], Iterable[Node]]) -> bool:

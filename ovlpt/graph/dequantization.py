@@ -110,6 +110,8 @@ def _stored_constant(node: Node, port: int) -> Constant:
 
 def settles_open_size(node: Node) -> bool:
     """Whether a constant of an elementwise operation gives a size that is open in the data, and there may be 1."""
+    if node.get_input_partial_shape(0).is_static and node.get_input_partial_shape(1).is_static:
+        return False
     port = _constant_port(node)
     return port is not None and _broadcasts_its_data(node, 1 - port, False) and not _broadcasts_its_data(node, 1 - port)
 

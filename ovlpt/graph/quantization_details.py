@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.graph.constants import values_of
+from ovlpt.graph.constants import once, values_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import ALL_LEVELS, PrecisionDetails, precision_details
 
@@ -28,11 +28,15 @@ class QuantizationDetails:
     @classmethod
     def of(cls, fake_quantize: Node) -> QuantizationDetails | None:
         """The numbers of the node; None when an interval end is not a Constant."""
-        ends = [interval_end(fake_quantize.input_value(port)) for port in range(1, 5)]
+        ends = [interval_end(value) for value in fake_quantize.input_values()[1:]]
         if any(end is None for end in ends):
             return None
-        values = (values_of(end).astype(np.float32, copy=False) for end in ends)
-        return cls(int(fake_quantize.get_attributes()["levels"]), *values)
+
+        def read() -> QuantizationDetails:
+            values = (values_of(end).astype(np.float32, copy=False) for end in ends)
+            return cls(int(fake_quantize.get_attributes()["levels"]), *values)
+
+        return once((cls, *(node.get_instance_id() for node in (fake_quantize, *ends))), read)
 
     @property
     def intervals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -59,6 +63,8 @@ def interval_end(value: Output) -> Constant | None:
     The lowering hides one: by the LogSoftmax of a single value, which is zero, or after a Reshape to its own shape.
     """
     node = value.get_node()
+    if isinstance(node, Constant):
+        return node
     if node.get_type_name() == "Reshape" and node.input_value(0).get_partial_shape() == value.get_partial_shape():
         node = node.input_value(0).get_node()
     if node.get_type_name() == "Add" and _is_zero(node.input_value(1)):

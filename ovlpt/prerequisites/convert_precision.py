@@ -22,7 +22,7 @@ class ConvertPrecision(ModelTransformation):
 
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
-        returned = [_return(node) for node in list(all_nodes(model))]
+        returned = [_return(node) for node in all_nodes(model)]
         nodes = model.get_ordered_ops()
         if any(node.get_type_name() in _STATEFUL for node in nodes) or not any(map(_computes_otherwise, nodes)):
             return any(returned)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from ovlpt import plugin_config
@@ -12,7 +13,7 @@ from ovlpt.device.lowering import guards
 from ovlpt.device.lowering.rules import RULES, Phase, Rule
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
-from ovlpt.graph.constants import remembering_walks
+from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.names import given
 from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
@@ -63,7 +64,7 @@ class PluginLowering(ModelPass):
         check_release(guards.guard_output if self.device == "GPU" else guards.compute_scale_in_f64)
         # Held to the end: what a rule has replaced still counts among the readers of its inputs.
         nodes = self._lowered(Phase.TYPES, all_nodes(model))
-        with remembering_walks():
+        with remembering(), numbers_read_once():
             nodes = [*nodes, *(lowered := self._lowered(Phase.RELAXED, nodes))]
             self._lowered(Phase.ALL, lowered)
         for rule in self.rules(Phase.MODEL):
@@ -87,14 +88,20 @@ class PluginLowering(ModelPass):
     def _lowered(self, phase: Phase, nodes: Iterable[Node]) -> list[Node]:
         """What stands in the place of each node once the rules of its kind are followed."""
         rules = self.rules(phase)
-        return [
-            node if phase is Phase.RELAXED and not is_relaxed(node) else self._follow(rules, node) for node in nodes
-        ]
+        of_kind = functools.cache(
+            lambda kind: [rule for rule in rules if not rule.operations or kind in rule.operations]
+        )
+        lowered = []
+        for node in nodes:
+            follows = of_kind(kind := node.get_type_name())
+            if follows and (phase is not Phase.RELAXED or is_relaxed(node)):
+                node = self._follow(follows, node, kind)
+            lowered.append(node)
+        return lowered
 
-    def _follow(self, rules: Iterable[Rule], node: Node) -> Node:
-        kind = node.get_type_name()
+    def _follow(self, rules: Iterable[Rule], node: Node, kind: str) -> Node:
         for rule in rules:
-            if node.get_type_name() == kind and (not rule.operations or kind in rule.operations):
+            if node.get_type_name() == kind:
                 name = node.get_friendly_name()  # a rule may rename the node
                 if (lowered := rule.apply(node)) is not None:
                     self._add(rule, kind, name)

@@ -42,14 +42,14 @@ _Key = tuple[int, int]  # of a value: the instance of its node, and its port
 def keep_sums_in_f32(model: Model) -> list[Node]:
     """Prepare a lowered model for a GPU that runs it in f16: the nodes that report another type, or read one."""
     siblings = sibling_numbers(model)
-    for node in list(all_nodes(model)):
+    for node in all_nodes(model):
         if _is_neutral(node):
             replace_output(node.output(0), node.input_value(0))
     sums = _Sums(model)
     for node in sums.nodes:
         if sums.computes(node) or any(_key(value) in sums.in_f32 for value in node.outputs()):
             _scale_before_shift(node)
-    for node in list(all_nodes(model)):
+    for node in all_nodes(model):
         _subtract_from_shift(node)
     sums, changed = _Sums(model), []
     for node in sums.nodes:
@@ -68,7 +68,7 @@ class _Sums:
     """The values of a model that are computed of integers, ``in_f32`` those that stay in f32 where it runs in f16."""
 
     def __init__(self, model: Model):
-        self.nodes = list(all_nodes(model))
+        self.nodes = all_nodes(model)
         self._unscaled: set[_Key] = set()  # in the scale of integers
         self._scaled: set[_Key] = set()
         for node in self.nodes:
