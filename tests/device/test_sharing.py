@@ -33,6 +33,21 @@ def test_intervals_that_end_at_the_same_integers(core, infer):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
+def test_equal_quantizations_of_a_tensor(core, infer):
+    """The plugin joins them in memory; in a saved model it would not see that they are equal."""
+    x = parameter([1, 16, 8, 8])
+    data = opset1.sigmoid(x)
+    layers = [convolution(quantized(data, 0, top), 16, seed=seed) for seed, top in enumerate((2.55, 2.55, 1.0))]
+    net = Model([opset1.result(layer) for layer in layers], [x], "three")
+    saved = ovlpt.transform(net, core=core)
+    assert len(of_kind(saved, "FakeQuantize")) == 2
+    in_memory = ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    compiled = core.compile_model(saved, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
+    assert len(ovlpt.execution_types(compiled).executed) == len(ovlpt.execution_types(in_memory).executed)
+    inputs = inputs_of(net)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
 def test_orders_and_shapes():
     def there_and_back(value):
         moved = opset1.transpose(value, opset1.constant(np.array([0, 2, 1])))

@@ -306,6 +306,11 @@ RULES = (
         phase=Phase.MODEL, lpt_on=True,
     ),
     _rule(
+        sharing.join_quantizations, "FakeQuantize", _CPU,
+        "equal quantizations of a tensor, each with an end that is hidden, would be layers of their own",
+        phase=Phase.BODIES, saved_only=True,
+    ),
+    _rule(
         sharing.share_constants, "Constant", _CPU,
         "each node takes time whenever the saved model is loaded", phase=Phase.BODIES, saved_only=True,
     ),

@@ -1,4 +1,4 @@
-"""Equal constants of a saved model as one node: each node takes time whenever the model is loaded."""
+"""Equal nodes of a saved model as one: each takes time whenever the model is loaded, and some at each inference."""
 
 from __future__ import annotations
 
@@ -24,6 +24,31 @@ def share_constants(model: Model) -> list[Node]:
             replace_output(node.output(0), first.output(0))
             left_out.append(node)
     return left_out
+
+
+def join_quantizations(model: Model) -> list[Node]:
+    """A FakeQuantize for all that quantize a tensor alike; those that others stand for.
+
+    The plugin joins them itself, unless each has a zero of its own that hides it from the plugin's LPT.
+    """
+    found: dict[Hashable, Node] = {}
+    left_out = []
+    for node in model.get_ordered_ops():
+        kind = _quantization(node) if node.get_type_name() == "FakeQuantize" else None
+        if kind is not None and (first := found.setdefault(kind, node)) is not node:
+            replace_output(node.output(0), first.output(0))
+            left_out.append(node)
+    return left_out
+
+
+def _quantization(node: Node) -> Hashable:
+    """The same for nodes that one can stand for; None where an output has its name, or its intervals are not constant."""
+    data, *ends = node.input_values()
+    if is_output(node.output(0)) or not all(isinstance(end.get_node(), Constant) for end in ends):
+        return None
+    intervals = tuple((precision_of(end), shape_of(end), end.get_node().data.tobytes()) for end in ends)
+    attributes = tuple(sorted((name, str(value)) for name, value in node.get_attributes().items()))
+    return data.get_node().get_instance_id(), data.get_index(), precision_of(node.output(0)), attributes, intervals
 
 
 def _kind(node: Constant) -> Hashable:
