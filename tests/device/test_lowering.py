@@ -1043,6 +1043,17 @@ def test_the_greatest_as_integers(core, infer):
     check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_greatest_twice_before_a_quantization(by_form, form):
+    """The quantization moves before the Concat, and the plugin merges the two that there are then."""
+    x = parameter([1, 6, 6])
+    greatest = opset1.reduce_max(x, const([2], "i64"), False)
+    net = model(quantized(opset1.concat([greatest, greatest], 1), 0, 2.178), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.2, (1, 6, 6)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected])
+
+
 def test_a_scale_by_channel_further_after_a_reduction(core, infer):
     """The kernel takes what stands between, too."""
     scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1))
