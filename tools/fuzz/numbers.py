@@ -95,7 +95,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     try:
         stock = run(model, inputs, "YES", **hint)
     except RuntimeError as error:
-        stock = None
+        stock = _without_lpt(model, inputs, **hint)
         if only in (None, STOCK):
             yield Failure(STOCK, cause_of(error), str(error)[-300:])
     if only == STOCK:
@@ -111,7 +111,9 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 continue
             found = run(changed, inputs, lpt, **hint)
         except Exception as error:  # whatever it is, it is a finding
-            theirs = stock is None or _fails(lambda: run(in_float(graph), inputs, "NO", **hint))
+            theirs = _fails(lambda: run(model, inputs, "YES", **hint)) or _fails(
+                lambda: run(in_float(graph), inputs, "NO", **hint)
+            )
             yield Failure(STOCK if theirs else way, cause_of(error), str(error)[-300:])
             continue
         if failure := of_numbers(way, found, simulated, stock, near):
@@ -127,7 +129,8 @@ def of_numbers(
 ) -> Failure | None:
     """The first output that is farther from the simulation than what is ``near`` makes it: outputs of inputs next to these.
 
-    It is stock's where stock has the same numbers, or others that are as wrong.
+    It is stock's where stock, or the plugin without any LPT where stock throws, has the same numbers, or others that are
+    as wrong.
     """
     for port, (a, b) in enumerate(zip(found, simulated, strict=True)):
         if not _wrong(a, b):
@@ -141,6 +144,14 @@ def of_numbers(
             )
             return Failure(STOCK if like_stock else way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest")
     return None
+
+
+def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list[np.ndarray] | None:
+    """What the plugin makes of the FakeQuantizes themselves, in the same form of the model; None where it throws, too."""
+    try:
+        return run(model, inputs, "NO", **hint)
+    except RuntimeError:
+        return None
 
 
 def _fails(execute: Callable[[], object]) -> bool:
