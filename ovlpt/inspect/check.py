@@ -501,15 +501,16 @@ def _compare_expected(
         holders = [layer for layer in found if _holds(layer, operation, executed.operations)]
         if not holders:
             raise InputError(f"no executed layer holds a {operation}, so nothing can be expected of one")
-        compared += holders
         is_int8 = precision in ("int8", *INT8)
         for layer in holders:
             inside = [name for name in layer.operations if name in executed.float_inside]
             if is_int8 and any(executed.operations[name] == operation for name in inside):
-                differences.append(replace(_difference(Kind.LOST, precision, layer), found="float"))
+                layer = replace(layer, precision="float")  # the kernel is of int8, as another operation inside
+                differences.append(_difference(Kind.LOST, precision, layer))
             elif layer.precision != precision and layer.precision not in EXPECTABLE[precision]:
                 kind = Kind.LOST if is_int8 and not layer.is_low else Kind.CHANGED
                 differences.append(_difference(kind, precision, layer))
+            compared.append(layer)
     return compared, differences
 
 

@@ -214,4 +214,5 @@ def test_a_float_product_in_a_fused_attention(core):
     """The layer is in int8, the product of float probabilities is not."""
     found = ovlpt.check(answers.attention(), expect="int8:MatMul", numbers=False, core=core)
     assert [difference.kind for difference in found.differences] == [Kind.LOST]
+    assert sum(layer.is_low for layer in found.compared) == len(found.compared) - 1
     assert ovlpt.check(answers.attention(probabilities=True), expect="int8:MatMul", numbers=False, core=core).ok
