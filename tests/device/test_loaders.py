@@ -5,8 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import openvino
@@ -18,10 +16,12 @@ import ovlpt
 from ovlpt import data
 from ovlpt.device.properties import F32
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.openvino_api import ConstantFolding, Type, opset1
+from ovlpt.openvino_api import ConstantFolding, opset1
 from tests.conftest import EXACT, run_pass
 from tests.device.test_lowering import recurrent
 from tests.networks import const, convolution, depthwise, encoder, int8_weights, model, parameter, quantized
+from tools import loaders
+from tools.loaders import int8_layers
 
 
 def by_channel():
@@ -41,7 +41,6 @@ def of_rank_0():
     return model(opset1.multiply(product, quantized(y, -2, 2)), [x, y])
 
 
-WITH_WEIGHTS = ("Convolution", "FullyConnected", "RNNSeq")
 NETWORKS = {
     "digits": lambda: data.digits(),
     "encoder": encoder,
@@ -55,18 +54,12 @@ def as_read(read):
     return read
 
 
-def processed(read, precision=None):
+def processed(read):
     """With a PrePostProcessor in front, which folds constants."""
     processor = PrePostProcessor(read)
     for index, port in enumerate(read.inputs):
-        given = precision if precision is not None and len(port.partial_shape) > 1 else port.element_type
-        processor.input(index).tensor().set_element_type(given)
+        processor.input(index).tensor().set_element_type(port.element_type)
     return processor.build()
-
-
-def images(read):
-    """As a tool that reads pictures sets inputs."""
-    return processed(read, Type.u8)
 
 
 def folded(read):
@@ -103,11 +96,6 @@ def saved(request, core, tmp_path_factory):
     return request.param, path, inputs, here, [np.array(each) for each in numbers]
 
 
-def int8_layers(compiled) -> int:
-    """Of those with weights; what lies between them depends on the types of floats."""
-    return sum(layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type in WITH_WEIGHTS)
-
-
 def assert_equal(compiled, saved, numbers: bool = True) -> None:
     _, _, inputs, here, expected = saved
     found = [np.array(each) for each in compiled(inputs).values()]
@@ -139,17 +127,6 @@ def test_saved_again(saved, core, tmp_path):
         assert_equal(core.compile_model(read, "CPU", EXACT), saved)
 
 
-def test_images(saved, core):
-    """Of integers, as the inputs are here."""
-    path, inputs, here, expected = saved[1:]
-    compiled = core.compile_model(images(core.read_model(path)), "CPU", EXACT)
-    given = [each.astype(port.element_type.to_dtype()) for each, port in zip(inputs, compiled.inputs, strict=True)]
-    found = [np.array(each) for each in compiled(given).values()]
-    assert int8_layers(compiled) == int8_layers(here)
-    for one, other in zip(found, expected, strict=True):
-        assert np.abs(one - other).max() <= 1e-5 * np.abs(other).max()
-
-
 @pytest.mark.parametrize(
     "hint", [{}, {"INFERENCE_PRECISION_HINT": "bf16"}, {**F32, "PERFORMANCE_HINT": "THROUGHPUT"}], ids=str
 )
@@ -160,73 +137,24 @@ def test_hints(saved, core, hint, change):
     assert_equal(compiled, saved, numbers=F32.items() <= hint.items())
 
 
-def test_benchmark_app(saved, tmp_path):
-    """It puts a PrePostProcessor in front and sets no property of the plugin's."""
-    code = "from openvino.tools.benchmark.main import main; main()"
-    options = ["-m", saved[1], "-d", "CPU", "-niter", "2", "-infer_precision", "f32", "-exec_graph_path", "graph.xml"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, options)], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    layers = ElementTree.parse(tmp_path / "graph.xml").findall("layers/layer")
-    kernels = [each.find("data").get("primitiveType") for each in layers if each.get("type") in WITH_WEIGHTS]
-    assert sum("_i8" in kernel.lower() for kernel in kernels) == int8_layers(saved[3])
-
-
-PROGRAM = """
-#include <stdio.h>
-#include <stddef.h>
-typedef struct ov_core core_t; typedef struct ov_compiled_model model_t;
-typedef struct ov_infer_request request_t; typedef struct ov_tensor tensor_t;
-int ov_core_create(core_t**);
-int ov_core_compile_model_from_file(const core_t*, const char*, const char*, size_t, model_t**, ...);
-int ov_compiled_model_create_infer_request(const model_t*, request_t**);
-int ov_infer_request_get_input_tensor_by_index(const request_t*, size_t, tensor_t**);
-int ov_infer_request_get_output_tensor_by_index(const request_t*, size_t, tensor_t**);
-int ov_infer_request_infer(request_t*);
-int ov_tensor_data(const tensor_t*, void**);
-int ov_tensor_get_byte_size(const tensor_t*, size_t*);
-#define CALL(call) do { int status = call; if (status) { fprintf(stderr, "%s: %d", #call, status); return 1; } } while (0)
-int main(int count, char** names) {
-    core_t* core; model_t* model; request_t* request; tensor_t* tensor; void* data; size_t size;
-    CALL(ov_core_create(&core));
-    CALL(ov_core_compile_model_from_file(core, names[1], "CPU", 2, &model, "INFERENCE_PRECISION_HINT", "f32"));
-    CALL(ov_compiled_model_create_infer_request(model, &request));
-    for (int at = 3; at < count; at++) {
-        CALL(ov_infer_request_get_input_tensor_by_index(request, at - 3, &tensor));
-        CALL(ov_tensor_data(tensor, &data));
-        CALL(ov_tensor_get_byte_size(tensor, &size));
-        FILE* file = fopen(names[at], "rb");
-        if (!file || fread(data, 1, size, file) != size) return 2;
-    }
-    CALL(ov_infer_request_infer(request));
-    CALL(ov_infer_request_get_output_tensor_by_index(request, 0, &tensor));
-    CALL(ov_tensor_data(tensor, &data));
-    CALL(ov_tensor_get_byte_size(tensor, &size));
-    FILE* file = fopen(names[2], "wb");
-    return fwrite(data, 1, size, file) != size || fclose(file);
-}
-"""
-
-
-def test_c_program(saved, tmp_path):
-    """The C library of the wheel, with default properties but for the floats' type."""
-    compiler = shutil.which("cc")
-    if compiler is None:
+@pytest.mark.parametrize("name", loaders.LOADERS)
+def test_loaders(saved, name, tmp_path):
+    """Programs of the wheel, its C library, a server's configuration, and the devices that stand before a CPU."""
+    if name == "C program" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    _, path, inputs, _, expected = saved
-    libraries = Path(openvino.__file__).parent / "libs"
-    (tmp_path / "load.c").write_text(PROGRAM)
-    library = next(libraries.glob("libopenvino_c.so*"))
-    places = [f"-Wl,-rpath,{libraries}", f"-Wl,-rpath-link,{libraries}"]
-    program = [compiler, "load.c", str(library), *places, "-o", "load"]
-    subprocess.run(program, check=True, cwd=tmp_path, capture_output=True)
-    for index, each in enumerate(inputs):
-        each.tofile(tmp_path / f"{index}.bin")
-    given = [f"{index}.bin" for index in range(len(inputs))]
-    subprocess.run(["./load", str(path), "out.bin", *given], check=True, cwd=tmp_path, capture_output=True)
-    found = np.fromfile(tmp_path / "out.bin", np.float32).reshape(expected[0].shape)
-    assert np.abs(found - expected[0]).max() <= 1e-5 * np.abs(expected[0]).max()
+    _, path, inputs, here, expected = saved
+    of_tool = loaders.Saved(path, inputs, int8_layers(here), expected)
+    assert loaders.verdict(of_tool, loaders.LOADERS[name](of_tool, tmp_path)) == "same"
+
+
+def test_the_table(core, tmp_path, capsys):
+    """A cell says which layers were lost, or how far off the numbers are, and the exit status is 1 then."""
+    saved = loaders.Saved(tmp_path / "none.xml", [], 2, [np.array([1.0, 2.0])])
+    assert loaders.verdict(saved, loaders.Loaded(1, saved.outputs)) == "1 of 2 layers"
+    assert loaders.verdict(saved, loaders.Loaded(2, [np.array([1.0, 2.2])])) == "numbers off by 0.1"
+    assert loaders.verdict(saved, loaders.Loaded(2, [np.array([1.0, np.nan])])) == "numbers off by nan"
+    assert loaders.row(saved, {"path": loaders.from_path}) == {"path": "fails"}
+    assert "none.xml, path:" in capsys.readouterr().err
 
 
 FRESH = """
