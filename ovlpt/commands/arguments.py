@@ -121,7 +121,9 @@ def check(commands, summary: str) -> None:
     parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
     _add_virtual(parser)
     parser.add_argument(
-        "--precision", choices=("f16", "f32"), help="of floats; default: the device's own, f32 on a CPU"
+        "--precision",
+        choices=("f16", "bf16", "f32"),
+        help="of floats; default: the device's own, on a CPU f32 and its own",
     )
     parser.add_argument("--no-numbers", action="store_true", help="compare precisions only")
     _add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")

@@ -50,9 +50,10 @@ def _print(out, found: Check) -> None:
     for note in found.notes:
         out.print(note, style="yellow")
     if found.differences:
-        rows = table("type", "wanted", "found", "", "exec type", "layer")
+        rows = table("type", "wanted", "found", "", "exec type", "layer", "floats in")
         for each in found.differences:
-            columns = (each.layer_type, each.wanted, each.found or "no layer", each.kind, each.exec_type, each.layer)
+            precisions = each.wanted, each.found or "no layer"
+            columns = (each.layer_type, *precisions, each.kind, each.exec_type, each.layer, each.setting)
             rows.add_row(*columns, style="red" if each.fails else "green")
         out.print(rows)
     low, total = sum(layer.is_low for layer in found.compared), len(found.compared)
@@ -61,6 +62,8 @@ def _print(out, found: Check) -> None:
     if found.question:
         failed = sum(each.fails for each in found.differences)
         verdict = f"{failed} layers not as wanted" if failed else "every layer as wanted"
+        if len(found.precisions) > 1:
+            verdict += f", with floats in {' and in '.join(found.precisions)}"
         out.print(f"{found.question}: {verdict}", style="red" if failed else "green")
     if found.numbers is not None:
         _print_numbers(out, found.numbers)

@@ -35,6 +35,7 @@ from ovlpt.device import (
     subprocess_call,
     virtual_gpu,
 )
+from ovlpt.device.compile import default_precision
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import read_model
@@ -125,6 +126,7 @@ class Difference:
     wanted: str  # precision
     found: str  # precision; "" where no layer was found
     exec_type: str
+    setting: str = "f32"  # what floats were computed in
 
     @property
     def fails(self) -> bool:
@@ -143,6 +145,7 @@ class Check:
     notes: tuple[str, ...]
     baseline: Mapping[str, object]  # this run as something to compare with: plain values for a file
     numbers: Numbers | None = None  # None: not compared
+    precisions: tuple[str, ...] = ()  # of floats, in which the layers were compared
 
     @property
     def ok(self) -> bool:
@@ -157,6 +160,7 @@ class Check:
         return {
             "ok": self.ok,
             "question": self.question,
+            "precisions": list(self.precisions),
             **self.settings,
             "compared": [asdict(layer) for layer in self.compared],
             "differences": [asdict(difference) for difference in self.differences],
@@ -195,12 +199,13 @@ def check(
     ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
     fused there); notes name kernels that keep sums of integers in half precision. ``isa``: a CPU limited to an
     instruction set (`ovlpt.device.instruction_sets`). Both work in a process of their own, where ``config`` has to be the
-    path of a file, or to hold no functions of a script. ``count``: infer on random inputs, for statuses and times. Floats are f32 on a CPU.
+    path of a file, or to hold no functions of a script. ``count``: infer on random inputs, for statuses and times. Floats are f32 on a CPU; where
+    it computes them in another type by default, what is to be int8 has to be so in that, too.
 
     ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
     see `load_samples`; generated without), and compare their outputs; counters have none, nor has a virtual GPU unless it
     is to ``execute`` its kernels. It takes about six more compilations and some inferences. ``progress`` is called
-    meanwhile with the part that is done, 0 to 1. ``precision``: of floats, "f16" or "f32", instead of the device's own.
+    meanwhile with the part that is done, 0 to 1. ``precision``: of floats, "f16", "bf16" or "f32", that one alone.
     Raises `InputError` for anything unusable.
     """
     _check_question(
@@ -247,9 +252,16 @@ def check(
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
         differences = compare(recorded["layers"], found)
+    differences = list(differences)
+    if counters is None:
+        known = {each.layer for each in differences}
+        differences += [each for each in _in_default(executed, wanted, against is not None) if each.layer not in known]
     stored = {**settings, "layers": [asdict(layer) for layer in found]}
     answers = tuple(compared), tuple(differences), tuple(notes)
-    return Check(question, settings, executed.layers[OVLPT], *answers, stored, executed.numbers)
+    precisions = tuple(
+        each.precision for each in (executed, executed.in_default) if each is not None and each.precision
+    )
+    return Check(question, settings, executed.layers[OVLPT], *answers, stored, executed.numbers, precisions)
 
 
 def _check_question(asked: Mapping[str, object], has_model: bool, has_counters: bool) -> None:
@@ -277,8 +289,8 @@ def _asked(inputs: str | Path | Sequence[np.ndarray] | None) -> Asked:
 def _check_execution(execute: bool, virtual: str | None, precision: str | None) -> None:
     if execute and virtual is None:
         raise InputError("only a virtual GPU is told to execute its kernels; name one with it")
-    if precision not in (None, "f16", "f32"):
-        raise InputError(f'no precision "{precision}" of floats to check; there are f16 and f32')
+    if precision not in (None, "f16", "bf16", "f32"):
+        raise InputError(f'no precision "{precision}" of floats to check; there are f16, bf16 and f32')
 
 
 # What runs
@@ -294,6 +306,8 @@ class Executed:
     numbers: Numbers | None = None
     warnings: Sequence[str] = ()  # of the kernels' texts
     float_inside: frozenset[str] = frozenset()  # operations that a fused layer in int8 computes in float
+    precision: str = ""  # of floats; "" where nothing was compiled, or it is the device's own
+    in_default: Executed | None = None  # the same with floats in the CPU's default type, where that is another
 
     def precisions(self, variant: str) -> list[LayerPrecision]:
         """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
@@ -329,10 +343,12 @@ def execute(
     progress: Callable[[float], object] = lambda part: None,
     precision: str | None = None,
     look_inside: bool = False,
+    in_default: bool = False,
 ) -> Executed:
     """Compile ``model`` for each variant, in this process, and compare ``numbers`` where that is asked for.
 
     ``look_inside``: ask for each operation of a fused layer what it runs in, which may take one compilation more.
+    ``in_default``: compile each variant once more where a CPU has another default type of floats than f32.
     """
     if isinstance(config, (str, Path)):
         config = load_config(config)
@@ -347,18 +363,7 @@ def execute(
     )
     source = read_model(model, core)
     inputs = random_inputs(source) if count else None
-    layers, texts = {}, []
-    for variant in variants:
-        try:
-            if variant == OVLPT:
-                watched: AbstractContextManager[list[str]] = program_texts() if virtual else nullcontext([])
-                with watched as texts:
-                    compiled = compile_quantized(model, device, properties, config, core=core)
-            else:
-                compiled = core.compile_model(source, device, properties)
-        except RuntimeError as error:
-            raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
-        layers[variant] = execution_types(compiled, inputs)
+    layers, texts = _layers(model, source, device, variants, properties, config, core, inputs, virtual is not None)
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     compared = None
     if numbers is not None:
@@ -367,7 +372,50 @@ def execute(
         )
     fused = layers.get(OVLPT, ()) if look_inside else ()
     inside = _float_inside(source, device, config, core, operations, fused)
-    return Executed(name, layers, operations, compared, half_sums(texts, layers.get(OVLPT, ())), inside)
+    again, default = None, _other_default(core, device, precision) if in_default else None
+    if default is not None:
+        more = {**properties, "INFERENCE_PRECISION_HINT": default}
+        found, _ = _layers(model, source, device, variants, more, config, core, inputs, False)
+        again = Executed(name, found, operations, float_inside=inside, precision=default)
+    computed = str(properties.get("INFERENCE_PRECISION_HINT", ""))
+    warnings = half_sums(texts, layers.get(OVLPT, ()))
+    return Executed(name, layers, operations, compared, warnings, inside, computed, again)
+
+
+def _layers(
+    model: Model | str | Path,
+    source: Model,
+    device: str,
+    variants: Sequence[str],
+    properties: Mapping[str, object],
+    config: PluginConfig | None,
+    core: Core,
+    inputs: list[np.ndarray] | None,
+    watch: bool,
+) -> tuple[dict[str, ExecutionTypes], list[str]]:
+    """The layers of each variant, and, to ``watch`` them, the texts of a GPU's programs."""
+    layers: dict[str, ExecutionTypes] = {}
+    texts: list[str] = []
+    for variant in variants:
+        try:
+            if variant == OVLPT:
+                watched: AbstractContextManager[list[str]] = program_texts() if watch else nullcontext([])
+                with watched as texts:
+                    compiled = compile_quantized(model, device, properties, config, core=core)
+            else:
+                compiled = core.compile_model(source, device, properties)
+        except RuntimeError as error:
+            raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
+        layers[variant] = execution_types(compiled, inputs)
+    return layers, texts
+
+
+def _other_default(core: Core, device: str, precision: str | None) -> str | None:
+    """What a CPU computes floats in by default, where that is not f32 and no ``precision`` is asked for."""
+    if precision is not None or plugin_config.kind(device) != "CPU":
+        return None
+    default = default_precision(core, device)
+    return default if default != "f32" else None
 
 
 def _float_inside(
@@ -404,7 +452,8 @@ def _execute(
 ) -> Executed:
     """`execute`, in a process of its own where one is needed."""
     if virtual is None and isa is None:
-        return execute(model, device, variants, config, None, core, count, numbers, progress, precision, look_inside)
+        given = core, count, numbers, progress, precision, look_inside
+        return execute(model, device, variants, config, None, *given, in_default=True)
     kind = plugin_config.kind(device)
     if virtual is not None and kind != "GPU":
         raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
@@ -422,7 +471,9 @@ def _execute(
         if isinstance(model, Model):
             path = str(Path(folder, "model.xml"))
             openvino.save_model(model, path, compress_to_fp16=False)
-        task = functools.partial(execute, count=count, numbers=numbers, precision=precision, look_inside=look_inside)
+        task = functools.partial(
+            execute, count=count, numbers=numbers, precision=precision, look_inside=look_inside, in_default=True
+        )
         environment = instruction_sets.environment(isa)
         executed, _ = subprocess_call.call(task, path, device, tuple(variants), config, environment=environment)
     return executed
@@ -527,6 +578,19 @@ def _difference(kind: Kind, wanted: str, layer: LayerPrecision) -> Difference:
 
 
 # What is asked
+
+
+def _in_default(executed: Executed, wanted: Mapping[str, str], against: bool) -> Iterator[Difference]:
+    """What is to be int8 and is not, with floats in the CPU's default type. What is to be a float is said of f32."""
+    again = executed.in_default
+    if again is None:
+        return
+    low = {operation: precision for operation, precision in wanted.items() if precision in ("int8", *INT8)}
+    found = again.precisions(OVLPT)
+    differences = _compare_expected(low, found, again)[1] if low else again.against_stock() if against else []
+    for difference in differences:
+        if difference.fails:
+            yield replace(difference, setting=again.precision)
 
 
 def _expectations(texts: str | Sequence[str]) -> dict[str, str]:

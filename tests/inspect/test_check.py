@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 
 import pytest
 
@@ -216,3 +218,26 @@ def test_a_float_product_in_a_fused_attention(core):
     assert [difference.kind for difference in found.differences] == [Kind.LOST]
     assert sum(layer.is_low for layer in found.compared) == len(found.compared) - 1
     assert ovlpt.check(answers.attention(probabilities=True), expect="int8:MatMul", numbers=False, core=core).ok
+
+
+def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core, net, capsys):
+    """The layers are compared in both. The CPU at hand need not have another type: f16 stands for it, its kernels f32's."""
+    compiled, module = [], sys.modules["ovlpt.inspect.check"]  # the package has a function of this name
+    compile_quantized, own = module.compile_quantized, ovlpt.plugin_config.for_device(core, "CPU")
+    worse = replace(own, disabled=(*own.disabled, "ConvolutionTransformation"))
+
+    def lose(model, device, properties, config, **more):
+        compiled.append(properties["INFERENCE_PRECISION_HINT"])
+        given = config if compiled[-1] == "f32" else worse
+        return compile_quantized(model, device, {**properties, "INFERENCE_PRECISION_HINT": "f32"}, given, **more)
+
+    monkeypatch.setattr(module, "compile_quantized", lose)
+    monkeypatch.setattr(module, "default_precision", lambda *_: "f16")
+    for question in ({"against": "stock"}, {"expect": "int8:Convolution"}):
+        found = ovlpt.check(one_convolution(), **question, numbers=False, core=core)
+        assert [(each.kind, each.layer, each.setting) for each in found.differences] == [("lost", "conv", "f16")]
+        assert found.precisions == ("f32", "f16")
+    assert ovlpt.check(one_convolution(), against="stock", precision="f32", numbers=False, core=core).ok
+    assert compiled == ["f32", "f16", "f32", "f16", "f32"]
+    assert cli.main(["check", net, "--no-numbers"]) == 1
+    assert "1 layers not as wanted, with floats in f32 and in f16" in capsys.readouterr().out
