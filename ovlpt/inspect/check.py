@@ -234,7 +234,7 @@ def check(
     about = {"device": device, "name": executed.name, "virtual": virtual, "isa": isa}
     settings = {**about, "openvino": openvino.__version__}
     if counters is not None:
-        executed.layers[OVLPT] = read_counters(counters)
+        executed = replace(executed, layers={**executed.layers, OVLPT: read_counters(counters)}, in_default=None)
         settings = dict.fromkeys(settings)
     found = executed.precisions(OVLPT)
 
@@ -252,16 +252,10 @@ def check(
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
         differences = compare(recorded["layers"], found)
-    differences = list(differences)
-    if counters is None:
-        known = {each.layer for each in differences}
-        differences += [each for each in _in_default(executed, wanted, against is not None) if each.layer not in known]
+    differences = _with_default(list(differences), executed, wanted, against is not None)
     stored = {**settings, "layers": [asdict(layer) for layer in found]}
     answers = tuple(compared), tuple(differences), tuple(notes)
-    precisions = tuple(
-        each.precision for each in (executed, executed.in_default) if each is not None and each.precision
-    )
-    return Check(question, settings, executed.layers[OVLPT], *answers, stored, executed.numbers, precisions)
+    return Check(question, settings, executed.layers[OVLPT], *answers, stored, executed.numbers, executed.computed_in)
 
 
 def _check_question(asked: Mapping[str, object], has_model: bool, has_counters: bool) -> None:
@@ -308,6 +302,11 @@ class Executed:
     float_inside: frozenset[str] = frozenset()  # operations that a fused layer in int8 computes in float
     precision: str = ""  # of floats; "" where nothing was compiled, or it is the device's own
     in_default: Executed | None = None  # the same with floats in the CPU's default type, where that is another
+
+    @property
+    def computed_in(self) -> tuple[str, ...]:
+        """The precisions of floats."""
+        return tuple(each.precision for each in (self, self.in_default) if each is not None and each.precision)
 
     def precisions(self, variant: str) -> list[LayerPrecision]:
         """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
@@ -580,17 +579,20 @@ def _difference(kind: Kind, wanted: str, layer: LayerPrecision) -> Difference:
 # What is asked
 
 
-def _in_default(executed: Executed, wanted: Mapping[str, str], against: bool) -> Iterator[Difference]:
-    """What is to be int8 and is not, with floats in the CPU's default type. What is to be a float is said of f32."""
+def _with_default(
+    differences: list[Difference], executed: Executed, wanted: Mapping[str, str], against: bool
+) -> list[Difference]:
+    """And what is to be int8 and is not with floats in the CPU's default type alone. What is to be a float is said of f32."""
     again = executed.in_default
     if again is None:
-        return
+        return differences
     low = {operation: precision for operation, precision in wanted.items() if precision in ("int8", *INT8)}
-    found = again.precisions(OVLPT)
-    differences = _compare_expected(low, found, again)[1] if low else again.against_stock() if against else []
-    for difference in differences:
-        if difference.fails:
-            yield replace(difference, setting=again.precision)
+    found = (
+        _compare_expected(low, again.precisions(OVLPT), again)[1] if low else again.against_stock() if against else []
+    )
+    known = {each.layer for each in differences}
+    more = (each for each in found if each.fails and each.layer not in known)
+    return [*differences, *(replace(each, setting=again.precision) for each in more)]
 
 
 def _expectations(texts: str | Sequence[str]) -> dict[str, str]:

@@ -713,6 +713,29 @@ def test_an_end_that_shares_its_value(core, tmp_path, build, shape, form):
         assert_close([found[end]], [expected[end]], level=0.03 * np.abs(expected[end]).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [6, -1])
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_mean_of_integers_before_a_layer_that_stays_in_float(core, by_form, form, size, precision):
+    """Squeeze and excitation. Its scale fused into the layer's weights, the mean would be written in f32 where floats are
+    bf16, and a Reorder follow.
+    """
+    x, rng = parameter([1, 16, size, size]), np.random.default_rng(0)
+    data = quantized(opset1.relu(convolution(quantized(x, 0, 2.55), 16)), 0, 2.55)
+    mean = opset1.reduce_mean(data, const([2, 3], "i64"), True)
+    gate = opset1.convolution(mean, const(rng.standard_normal((16, 16, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])
+    product = quantized(opset1.multiply(data, opset1.sigmoid(gate)), 0, 2.55)
+    net = model([convolution(product, 8, seed=1)], x)
+    inputs = [rng.uniform(0, 2.55, (1, 16, 6, 6)).astype(np.float32)]
+    properties = {**EXACT, "INFERENCE_PRECISION_HINT": precision}
+    expected = by_form(net, inputs)
+    off = np.abs(by_form(net, inputs, form, **properties) - expected).max() / np.abs(expected).max()
+    assert off < (0.01 if precision == "f32" else 0.05)
+    each_side = core.compile_model(net, "CPU", properties), ovlpt.compile_model(net, "CPU", properties, core=core)
+    stock, compiled = (len(ovlpt.execution_types(side, inputs).executed) for side in each_side)
+    assert compiled <= stock
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain after."""
     x = parameter([1, 7, 7, 32])

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.lowering.guards import block_fusion
-from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.operations import WEIGHTED
 from ovlpt.operations.values import is_scalar_like
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT8, REAL
 
 # Post-operations of a reduction, beside FakeQuantize
 _AFTER_REDUCTION = frozenset((
@@ -46,6 +49,27 @@ def reduce_alone(node: Node) -> Node | None:
     error, in float too.
     """
     return block_fusion(node) if _takes_wrongly(node) else None
+
+
+def scale_in_f64(node: Node) -> Node | None:
+    """Compute the one scale of a reduction of integers in f64 before a float layer, which keeps it from the layer's weights
+    (`guards.compute_scale_in_f64`). The plugin has a reduction that no other operation is fused into write f32 where
+    floats are bf16, and a Reorder follows; with the scale as post-operation it writes bf16.
+    """
+    targets = list(node.output(0).get_target_inputs())
+    scale = targets[0].get_node() if len(targets) == 1 else None
+    if scale is None or scale.get_type_name() != "Multiply" or precision_of(scale.output(0)) != "f32":
+        return None
+    factor, readers = constant_above(scale.input_value(1)), scale.output(0).get_target_inputs()
+    read_by_layers = all(reader.get_node().get_type_name() in WEIGHTED for reader in readers)
+    if precision_of(node.input_value(0)) not in INT8 or factor is None or factor.size > 1 or not read_by_layers:
+        return None
+    wide = opset1.multiply(opset1.convert(node.output(0), "f64"), constant(factor, "f64"))
+    back = opset1.convert(wide, "f32")
+    back.set_friendly_name(scale.get_friendly_name())
+    wide.set_friendly_name(made_for(scale.get_friendly_name(), Made.F64))
+    replace_output(scale.output(0), back.output(0))
+    return node
 
 
 def _takes_wrongly(reduction: Node) -> bool:

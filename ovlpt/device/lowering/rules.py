@@ -203,6 +203,10 @@ RULES = (
         "two reductions would be merged into one that is not relaxed, which throws",
     ),
     _rule(
+        reductions.scale_in_f64, "ReduceMean ReduceSum", _CPU,
+        "the scale would be fused into float weights, and with floats in bf16 a Reorder follow the reduction",
+    ),
+    _rule(
         reductions.pool_alone, "AvgPool", _CPU,
         "a pool of a few integers would read the interval by channel of a FakeQuantize wrongly: wrong numbers",
     ),
