@@ -16,6 +16,7 @@ from ovlpt.inspect import tune as module
 from ovlpt.inspect.tune import Measured, tune
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
+from tests.conftest import assert_documented
 from tests.networks import const, int8_weights, model, parameter, quantized
 
 SMALL, LARGE, OPEN = (4, 32, 48), (4, 48, 16), (-1, 16, 24)
@@ -137,8 +138,10 @@ def test_the_command(given, tmp_path, capsys, core):
     assert "0.80 (0.70–0.90)" in printed
     assert "1.20 (1.10–1.30)" in printed
     assert forms(read_model(tmp_path / "out.xml", core))["Convolution"] == 1
-    written = json.loads((tmp_path / "out.json").read_text())["result"]["tuned"]
-    assert [(each["rows"], each["inputs"], each["outputs"]) for each in written] == [SMALL, LARGE]
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert_documented(written)
+    tuned = written["result"]["tuned"]
+    assert [(each["rows"], each["inputs"], each["outputs"]) for each in tuned] == [SMALL, LARGE]
 
 
 def test_another_device_is_refused(core):
