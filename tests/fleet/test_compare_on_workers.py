@@ -9,6 +9,7 @@ import sys
 import textwrap
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +104,10 @@ class Pools:
     def __call__(self) -> ProcessPoolExecutor:
         self.made.append(ProcessPoolExecutor(1, multiprocessing.get_context("spawn")))
         return self.made[-1]
+
+    @property
+    def started(self) -> bool:
+        return bool(self.made and self.made[-1]._processes)
 
     def kill_one(self) -> None:
         next(iter(self.made[-1]._processes.values())).kill()
@@ -224,3 +229,37 @@ def test_memory_stays_flat(folder):
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, cwd=str(folder)
     )
     assert done.stdout.split() == ["80"], done.stderr[-500:]
+
+
+_CALLS = []  # of this worker
+
+
+def within_limits(function, arguments):
+    """A task in a worker, which may take 16 MB more than it has once two are done."""
+    _CALLS.append(function)
+    if len(_CALLS) == 3:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), -1))
+    return function(*arguments)
+
+
+class Limited(ProcessPoolExecutor):
+    def submit(self, function, /, *arguments):
+        return super().submit(within_limits, function, arguments)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, and needs limits of a process")
+def test_the_memory_of_each_worker_stays_flat(folder):
+    """Data of 160 MB for two workers, ten times what each may take."""
+    wide = network(True)
+    wide.reshape([1 << 13, 4, 16])
+    model = save(wide, folder / "wide_files.xml")
+    (folder / "wide").mkdir()
+    for number in range(80):
+        np.save(folder / "wide" / f"{number:02}.npy", np.full((1, 1 << 13, 4, 16), number / 80, np.float32))
+    with Limited(2, multiprocessing.get_context("spawn")) as executor:
+        found = compare(model, folder / "wide", layer_samples=1, seconds=0, executor=executor)
+    assert found.skipped == ()
+    assert found.samples == 80

@@ -23,6 +23,7 @@ from ovlpt.openvino_api import Model, Node, opset1
 from ovlpt.predicates import is_function_quantized
 from ovlpt.trace import InputError
 from tests.conftest import assert_documented
+from tests.fleet.test_compare_on_workers import Pools
 from tests.networks import const
 from tools.answers import (
     IMAGE,
@@ -354,6 +355,22 @@ def test_workers_and_a_journal_change_nothing(tmp_path, latencies, monkeypatch):
     assert ovlpt.complete(**given, executor=lambda: Never(1), resume=journal).to_json() == alone.to_json()
     with pytest.raises(InputError, match="model differ"):
         ovlpt.complete(**{**given, "model": gates()}, resume=journal)
+
+
+def test_a_killed_process_changes_nothing(tmp_path, latencies):
+    latencies(FASTER)
+    given = {"model": save(gates(), tmp_path / "net.xml"), "inputs": samples(), "max_loss": 20, "threads": 1}
+    pools, killed = Pools(), []
+
+    def progress(line: str) -> None:
+        if not killed and pools.started:
+            killed.append(line)
+            pools.kill_one()
+
+    alone = ovlpt.complete(**given)
+    found = ovlpt.complete(**given, executor=pools, progress=progress)
+    assert len(pools.made) == 2
+    assert found.to_json() == alone.to_json()
 
 
 def test_a_trial_that_no_worker_survives_is_refused(core, latencies, monkeypatch):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from ovlpt import cli
+from ovlpt import cli, data
 from ovlpt.commands import report as command
 from ovlpt.inspect.report import fleet, report
 from ovlpt.inspect.report.several import Network, comparison_page, index_page, pages_of, pairs
 from tests.conftest import assert_documented
+from tests.fleet.test_compare_on_workers import Pools
 from tests.inspect.test_report import Balanced, chain, pooled
 
 HOSTILE = "</td><script>alert(1)</script>"
@@ -84,6 +86,23 @@ def test_workers_and_a_journal_change_nothing(known, tmp_path, monkeypatch):
     assert sorted(found["alone"][0]) == ["a.html", "b.html", "index.html"]
     assert [each["error"] is None for each in found["alone"][1]["networks"]] == [True, True, False, False]
     assert found["workers"] == found["alone"] == found["again"]
+
+
+def test_a_process_that_is_killed_reports_again(tmp_path):
+    model, pools, told = str(data.digits()), Pools(), []
+    copy = str(shutil.copy(model, tmp_path / "copy.xml"))
+    shutil.copy(Path(model).with_suffix(".bin"), tmp_path / "copy.bin")
+
+    def progress(done: int, _) -> None:
+        told.append(done)
+        if done == 1:
+            pools.kill_one()
+
+    found = sorted(fleet.report_fleet([model, copy], pools, None, progress, device="CPU"))
+    assert told == [1, 2]
+    assert [(place, network.model, network.error) for place, network, _ in found] == [(0, model, None), (1, copy, None)]
+    assert len({network.int8_share for _, network, _ in found}) == 1
+    assert all(Path(network.model).name in page for _, network, page in found)
 
 
 def test_the_workers_of_one_machine_report_in_turn(known, tmp_path, monkeypatch):
