@@ -108,7 +108,7 @@ def _is_equal(one: Any, other: Any) -> bool:
     if nodes[0].get_attributes() != nodes[1].get_attributes():
         return False
     for port in set(range(nodes[0].get_input_size())) - {one.get_index()}:
-        values = [constant_above(node.input_value(port)) for node in nodes]
-        if any(each is None for each in values) or not np.array_equal(*values):
+        first, second = (constant_above(node.input_value(port)) for node in nodes)
+        if first is None or second is None or not np.array_equal(first, second):
             return False
     return True
