@@ -64,6 +64,7 @@ _LEAST_BLOCKS, _MOST_BLOCKS, _BLOCK_SECONDS, _COUNTED = 4, 12, 0.7, 3
 _OF_TRIALS = 0.7  # of the time; the rest is for measuring the whole
 
 KEPT, REFUSED, HALVED, JOINED = "kept", "refused", "halved", "joined"
+TIME_OVER = "the time was over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +412,7 @@ class _Plan:
             why = f"its layers take {candidate.share:.1%} of the time, and {self.min_gain:.0%} has to be gained"
             return replace(refused, why=why)
         if time.perf_counter() > self.end:
-            return replace(refused, why="the time was over")
+            return replace(refused, why=TIME_OVER)
         advices = [advice for each in (*self.kept, candidate) for advice in each.advices]
         self.progress(f"trying {candidate.which}: {candidate.what}")
         try:

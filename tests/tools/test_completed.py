@@ -47,5 +47,9 @@ def test_a_network_that_nothing_is_kept_of_takes_as_long_as_before(zoo, tmp_path
     monkeypatch.setattr(complete._Measure, "ratio", lambda *_: (1.1, (1.05, 1.2)))
     monkeypatch.setattr(complete._Measure, "shares", lambda _, answers: {each.name: 0.3 for each in answers})
     monkeypatch.setattr(completed, "_block", lambda sides, _, at: {side: [3.0 + at] * 5 for side in sides})
-    assert completed.main(["run", "gate", "--models", str(zoo), "-o", str(tmp_path / "out"), "--minutes", "0"]) == 0
+    command = ["run", "gate", "--models", str(zoo), "-o", str(tmp_path / "out"), "--minutes"]
+    assert completed.main([*command, "0"]) == 0
+    assert "the time was over" in (tmp_path / "out/gate.json").read_text()
+    assert completed.main([*command, "9"]) == 0  # goes on
+    assert "gains -10.0%" in (tmp_path / "out/gate.json").read_text()
     assert "| gate | 0, 0 of 1 | 1.000 (1.000–1.000) | 1.000 (1.000–1.000) |" in capsys.readouterr().out
