@@ -10,7 +10,7 @@ import pytest
 from ovlpt.openvino_api import RELEASE, opset1
 from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, stages
-from tools.fuzz.graphs import Graph, NoFloatRun, build, random_graph
+from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph
 from tools.fuzz.operations import ADDED
 from tools.fuzz.shrink import shrink
 from tools.parity.driver import NativePassFails, run_native
@@ -167,6 +167,28 @@ def test_a_stage_that_is_off_is_found(monkeypatch):
     runs = {"NO": lambda value: 9 + 2 * value, "YES": lambda value: value}
     monkeypatch.setattr(stages, "run", lambda model, inputs, lpt: list(map(runs[lpt], numbers.run(model, inputs, lpt))))
     assert [(failure.way, failure.cause) for failure in stages.failures(graph)] == [(stages.WAY, "numbers")]
+
+
+def test_what_is_wrong_at_one_pixel_only_is_found(monkeypatch):
+    graph = Graph(
+        (
+            Step("Parameter", (), 1, (1, 8, 6, 6)),
+            Step("FakeQuantize", ((0, 0),), 2, (1, 8, 6, 6)),
+            Step("Relu", ((1, 0),), 3, (1, 8, 6, 6)),
+        ),
+        ((2, 0),),
+        0,
+        Form("f32", "space"),
+    )
+    assert not ours(numbers, graph)
+    honest = numbers.run
+
+    def wrong(model, inputs, lpt, **more):
+        found = honest(model, inputs, lpt, **more)
+        return [9 + value for value in found] if lpt == "NO" and inputs[0].shape[-1] == 1 else found
+
+    monkeypatch.setattr(numbers, "run", wrong)
+    assert [(failure.way, failure.cause) for failure in numbers.failures(graph)] == [(numbers.ONE_PIXEL, "numbers")]
 
 
 def test_a_failing_graph_is_made_smaller():

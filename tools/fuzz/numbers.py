@@ -18,6 +18,7 @@ from tools.fuzz.shifts import activations, quantum, with_rounded_states, with_sh
 from tools.parity.driver import core
 
 STOCK = "stock plugin"  # fails itself
+ONE_PIXEL = "one pixel"  # of open sizes, as `ovlpt.compile_model` compiles it
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
 
 
@@ -118,6 +119,32 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             continue
         if failure := of_numbers(way, found, simulated, stock, near):
             yield failure
+    if only in (None, ONE_PIXEL):
+        yield from at_one_pixel(graph, model, exact, hint)
+
+
+def at_one_pixel(graph: Graph, model: Model, exact: Model, hint: dict[str, object]) -> Iterator[Failure]:
+    """What is wrong where all open sizes after the channels are 1; nothing where stock does not run so."""
+    if graph.form.dynamic not in ("space", "both") or not model.is_dynamic():
+        return
+    inputs = [
+        values[(slice(None), slice(None), *[slice(1)] * (values.ndim - 2))[: values.ndim]].copy()
+        for values in graph.inputs()
+    ]
+    fixed, count = exact.clone(), len(graph.results)
+    try:
+        fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
+        simulated, stock = simulate(fixed, inputs)[:count], run(model, inputs, "YES", **hint)
+    except RuntimeError:  # a window or a slice does not fit
+        return
+    try:
+        found = run(compiled_as_it_stands(model), inputs, "NO", **hint)
+    except RuntimeError as error:
+        yield Failure(ONE_PIXEL, cause_of(error), str(error)[-300:])
+        return
+    near = functools.cache(lambda: nearby(fixed, inputs, count))
+    if failure := of_numbers(ONE_PIXEL, found, simulated, stock, near):
+        yield failure
 
 
 def of_numbers(
