@@ -736,6 +736,31 @@ def test_a_mean_of_integers_before_a_layer_that_stays_in_float(core, by_form, fo
     assert compiled <= stock
 
 
+@pytest.mark.parametrize("form", ["in memory", "saved"])
+@pytest.mark.parametrize("batch", [1, -1])
+def test_branches_that_are_summed_and_weighted(core, tmp_path, batch, form):
+    """Selective kernels: the scale of the stacked branches before their sum was one layer, their Convert another."""
+    x = parameter([batch, 8, 6, 6])
+    branches = [
+        opset1.unsqueeze(
+            quantized(opset1.relu(convolution(quantized(x, -1, 1.5), 8, seed=seed)), 0, 2 - seed), const([1], "i64")
+        )
+        for seed in range(2)
+    ]
+    stacked = opset1.concat(branches, 1)
+    mean = opset1.reduce_mean(opset1.reduce_sum(stacked, const([1], "i64"), False), const([2, 3], "i64"), True)
+    gate = quantized(opset1.sigmoid(opset1.unsqueeze(mean, const([1], "i64"))), 0, 1)
+    product = quantized(opset1.multiply(stacked, gate), 0, 2)
+    net = model(opset1.reduce_sum(product, const([1], "i64"), False), x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 8, 6, 6), np.float32)]
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = compiled_in(form, net, core, tmp_path)
+    counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
+    assert counts[0] <= counts[1]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain after."""
     x = parameter([1, 7, 7, 32])

@@ -20,6 +20,7 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
+_NO_FUSION = frozenset(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Result"))  # with a scale before them
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
@@ -128,11 +129,11 @@ def reduce_in_f32(node: Node) -> Node | None:
 def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
-    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone or an
-    end of the model reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
+    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
+    end of the model or a reduction reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
     does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
     """
-    if _readers(multiply) == {"Result"}:
+    if _readers(multiply) <= _NO_FUSION:
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
