@@ -6,6 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ovlpt.openvino_api import Model
+from ovlpt.trace import InputError
+
+
+def refuse_variables(model: Model, what: str) -> None:
+    """Raises `InputError` for a model that has variables; ``what``: why that cannot be."""
+    if model.get_variables():
+        raise InputError(
+            f'the model "{model.get_friendly_name()}" has variables, and {what}; "ovlpt check" compares its numbers over a '
+            "sequence"
+        )
+
 
 def anew(request: Any, inputs: Any = None) -> Callable[[], object]:
     """An inference whose variables are as at first each time it is called; without ``inputs``, on those that the request has."""

@@ -1,8 +1,24 @@
-"""One model takes over another's nodes, keeping its own Parameters and Results."""
+"""Models whose parts are exchanged: the nodes for another model's, the outputs for others."""
 
 from __future__ import annotations
 
-from ovlpt.openvino_api import Assign, Model, Node
+from collections.abc import Iterable
+
+from ovlpt.openvino_api import Assign, Model, Node, Output, opset1
+
+
+def end_in(model: Model, values: Iterable[Output], inputs: Iterable[Node] = ()) -> Model:
+    """``model`` itself with these outputs in place of its own, and with more ``inputs``, Parameters.
+
+    Variables are stored as before: a plugin reads none that are not.
+    """
+    results = [opset1.result(value) for value in values]
+    for result in model.get_results():
+        model.remove_result(result)
+    model.add_results(results)
+    if inputs := list(inputs):
+        model.add_parameters(inputs)
+    return model
 
 
 def graft(model: Model, transformed: Model) -> None:

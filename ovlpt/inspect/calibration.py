@@ -11,6 +11,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from ovlpt.device.states import anew
+from ovlpt.graph.grafting import end_in
 from ovlpt.inspect.advice import Advice, interval
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model, Output, opset1
@@ -93,10 +95,12 @@ def _error(values: np.ndarray, low: float, high: float) -> float:
 
 
 def _seen(model: Model, outputs: Sequence[Output], samples: Iterable[Sequence[np.ndarray]], core: Core) -> list[_Seen]:
-    results = [opset1.convert(value, "f32").output(0) for value in outputs]
-    compiled = simulate(Model(results, model.get_parameters(), "ranges"), core)
+    """Of a model that is the caller's to change; each sample begins its variables anew."""
+    ends = [opset1.convert(value, "f32").output(0) for value in outputs]
+    request = simulate(end_in(model, ends), core).create_infer_request()
     seen = [_Seen() for _ in outputs]
     for sample in samples:
-        for each, values in zip(seen, compiled(list(sample)).values(), strict=True):
-            each.add(values)
+        anew(request, list(sample))()
+        for place, each in enumerate(seen):
+            each.add(request.get_output_tensor(place).data)
     return seen

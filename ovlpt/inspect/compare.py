@@ -57,6 +57,7 @@ from ovlpt.config_file import load_config
 from ovlpt.device import virtual_gpu
 from ovlpt.device.loading import read_float, read_quantized
 from ovlpt.device.model_zoo import float_file
+from ovlpt.device.states import refuse_variables
 from ovlpt.fleet.engine import Died, Executors, Progress, answers
 from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.models import model_parcel, settings_parcel
@@ -215,6 +216,7 @@ def _subject(model: Model | str | Path | None, float_model: Model | str | Path |
     if bundled:
         model, float_model = data.digits(), float_model or data.digits_float()
     source = read_quantized(model, core)
+    refuse_variables(source, "its layers are compared one by one, without what they remember")
     original = None if float_model is None else read_float(float_model, core)
     if isinstance(float_model, (str, Path)):
         float_model = float_file(Path(float_model))  # which workers read, too

@@ -29,6 +29,7 @@ from ovlpt.device import PluginLowering, saturates, transform, virtual_gpu
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.loading import read_quantized
 from ovlpt.device.properties import EXACT, LATENCY, simulation
+from ovlpt.device.states import refuse_variables
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import open_sizes, output_names, random_inputs
 from ovlpt.inspect.numbers import Distance, verdict
@@ -106,6 +107,7 @@ def verify(
     core = core or Core()
     plugin_config.check_physical(core, device)
     source = read_quantized(model, core)
+    refuse_variables(source, "the interpreter remembers nothing")
     work = transform(model, device, config, lowered=False, core=core)
     other = work if against is None else transform(against, device, config, lowered=False, core=core)
     samples = [inputs] if inputs is not None else [random_inputs(source, 0, *sizes) for sizes in open_sizes(source)]

@@ -10,6 +10,8 @@ import pytest
 from ovlpt.plugin_config import cpu
 
 import ovlpt
+from ovlpt.inspect.advice import QuantizeInput
+from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.inputs import sequence
 from ovlpt.openvino_api import RELEASE
 from tests.conftest import EXACT
@@ -98,3 +100,20 @@ def test_inferences_begin_anew(core):
     compiled = core.compile_model(network("gpt2"), "CPU", {**EXACT, "PERF_COUNT": True})
     inputs = sequence(network("gpt2"), 1, 5, [0])[0]
     assert any(layer.real_time > 0 for layer in ovlpt.execution_types(compiled, inputs).executed)
+
+
+def test_ranges_of_a_network_with_variables(core):
+    graph = decoder(SHAPES["gpt2"])
+    (layer,) = (node for node in graph.get_ops() if node.get_friendly_name() == "layers.0.mlp.out")
+    source = layer.input_value(0).get_node()
+    advice = QuantizeInput("MatMul", "layers.0.mlp.out", 0, f"{source.get_type_name()} {source.get_friendly_name()}")
+    samples = [sequence(graph, 1, 5, [number])[0] for number in range(2)]
+    ((low, high),) = calibrate(graph, [advice], samples, core).values()
+    assert -0.2 < low < 0 < high
+
+
+@pytest.mark.parametrize("function", [ovlpt.compare, ovlpt.verify])
+def test_layers_of_a_network_with_variables_have_no_numbers_of_their_own(function, core):
+    graph = network("gpt2")
+    with pytest.raises(ovlpt.InputError, match=r'the model "gpt2" has variables, and .* "ovlpt check" compares'):
+        function(graph, sequence(graph, 1, 5, [0])[0], core=core)
