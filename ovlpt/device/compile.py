@@ -252,7 +252,7 @@ class _Compilation:
             if not folder:
                 return None
             key = key_of(
-                self.model, lambda path: read_model(path, self.core), self.core, self.device, self.config,
+                self.model, lambda path: read_model(path, self.core), self.core, self.device, self.config, folder,
                 native_only=self.native_only, precision=precision,
                 virtual=plugin_config.is_virtual(self.device),
             )  # fmt: skip

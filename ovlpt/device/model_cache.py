@@ -2,6 +2,7 @@
 
 An entry is a folder ``ovlpt-KEY`` with the IR, the properties it is compiled with, and the digest of both. It is written
 aside and renamed: it is whole or not there, and does not change afterwards. One with another digest is made anew.
+Files that have not changed since they were read are not read again for it (`ovlpt.device.digests`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
+from ovlpt.device.digests import digest, kept_digest
 from ovlpt.device.saving import save_model
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.errors import InputError, warn
@@ -69,7 +71,7 @@ class ModelCache:
                 new.mkdir()
                 save_model(model, new / _MODEL)
                 (new / _PROPERTIES).write_text(json.dumps(dict(properties)))
-                (new / _DIGEST).write_text(_digest_of_entry(new))
+                (new / _DIGEST).write_text(digest(_of_entry(new)))
                 if self._entry.exists() and not self._is_whole():
                     self._entry.rename(Path(aside, "old"))
                 try:
@@ -83,7 +85,7 @@ class ModelCache:
 
     def _is_whole(self) -> bool:
         try:
-            return _digest_of_entry(self._entry) == (self._entry / _DIGEST).read_text()
+            return kept_digest(_of_entry(self._entry), self._folder) == (self._entry / _DIGEST).read_text()
         except (OSError, ValueError):
             return False
 
@@ -94,13 +96,14 @@ def key_of(
     core: Core,
     device: str,
     config: PluginConfig | None,
+    folder: str | Path,
     **settings: object,
 ) -> str | None:
     """The digest of all that a transformed model depends on; None where there is none, as of a caller's functions.
 
     That is the content of ``model``, ``config`` and ``settings``, the content of this package, the OpenVINO, and what
     decides how the machine answers where `plugin_config` asks it. ``read``: for files of formats that lie in more files
-    than one.
+    than one. ``folder``: where digests are kept.
     """
     if config is not None and config.transformations:
         return None  # code of another package
@@ -111,7 +114,7 @@ def key_of(
             "machine": [machine(core, each) for each in plugin_config.physical_devices(core, device)],
             "package": _content_of_package(),
             "openvino": openvino.get_version(),
-            "model": _content(model, read),
+            "model": _content(model, read, Path(folder)),
         }
     except (_NoContentError, OSError):
         return None
@@ -157,17 +160,18 @@ def machine(core: Core, device: str) -> object:
 @functools.cache
 def _content_of_package() -> str:
     folders = (_PACKAGE, *map(Path, plugin_config.__path__))
-    return _digest(sorted(path for folder in folders for path in folder.rglob("*.py")))
+    return digest(sorted(path for folder in folders for path in folder.rglob("*.py")))
 
 
-def _content(model: Model | str | Path, read: Callable[[str | Path], Model]) -> str:
+def _content(model: Model | str | Path, read: Callable[[str | Path], Model], folder: Path) -> str:
     if isinstance(model, (str, Path)):
         path = Path(model)
         if path.suffix == ".xml":
             weights = path.with_suffix(".bin")
-            return _digest([path, weights] if weights.exists() else [path])
+            files = [path, weights] if weights.exists() else [path]
+            return kept_digest([each.resolve() for each in files], folder)
         if path.suffix == ".tflite":
-            return _digest([path])
+            return kept_digest([path.resolve()], folder)
         model = read(model)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder, name) for name in (_MODEL, _WEIGHTS)]
@@ -175,16 +179,8 @@ def _content(model: Model | str | Path, read: Callable[[str | Path], Model]) -> 
             openvino.serialize(model, *map(str, files))
         except RuntimeError as error:  # an operation of the caller's
             raise _NoContentError from error
-        return _digest(files)
+        return digest(files)
 
 
-def _digest_of_entry(entry: Path) -> str:
-    return _digest([entry / name for name in (_MODEL, _WEIGHTS, _PROPERTIES)])
-
-
-def _digest(files: list[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()
+def _of_entry(entry: Path) -> list[Path]:
+    return [entry / name for name in (_MODEL, _WEIGHTS, _PROPERTIES)]
