@@ -102,8 +102,15 @@ def kind(device: str) -> str:
     return device.split(".")[0]
 
 
-def kernels(device: str) -> Mapping[str, Callable[[Node], bool]]:
-    """Per operation, whether the plugin of a physical device executes a node as it is; empty for an unknown plugin."""
+def kernels(
+    device: str, settings: PluginConfig | None = None, floats: str = "f32"
+) -> Mapping[str, Callable[[Node], bool]]:
+    """Per operation, whether the plugin of a physical device executes a node as it is; empty for an unknown plugin.
+
+    ``settings``, ``floats``: what the model is made for, and in which type it runs what is not in low precision.
+    """
+    if settings is not None and kind(device) == "GPU":
+        return gpu.kernels(settings, floats)
     return {"CPU": cpu.KERNELS, "GPU": gpu.KERNELS}.get(kind(device), {})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.mvn import spans_last_axes
@@ -22,6 +24,7 @@ KERNELS = {
     "LSTMSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
     "GRUSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
 }
+_HEADS = range(64, 257, 16)  # sizes of the heads that the fused attention takes
 # Releases since 2025 have no kernel of PRelu on integers. A shuffle of channels is one kernel; pieces of it are one each.
 DISABLED = (
     "ChannelShuffles",
@@ -62,6 +65,29 @@ def config(systolic: bool = False) -> PluginConfig:
             "MultiplyToGroupConvolutionTransformation": _is_fused_as_multiply,
         },
     )
+
+
+def kernels(settings: PluginConfig, floats: str) -> Mapping[str, Callable[[Node], bool]]:
+    """`KERNELS`, and with ``floats`` in f16 the fused attention, in which the plugin's own LPT leaves it, too.
+
+    As one layer in f16 it neither writes nor reads the products of all queries and keys; decomposed, its first MatMul runs
+    in int8, beside Transposes and a Softmax. On matrix engines, where the fused attention is machine code that nothing but
+    such a GPU runs, it is decomposed (`config`).
+    """
+    systolic = settings.params.reshape_ignore_per_tensor_quantization_check
+    return KERNELS if systolic or floats != "f16" else KERNELS | {"ScaledDotProductAttention": _is_fused_attention}
+
+
+def _is_fused_attention(node: Node) -> bool:
+    """Queries, keys and values are of four axes, with the same known number of heads and a size that the kernel takes.
+
+    Source: the GPU plugin's callback of the decomposition.
+    """
+    shapes = [node.get_input_partial_shape(port) for port in range(3)]
+    if any(shape.rank.is_dynamic or len(shape) != 4 or shape[1].is_dynamic or shape[3].is_dynamic for shape in shapes):
+        return False
+    heads, sizes = ({shape[axis].get_length() for shape in shapes} for axis in (1, 3))
+    return len(heads) == len(sizes) == 1 and sizes.pop() in _HEADS
 
 
 def _is_other_multiply(node: Node) -> bool:

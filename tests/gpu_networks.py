@@ -88,6 +88,22 @@ def masks_nothing() -> Model:
     return model(whole, x)
 
 
+def whole_attention() -> Model:
+    """Of heads of 64, which the plugin runs as one layer in f16, between layers in int8."""
+    x, order = parameter([1, 10, 64]), const([0, 2, 1, 3], "i64")
+    low = quantized(x, -2.56, 2.54)
+    query, key, value = (
+        opset1.transpose(opset1.reshape(linear(low, 128, seed), const([1, 10, 2, 64], "i64"), False), order)
+        for seed in range(3)
+    )
+    inputs = [quantized(query, -2.56, 2.54), quantized(key, -2.56, 2.54), value]
+    whole = NodeFactory("opset13").create(
+        "ScaledDotProductAttention", [each.output(0) for each in inputs], {"causal": False}
+    )
+    joined = opset1.reshape(opset1.transpose(whole, order), const([1, 10, 128], "i64"), False)
+    return model(linear(quantized(joined, -1, 1.1), 16, 3), x)
+
+
 def recurrent(kind: str, gates: int, direction: str) -> Callable[[], Model]:
     """A sequence of hidden size 8 between two layers; ``gates``: how many a cell has."""
     directions = 2 if direction == "bidirectional" else 1
@@ -339,6 +355,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "levels_16": _on_image(of_one_step(16, 0, 3)),
     "levels_255": _on_image(of_one_step(255, -2, 2)),
     "masks_nothing": masks_nothing,
+    "whole_attention": whole_attention,
     "mlp": mlp,
     "multiplied": _on_image(multiplied),
     "negative_scales": _on_image(negative_scales),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from ovlpt.errors import InputError, warn
 from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
-from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
+from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Node, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import Event, Outcome, Trace
 from ovlpt.version import VERSION
@@ -109,7 +109,8 @@ def transform(
             warn(f"{label} {_PASS_UNCHANGED[quantization]}")
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
-        _run_passes(work, physical, own, native_only, trace, f"{label} for {device}")
+        kernels = plugin_config.kernels(physical, own, precision or inference_precision(core, physical))
+        _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", kernels)
     elif made_for := _is_slow_here(work, physical, core):
         warn(
             f"{label} was transformed for a CPU of the kind {made_for}, with MatMuls as convolutions where they are faster "
@@ -134,13 +135,21 @@ def _one_kind(core: Core, device: str) -> str:
     return devices[0]
 
 
-def _run_passes(model: Model, device: str, config: PluginConfig, native_only: bool, trace: Trace, title: str) -> None:
+def _run_passes(
+    model: Model,
+    device: str,
+    config: PluginConfig,
+    native_only: bool,
+    trace: Trace,
+    title: str,
+    kernels: Mapping[str, Callable[[Node], bool]],
+) -> None:
     """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
     if on_cpu and RELEASE >= (2025, 0):
         # the plugin takes these out before anything else, when a Relu before it still stands
         manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
-    kernels, passes = plugin_config.kernels(device), config.pass_config()
+    passes = config.pass_config()
     manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace, in_place=True))
     manager.run_passes(model)

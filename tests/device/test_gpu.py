@@ -293,3 +293,39 @@ def test_the_configuration_gives_the_native_result(gpu_name):
     manager.run_passes(before)
     result = compare(after, before)
     assert result.equal, result.differences
+
+
+def attention(size: int, heads: int = 2) -> Model:
+    """Of quantized queries and keys, given as one operation; ``size``: of a head."""
+    inputs = [parameter([1, heads, 10, size], name=name) for name in ("query", "key", "value")]
+    query, key = (quantized(each, -2.56, 2.54) for each in inputs[:2])
+    made = NodeFactory("opset13").create(
+        "ScaledDotProductAttention", [each.output(0) for each in (query, key, inputs[2])], {"causal": False}
+    )
+    return model(made, inputs)
+
+
+@pytest.mark.parametrize(
+    ("size", "systolic", "precision", "is_whole"),
+    [(64, False, "f16", True), (64, False, "f32", False), (64, True, "f16", False), (32, False, "f16", False)],
+)
+def test_an_attention_stays_whole_where_the_plugin_fuses_it(core, size, systolic, precision, is_whole):
+    """Beside it, decomposed, stock has fewer layers, and none of them in int8."""
+    result = ovlpt.transform(attention(size), "GPU", gpu.config(systolic), core=core, precision=precision)
+    kinds = [node.get_type_name() for node in result.get_ops()]
+    assert ("ScaledDotProductAttention" in kinds) == is_whole
+    assert ("MatMul" in kinds) != is_whole
+
+
+def layers_of_attention() -> list[list[str]]:
+    """Types of layers executed in f16, with ovlpt and with the plugin's own LPT."""
+    virtual_gpu.load("xelp")
+    core, properties, net = Core(), {"INFERENCE_PRECISION_HINT": "f16"}, attention(64)
+    both = ovlpt.compile_model(net, "GPU", properties, core=core), core.compile_model(net, "GPU", properties)
+    return [[layer.layer_type for layer in ovlpt.execution_types(each).executed] for each in both]
+
+
+def test_a_whole_attention_has_no_more_layers_than_stock():
+    mine, stock = subprocess_call.call(layers_of_attention)[0]
+    assert len(mine) <= len(stock)
+    assert not {"Gemm", "SoftMax"} & {*mine}
