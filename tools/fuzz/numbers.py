@@ -120,10 +120,10 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         if failure := of_numbers(way, found, simulated, stock, near):
             yield failure
     if only in (None, ONE_PIXEL):
-        yield from at_one_pixel(graph, model, exact, hint)
+        yield from at_one_pixel(graph, model, hint)
 
 
-def at_one_pixel(graph: Graph, model: Model, exact: Model, hint: dict[str, object]) -> Iterator[Failure]:
+def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
     """What is wrong where all open sizes after the channels are 1; nothing where stock does not run so."""
     if graph.form.dynamic not in ("space", "both") or not model.is_dynamic():
         return
@@ -131,7 +131,7 @@ def at_one_pixel(graph: Graph, model: Model, exact: Model, hint: dict[str, objec
         values[(slice(None), slice(None), *[slice(1)] * (values.ndim - 2))[: values.ndim]].copy()
         for values in graph.inputs()
     ]
-    fixed, count = exact.clone(), len(graph.results)
+    fixed, count = reference(graph), len(graph.results)  # afresh: `nearby` changes the one it is given
     try:
         fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
         simulated, stock = simulate(fixed, inputs)[:count], run(model, inputs, "YES", **hint)
