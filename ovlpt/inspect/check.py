@@ -216,7 +216,7 @@ def check(
 
     notes: list[str] = []
     variants = [OVLPT] * (counters is None) + [STOCK] * (against is not None)
-    _check_execution(execute, virtual, precision)
+    _check_execution(device, execute, virtual, precision)
     if execute:
         notes.append(virtual_gpu.NOTE)
     ask = _asked(inputs) if numbers else None
@@ -280,11 +280,12 @@ def _asked(inputs: str | Path | Sequence[np.ndarray] | None) -> Asked:
     return Asked([np.asarray(array) for array in inputs])
 
 
-def _check_execution(execute: bool, virtual: str | None, precision: str | None) -> None:
+def _check_execution(device: str, execute: bool, virtual: str | None, precision: str | None) -> None:
     if execute and virtual is None:
         raise InputError("only a virtual GPU is told to execute its kernels; name one with it")
-    if precision not in (None, "f16", "bf16", "f32"):
-        raise InputError(f'no precision "{precision}" of floats to check; there are f16, bf16 and f32')
+    floats = ("f16", "f32") if plugin_config.kind(device) == "GPU" else ("f16", "bf16", "f32")
+    if precision is not None and precision not in floats:
+        raise InputError(f'no precision "{precision}" of floats to check on {device}; there are {", ".join(floats)}')
 
 
 # What runs
