@@ -321,6 +321,20 @@ def test_layers_over_one_pixel_of_open_sizes(core, after, kind, low):
         assert len(execution_types(mine).executed) <= stock
 
 
+def test_equal_shifts_of_two_branches_over_one_pixel(core, infer):
+    """The plugin merges them, and would take the one that is left into the layer."""
+    x = parameter([1, 8, -1, -1])
+    layer = opset1.group_convolution(
+        quantized(x, -1.7716718, 2.19), int8_weights([8, 1, 1, 1, 1]), [2, 1], [0, 0], [0, 0], [1, 1]
+    )
+    factor = const(np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))
+    net = model([layer, opset1.multiply(layer, factor)], x)
+    values = [np.random.default_rng(0).uniform(-1.7, 2.1, (1, 8, 1, 1)).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape([1, 8, 1, 1])
+    assert_close(infer(ovlpt.transform(net, core=core), values), infer(fixed, values, "NO"))
+
+
 def test_sizes_that_leave_more_than_one_pixel_keep_their_kernels(core):
     x = opset1.parameter(openvino.PartialShape([1, 8, (2, 64), -1]), np.float32, name="x")
     net = model(
@@ -1310,17 +1324,19 @@ def test_float_layers_after_a_quantization_of_half_precision(core, lpt):
     assert np.abs(found[0] - expected).max() < 2e-2
 
 
-def test_a_sum_of_half_precision(core):
-    """A relaxed Add of f16 data and f32 constants before another Add would be merged with it and throw."""
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_sum_of_half_precision(core, sign):
+    """A relaxed Add of f16 data and f32 constants before another Add, or a constant less it, would be merged and throw."""
     x = opset1.parameter([1, 8, 6, 6], np.float16, name="x")
     half = [opset1.constant(np.float16(value)) for value in (-0.7, -4, 4)]
     first = opset1.add(x, half[0])
     quantize = opset1.fake_quantize(first, *half[1:], *half[1:], 256)
-    second = opset1.add(first, opset1.constant(np.arange(6, dtype=np.float16).reshape(1, 1, 1, 6)))
+    other = opset1.constant(np.arange(6, dtype=np.float16).reshape(1, 1, 1, 6))
+    second = opset1.add(first, other) if sign == 1 else opset1.subtract(other, first)
     net = openvino.Model([opset1.result(second), opset1.result(quantize)], [x], "half")
     data = np.random.default_rng(0).standard_normal((1, 8, 6, 6)).astype(np.float16)
     found = list(ovlpt.compile_model(net, core=core, properties=EXACT)([data]).values())
-    assert np.allclose(found[0], data - np.float16(0.7) + np.arange(6), atol=2e-2)
+    assert np.allclose(found[0], sign * (data - np.float16(0.7)) + np.arange(6), atol=2e-2)
 
 
 @pytest.mark.parametrize("between", [lambda value: value, lambda value: opset1.clamp(value, -0.9, 3)])

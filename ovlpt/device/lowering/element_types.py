@@ -161,10 +161,11 @@ def convert_by_f64(convert: Node) -> Node | None:
 
 def add_in_f32(add: Node) -> Node | None:
     """A relaxed Add of a constant to f16 or integers, before another Add, would be merged with it into one that is not
-    relaxed and throw; one of what is multiplied by -1 would become such a Subtract.
+    relaxed and throw; so would it before a Subtract, which the plugin makes an Add of. One of what is multiplied by -1
+    would become such a Subtract.
     """
-    merged = is_widened(add) and constant_above(add.input_value(1)) is not None and "Add" in _readers(add)
-    if merged:
+    is_of_constant = is_widened(add) and constant_above(add.input_value(1)) is not None
+    if is_of_constant and not _readers(add).isdisjoint(("Add", "Subtract")):
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
     if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):

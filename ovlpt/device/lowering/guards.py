@@ -17,7 +17,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.precisions import INT8
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
@@ -272,7 +272,7 @@ def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
 
 def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
     """What the first post-operation after ``last`` reads that has a constant of several values, ``but`` for these kinds."""
-    while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
+    while (reader := _merged_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
         if kind == "Subtract" and _is_zero_point(reader):
             return None
         constants = map(constant_above, reader.input_values())
@@ -292,6 +292,26 @@ def _is_zero_point(subtract: Node) -> bool:
 def _only_reader(node: Node) -> Node | None:
     targets = list(node.output(0).get_target_inputs())
     return targets[0].get_node() if len(targets) == 1 else None
+
+
+def _merged_reader(node: Node) -> Node | None:
+    """The one operation that reads the result, or one of several equal ones, which the plugin merges."""
+    first, *others = [target.get_node() for target in node.output(0).get_target_inputs()] or [None]
+    return first if all(_are_equal(first, other) for other in others) else None
+
+
+def _are_equal(one: Node, other: Node) -> bool:
+    """Whether both do the same with the same values, of which constants are equal by their numbers."""
+    kinds = [(node.get_type_name(), node.get_input_size(), node.get_attributes()) for node in (one, other)]
+    if kinds[0] != kinds[1]:
+        return False
+    pairs = zip(one.input_values(), other.input_values(), strict=True)
+    return all(mine == theirs or _are_equal_constants(mine, theirs) for mine, theirs in pairs)
+
+
+def _are_equal_constants(one: Output, other: Output) -> bool:
+    mine, theirs = constant_above(one), constant_above(other)
+    return mine is not None and theirs is not None and np.array_equal(mine, theirs)
 
 
 def _may_be_one_element(node: Node) -> bool:
