@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Set
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.precisions import INT8
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
@@ -272,7 +273,10 @@ def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
 
 def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
     """What the first post-operation after ``last`` reads that has a constant of several values, ``but`` for these kinds."""
-    while (reader := _merged_reader(last)) is not None and (kind := reader.get_type_name()) in _POST_OPERATIONS:
+    while (target := merged_target(last)) is not None and (
+        kind := target.get_node().get_type_name()
+    ) in _POST_OPERATIONS:
+        reader = target.get_node()
         if kind == "Subtract" and _is_zero_point(reader):
             return None
         constants = map(constant_above, reader.input_values())
@@ -294,24 +298,24 @@ def _only_reader(node: Node) -> Node | None:
     return targets[0].get_node() if len(targets) == 1 else None
 
 
-def _merged_reader(node: Node) -> Node | None:
-    """The one operation that reads the result, or one of several equal ones, which the plugin merges."""
-    first, *others = [target.get_node() for target in node.output(0).get_target_inputs()] or [None]
-    return first if all(_are_equal(first, other) for other in others) else None
+def merged_target(node: Node) -> Any:
+    """The input that alone reads a result once the plugin has merged equal readers, or None."""
+    target, *more = node.output(0).get_target_inputs() or [None]
+    return target if all(_is_equal(target, each) for each in more) else None
 
 
-def _are_equal(one: Node, other: Node) -> bool:
-    """Whether both do the same with the same values, of which constants are equal by their numbers."""
-    kinds = [(node.get_type_name(), node.get_input_size(), node.get_attributes()) for node in (one, other)]
-    if kinds[0] != kinds[1]:
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether two inputs belong to operations that do the same to constants and to what both read there."""
+    nodes = one.get_node(), other.get_node()
+    if one.get_index() != other.get_index() or nodes[0].get_type_info() != nodes[1].get_type_info():
         return False
-    pairs = zip(one.input_values(), other.input_values(), strict=True)
-    return all(mine == theirs or _are_equal_constants(mine, theirs) for mine, theirs in pairs)
-
-
-def _are_equal_constants(one: Output, other: Output) -> bool:
-    mine, theirs = constant_above(one), constant_above(other)
-    return mine is not None and theirs is not None and np.array_equal(mine, theirs)
+    if nodes[0].get_attributes() != nodes[1].get_attributes():
+        return False
+    for port in set(range(nodes[0].get_input_size())) - {one.get_index()}:
+        first, second = (constant_above(node.input_value(port)) for node in nodes)
+        if first is None or second is None or not np.array_equal(first, second):
+            return False
+    return True
 
 
 def _may_be_one_element(node: Node) -> bool:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
-import numpy as np
-
-from ovlpt.device.lowering.guards import block_fusion
+from ovlpt.device.lowering.guards import block_fusion, merged_target
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -78,7 +75,7 @@ def _takes_wrongly(reduction: Node) -> bool:
         return False
     dropped = set() if reduction.get_attributes()["keep_dims"] else {int(axis) % len(shape) for axis in axes.data.flat}
     takes_channels = len(shape) > 3 and not dropped & {0, 1}
-    while (target := _only_target(link)) is not None:
+    while (target := merged_target(link)) is not None:
         link = target.get_node()
         if link.get_type_name() not in (*_AFTER_REDUCTION, "FakeQuantize"):
             return False
@@ -92,23 +89,3 @@ def _takes_wrongly(reduction: Node) -> bool:
         if any(values is None for values in constants):
             return False
     return False
-
-
-def _only_target(node: Node) -> Any:
-    """The input that alone reads a result once the plugin has merged equal readers, or None."""
-    target, *more = node.output(0).get_target_inputs()
-    return target if all(_is_equal(target, each) for each in more) else None
-
-
-def _is_equal(one: Any, other: Any) -> bool:
-    """Whether two inputs belong to operations that do the same to constants and to what both read there."""
-    nodes = one.get_node(), other.get_node()
-    if one.get_index() != other.get_index() or nodes[0].get_type_info() != nodes[1].get_type_info():
-        return False
-    if nodes[0].get_attributes() != nodes[1].get_attributes():
-        return False
-    for port in set(range(nodes[0].get_input_size())) - {one.get_index()}:
-        first, second = (constant_above(node.input_value(port)) for node in nodes)
-        if first is None or second is None or not np.array_equal(first, second):
-            return False
-    return True
