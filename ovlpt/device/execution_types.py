@@ -19,6 +19,7 @@ from ovlpt.trace import InputError
 CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
 _EXECUTED = "EXECUTED"
 _BOUNDARY = frozenset(("Const", "Input", "Output"))  # no computation, whatever kernel they name
+_MAY_MOVE_NOTHING = frozenset(("", "undef", "unknown", "reorder"))  # kernels of layers that are often done in place
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +142,13 @@ def execution_types(
         if info.get("layerType") == "Const" or (sources and sources <= constants):
             constants.add(node.get_friendly_name())
         counter = counters.pop(node.get_friendly_name(), None)
+        layer_type = info.get("layerType", node.get_type_name())
+        if counter is not None and layer_type not in _BOUNDARY and _has_kernel(counter):
+            ran.add(counter.node_name)
         layers.append(
             LayerExecution(
                 name=node.get_friendly_name(),
-                layer_type=info.get("layerType", node.get_type_name()),
+                layer_type=layer_type,
                 status=CONSTANT if node.get_friendly_name() in constants else _status(counter, ran),
                 exec_type=info.get("primitiveType", "") if counter is None else counter.exec_type,
                 precision=info.get("runtimePrecision", "").lower(),
@@ -186,7 +190,7 @@ def _counts(compiled: CompiledModel) -> bool:
 def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, Any], set[str]]:
     """The counters of all layers by their names, and the names of those that ran.
 
-    A plugin says so of layers with a mean time of a microsecond or more. In the first inference all take that.
+    A plugin says so of layers with a mean time of a microsecond or more, which most take in the first inference.
     """
     request = compiled.create_infer_request()
     infer, counted = anew(request, inputs), _counts(compiled)  # else every layer is said to be NOT_RUN
@@ -214,6 +218,11 @@ def last_line(error: Exception | str) -> str:
 
 def _text(value: object) -> str:
     return str(value.astype(str)) if hasattr(value, "astype") else str(value)
+
+
+def _has_kernel(counter: Any) -> bool:
+    """Whether a layer of the execution graph names a kernel that runs in each inference, however short it is."""
+    return counter.exec_type.lower().partition("_")[0] not in _MAY_MOVE_NOTHING
 
 
 def _status(counter: Any, ran: Container[str] = ()) -> str:

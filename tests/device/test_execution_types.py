@@ -11,15 +11,15 @@ import pytest
 import ovlpt
 from ovlpt.trace import InputError
 from tests.conftest import inputs_of
-from tests.graphs import model, opset1, parameter
+from tests.graphs import i64, model, opset1, parameter
 from tests.networks import residual
 
 
 class Quick:
-    """An infer request whose layers take less than a microsecond but in the first inference."""
+    """An infer request whose layers take less than a microsecond after the first inferences."""
 
-    def __init__(self, request):
-        self._request, self._count = request, 0
+    def __init__(self, request, slow: int):
+        self._request, self._slow, self._count = request, slow, 0
 
     def infer(self, inputs):
         self._request.infer(inputs)
@@ -30,7 +30,7 @@ class Quick:
 
     @property
     def profiling_info(self):
-        status = "Status.EXECUTED" if self._count == 1 else "Status.NOT_RUN"
+        status = "Status.EXECUTED" if self._count <= self._slow else "Status.NOT_RUN"
         fields = ("node_name", "node_type", "exec_type", "real_time", "cpu_time")
         return [
             SimpleNamespace(status=status, **{field: getattr(info, field) for field in fields})
@@ -38,18 +38,29 @@ class Quick:
         ]
 
 
-def test_a_layer_that_ran_once_has_run(core):
-    """A plugin says of a layer with a mean below a microsecond that it did not run."""
-    graph = model(opset1.sigmoid(parameter((1, 3, 4, 4))))
+def statuses(core, graph, slow: int) -> list[str]:
+    """Of the layers of a graph of which a plugin says that they run in the first ``slow`` inferences only."""
     compiled = core.compile_model(graph, "CPU", {"PERF_COUNT": True})
     quick = SimpleNamespace(
-        create_infer_request=lambda: Quick(compiled.create_infer_request()),
+        create_infer_request=lambda: Quick(compiled.create_infer_request(), slow),
         get_property=compiled.get_property,
         get_runtime_model=compiled.get_runtime_model,
         inputs=compiled.inputs,
     )
     layers = ovlpt.execution_types(quick, [np.zeros((1, 3, 4, 4), np.float32)])
-    assert [layer.status for layer in layers if layer.layer_type not in ("Input", "Output")] == ["EXECUTED"]
+    return [layer.status for layer in layers if layer.layer_type not in ("Const", "Input", "Output")]
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_layer_that_is_short_has_run(core, slow):
+    """A plugin says of a layer with a mean below a microsecond that it did not run; its kernel says that it did."""
+    assert statuses(core, model(opset1.sigmoid(parameter((1, 3, 4, 4)))), slow) == ["EXECUTED"]
+
+
+def test_a_layer_in_place_has_not_run(core):
+    """It names no kernel; only times could say that it moves data."""
+    reshaped = opset1.reshape(opset1.sigmoid(parameter((1, 3, 4, 4))), i64(1, 48), False)
+    assert statuses(core, model(opset1.softmax(reshaped, 1)), 0) == ["EXECUTED", "NOT_RUN", "EXECUTED"]
 
 
 def test_the_table_is_benchmark_apps_detailed_report(core, tmp_path):
