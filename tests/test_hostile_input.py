@@ -49,15 +49,15 @@ OWN_TRANSFORMATIONS = (
     *(
         "[transformations]",
         "[[transformations]]",
-        '[transformations.SpaceToDepth]\nkind = "passes"',
+        '[transformations.ExtractImagePatches]\nkind = "passes"',
         "transformation = []",
     ),
     *(
-        'disabled = ["SpaceToDepthTransformation"]',
-        '[precisions.SpaceToDepth]\n0 = ["u8"]',
-        "[per_tensor]\nSpaceToDepth = [0]",
+        'disabled = ["ExtractImagePatchesTransformation"]',
+        '[precisions.ExtractImagePatches]\n0 = ["u8"]',
+        "[per_tensor]\nExtractImagePatches = [0]",
     ),
-    *('[callbacks]\nSpaceToDepthTransformation = "is_asymmetric_quantization"', 'callbacks = "os:system"'),
+    *('[callbacks]\nExtractImagePatchesTransformation = "is_asymmetric_quantization"', 'callbacks = "os:system"'),
     *("tuned_for = 5", '[params]\ntuned_for = "x"', "[params]\nmat_mul_as_convolution = 5"),
     *(
         f"[params]\nmat_mul_as_convolution = {value}"

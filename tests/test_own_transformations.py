@@ -14,13 +14,15 @@ from ovlpt import cli, own_transformations
 from ovlpt.config_file import load_config
 from ovlpt.device.properties import simulation
 from ovlpt.main.max_pool import MaxPoolTransformation
-from ovlpt.openvino_api import Core, Manager, Model, Node, opset1
+from ovlpt.openvino_api import Core, Manager, Model, Node, openvino_module, opset1
 from ovlpt.operations import OPERATIONS, NodeFacts, all_of, along_channels, scalar_like
 from ovlpt.trace import InputError, Reason, reject_unless
 from tests.networks import convolution, depthwise, model, one_convolution, parameter, quantized
 
+opset3 = openvino_module("opset3")
 F32 = {"INFERENCE_PRECISION_HINT": "f32"}
-ROW = ovlpt.Operation("SpaceToDepth", "passes", check=all_of(along_channels, scalar_like), precision_preserved=True)
+NAME = "ExtractImagePatches"  # no rule is likely to come for it
+ROW = ovlpt.Operation(NAME, "passes", ("opset3",), check=all_of(along_channels, scalar_like), precision_preserved=True)
 
 
 class FlipChannels(Op):
@@ -50,10 +52,15 @@ class FlipChannels(Op):
         return True
 
 
-def space_to_depth(zero_point: bool = False) -> Model:
+def tiles_of_2x2(data: Node) -> Node:
+    """Each pixel of a tile becomes channels: none is read twice, and nothing is padded."""
+    return opset3.extract_image_patches(data, [2, 2], [2, 2], [1, 1], "valid")
+
+
+def patches(zero_point: bool = False) -> Model:
     x = parameter([1, 8, 6, 6])
     data = quantized(x, -0.55 if zero_point else 0.0, 2.0 if zero_point else 2.55, name="quantize")
-    moved = opset1.space_to_depth(data, "blocks_first", 2)
+    moved = tiles_of_2x2(data)
     moved.set_friendly_name("moved")
     return model(convolution(convolution(moved, 16, name="conv"), 4, name="last"), x)
 
@@ -107,24 +114,24 @@ def assert_right_in_int8(network: Model, settings: ovlpt.PluginConfig, layers: i
 
 @pytest.mark.parametrize("zero_point", [False, True])
 def test_a_row_alone(zero_point):
-    network = space_to_depth(zero_point)
+    network = patches(zero_point)
     assert types_read(ovlpt.transform(network, lowered=False))["moved"] == "f32"
     assert types_read(ovlpt.transform(network, plugin=plugin(ROW), lowered=False))["moved"] in ("u8", "i8")
     assert_right_in_int8(network, plugin(ROW), layers=1)
-    assert OPERATIONS["SpaceToDepth"].kind == "absent"  # for a call without it
+    assert OPERATIONS["ExtractImagePatches"].kind == "absent"  # for a call without it
 
 
 def test_a_move_of_the_constants():
     """Scales by channel go where the row says that the channels go."""
 
     def copied(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
-        block = facts.attributes["block_size"] ** (facts.rank - 2)
+        block = int(np.prod(facts.attributes["sizes"]))
         return values if values.size == 1 else np.tile(values, (1, block, *[1] * (values.ndim - 2)))
 
     x = parameter([1, 4, 6, 6])
     channels = np.linspace(1, 3, 4, dtype=np.float32).reshape(1, 4, 1, 1)
     ends = [opset1.constant(np.zeros_like(channels)), opset1.constant(channels)] * 2
-    moved = opset1.space_to_depth(opset1.fake_quantize(x, *ends, 256), "blocks_first", 2)
+    moved = tiles_of_2x2(opset1.fake_quantize(x, *ends, 256))
     row = dataclasses.replace(ROW, check=along_channels, move=copied)
     assert_right_in_int8(model(depthwise(moved), x), plugin(row), layers=1)
 
@@ -171,21 +178,21 @@ def test_a_rule_that_replaces_one_of_the_package(window, read):
 
 def test_explain_gives_its_reasons():
     def why(*own, **more) -> dict[str, str]:
-        return {each.name: each.why for each in ovlpt.explain(space_to_depth(), plugin=plugin(*own, **more))}
+        return {each.name: each.why for each in ovlpt.explain(patches(), plugin=plugin(*own, **more))}
 
     assert "there is no rule" in why()["moved"]
     assert "moved" not in why(ROW)
-    assert "callback" in why(ROW, callbacks={"SpaceToDepthTransformation": lambda node: True})["moved"]
+    assert "callback" in why(ROW, callbacks={"ExtractImagePatchesTransformation": lambda node: True})["moved"]
     found = {each.name: each.why for each in ovlpt.explain(pooled(3), plugin=plugin(OnlySmallWindows))}
     assert "too large for the device" in found["conv"]
 
 
 def test_in_a_manager():
-    manager, trace, network = Manager(), ovlpt.Trace(), space_to_depth()
+    manager, trace, network = Manager(), ovlpt.Trace(), patches()
     manager.register_pass(ovlpt.LowPrecision(main=[ROW], trace=trace))
     manager.run_passes(network)
     assert types_read(network)["conv"] == "u8"
-    assert [event.transformation for event in trace.of("moved")] == ["SpaceToDepthTransformation"]
+    assert [event.transformation for event in trace.of("moved")] == ["ExtractImagePatchesTransformation"]
 
 
 @pytest.mark.parametrize("wanted", ["u8", "i8"])
@@ -196,7 +203,7 @@ def test_a_restriction_reaches_the_quantization_through_it(wanted):
         (ovlpt.QuantizationGranularityRestriction.create("Convolution", [0]),),
         transformations=(ROW,),
     )
-    read = types_read(ovlpt.transform(space_to_depth(True), plugin=settings, lowered=False))
+    read = types_read(ovlpt.transform(patches(True), plugin=settings, lowered=False))
     assert read["moved"] == wanted
 
 
@@ -204,34 +211,34 @@ def test_a_restriction_of_its_own():
     forbidden = ovlpt.PrecisionsRestriction.create(ROW)
     settings = ovlpt.PluginConfig("mine", (forbidden,), transformations=(ROW,))
     trace = ovlpt.Trace()
-    read = types_read(ovlpt.transform(space_to_depth(), plugin=settings, lowered=False, trace=trace))
+    read = types_read(ovlpt.transform(patches(), plugin=settings, lowered=False, trace=trace))
     assert read["moved"] == "f32"
     assert "restricted" in [event.outcome for event in trace.of("moved")]
-    with pytest.raises(InputError, match="SpaceToDepth has input 0, not 1"):
+    with pytest.raises(InputError, match="ExtractImagePatches has input 0, not 1"):
         ovlpt.PrecisionsRestriction.create(ROW, {1: ["u8"]})
 
 
-@pytest.mark.parametrize("name", ["SpaceToDepthTransformation", "Typo"])
+@pytest.mark.parametrize("name", ["ExtractImagePatchesTransformation", "Typo"])
 def test_its_name_in_settings(name, tmp_path):
     """Disabled, in a callback, in a file."""
     disabled = plugin(ROW, disabled=(name,))
     called = plugin(ROW, callbacks={name: lambda node: True})
     file = tmp_path / "mine.toml"
-    file.write_text(f'disabled = ["{name}"]\n[precisions.SpaceToDepth]\n0 = ["u8"]\n')
+    file.write_text(f'disabled = ["{name}"]\n[precisions.ExtractImagePatches]\n0 = ["u8"]\n')
     for settings in (lambda: disabled, lambda: called, lambda: load_config(file, [ROW])):
         if name == "Typo":
             with pytest.raises(InputError, match="no pass"):
-                ovlpt.transform(space_to_depth(), plugin=settings())
+                ovlpt.transform(patches(), plugin=settings())
         else:
             trace = ovlpt.Trace()
-            read = types_read(ovlpt.transform(space_to_depth(), plugin=settings(), lowered=False, trace=trace))
+            read = types_read(ovlpt.transform(patches(), plugin=settings(), lowered=False, trace=trace))
             assert read["conv"] == "f32"
             assert [event.outcome for event in trace.of("moved")] == ["disabled"]
 
 
 def test_what_examines_a_model_takes_them():
     """Exact integers after an operation of one's own; and one that gives real numbers leaves the layer after it in float."""
-    found = {record.name: record.status for record in ovlpt.verify(space_to_depth(), plugin=plugin(ROW))}
+    found = {record.name: record.status for record in ovlpt.verify(patches(), plugin=plugin(ROW))}
     assert found["conv"] == "equal"
     real = dataclasses.replace(flip_row(), precision_preserved=False)
     assert_right_in_int8(flipped(), plugin(real), layers=0)
@@ -255,7 +262,7 @@ def offered(monkeypatch, tmp_path):
 def test_a_package_offers_them(offered, tmp_path, capsys):
     """Off unless named; in a file for every command."""
     path, file = tmp_path / "net.xml", tmp_path / "acme.toml"
-    ovlpt.save_model(space_to_depth(), path)
+    ovlpt.save_model(patches(), path)
     file.write_text('transformations = ["acme"]\n')
     assert cli.main(["explain", str(path), "--graph-only", "--strict"]) == 1
     assert cli.main(["explain", str(path), "--graph-only", "--config", str(file), "--layer", "conv"]) == 0
@@ -266,7 +273,7 @@ def test_a_package_offers_them(offered, tmp_path, capsys):
     assert 'did you mean "acme"?' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("network, layers", [(space_to_depth, 1), (flipped, 1), (pooled_2, 1), (pooled_3, 0)])
+@pytest.mark.parametrize("network, layers", [(patches, 1), (flipped, 1), (pooled_2, 1), (pooled_3, 0)])
 def test_what_a_package_offers_runs_in_int8(network, layers, offered):
     assert_right_in_int8(network(), ovlpt.PluginConfig("acme", transformations=("acme",), extends_device=True), layers)
 
@@ -292,15 +299,15 @@ def test_settings_on_top_of_the_devices(offered, tmp_path):
 
 
 def test_one_may_stand_for_a_tuple():
-    settings = ovlpt.PluginConfig("mine", disabled="SpaceToDepthTransformation", transformations=ROW)
-    assert types_read(ovlpt.transform(space_to_depth(), plugin=settings, lowered=False))["conv"] == "f32"
+    settings = ovlpt.PluginConfig("mine", disabled="ExtractImagePatchesTransformation", transformations=ROW)
+    assert types_read(ovlpt.transform(patches(), plugin=settings, lowered=False))["conv"] == "f32"
 
 
 def test_one_pass_config_serves_both_steps():
-    passes = ovlpt.PassConfig({"SpaceToDepthTransformation"})
+    passes = ovlpt.PassConfig({"ExtractImagePatchesTransformation"})
     ovlpt.CommonOptimizations(main=[ROW], pass_config=passes)
     ovlpt.LowPrecision(main=[ROW], pass_config=passes)
-    with pytest.raises(InputError, match='no pass "SpaceToDepthTransformation"'):
+    with pytest.raises(InputError, match='no pass "ExtractImagePatchesTransformation"'):
         ovlpt.CommonOptimizations(pass_config=passes)
 
 
@@ -321,7 +328,7 @@ def test_either_callback_leaves_a_node_alone():
     [
         (["acne"], 'no installed package offers transformations "acne" (did you mean "acme"?)'),
         (["broken"], 'the transformations "broken" (tests.test_own_transformations:NOT_THERE) cannot be loaded'),
-        ([ROW, ROW], "2 transformations have the name SpaceToDepthTransformation"),
+        ([ROW, ROW], "2 transformations have the name ExtractImagePatchesTransformation"),
         ([OPERATIONS["Convolution"]], "the row of Convolution is weighted"),
         ([ovlpt.LayerTransformation], "LayerTransformation has no row"),
         ([3], "3 is not a transformation"),

@@ -56,7 +56,8 @@ def console(json: str | None = None):
                 super().print(*objects, **options)
 
         def render_str(self, text: str, **options):
-            return super().render_str(printable(text), **options)
+            known = printable(text).encode(self.encoding, "backslashreplace").decode(self.encoding)
+            return super().render_str(known, **options)  # as wide as what the locale has characters for
 
         def on_broken_pipe(self) -> None:  # which would end the process
             raise BrokenPipeError

@@ -23,7 +23,7 @@ ABSENT = (
     *_absent(
         _NONLINEAR,
         "Acos Acosh-4 Asin Asinh-4 Atan Atanh-4 Cos Cosh Elu Erf Exp Gelu-2,7 HardSigmoid HSigmoid-5 HSwish-4 Log LogSoftmax-5 "
-        "Mish-4 Power ReduceL2-4 ReduceProd Selu Sigmoid Sin Sinh Softmax-1,8 SoftPlus-4 SoftSign-9 Sqrt Swish-4 Tan Tanh",
+        "Mish-4 Power ReduceProd Selu Sigmoid Sin Sinh Softmax-1,8 SoftPlus-4 SoftSign-9 Sqrt Swish-4 Tan Tanh",
     ),
     *_absent(
         "a quotient has no scale that its inputs share; a division by a constant becomes a Multiply before", "Divide"
@@ -32,6 +32,7 @@ ABSENT = (
         "{} compares two inputs, whose scales differ",
         "Equal Greater GreaterEqual Less LessEqual NotEqual",
     ),
+    *_absent("{} squares the data, and there is no rule for its scale", "ReduceL2-4"),
     *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
     *_absent("subtracting a zero point has a rule, a difference of two tensors has none", "Subtract"),
     *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN"),
