@@ -6,9 +6,11 @@ import argparse
 import contextlib
 import logging
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ovlpt.commands import activity, arguments
@@ -39,31 +41,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # of what the locale has no characters for
     warnings.showwarning = lambda message, *_: complain(message)
+    with _interrupts() as interrupts:
+        try:
+            status = _called(sys.argv[1:] if arguments is None else arguments)
+        except KeyboardInterrupt:
+            return 130
+        except Exception as error:
+            return 130 if interrupts else _failed(error)
+    return 130 if interrupts else status
+
+
+def _called(arguments: Sequence[str]) -> int:
+    if not arguments:
+        parser().print_help()
+        return 0
+    options = parser().parse_args(arguments)
+    log(options.verbose)
+    check_outputs(options)
+    with activity.shown(not options.verbose):
+        status = options.call(options)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return status
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The interrupts until now. The exception of one may be lost: OpenVINO makes what a pass in Python raises its own."""
+    told: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        told.append(number)
+        raise KeyboardInterrupt
+
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ours = ours and threading.current_thread() is threading.main_thread()
+    if ours:
+        signal.signal(signal.SIGINT, interrupt)
     try:
-        arguments = sys.argv[1:] if arguments is None else arguments
-        if not arguments:
-            parser().print_help()
-            return 0
-        options = parser().parse_args(arguments)
-        log(options.verbose)
-        check_outputs(options)
-        with activity.shown(not options.verbose):
-            status = options.call(options)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return status
-    except OvlptError as error:
+        yield told
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, OvlptError):
         complain(error)
         return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         return _without_output(141)  # as of what the signal ends
-    except OSError as error:
+    if isinstance(error, OSError):
         complain(f"cannot use {error.filename or 'the standard output'}: {why_not(error)}")
         return 2 if error.filename else _without_output(2)
-    except Exception as error:  # not Python's own status, which is 1, and to a gate means no
-        return _defect(error)
+    return _defect(error)  # not Python's own status, which is 1, and to a gate means no
 
 
 def _defect(error: Exception) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +58,37 @@ def test_an_interrupt_leaves_no_trace(monkeypatch, capsys):
     monkeypatch.setattr(command, "explain", interrupted)
     assert cli.main(["explain", MODEL]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_an_interrupt_that_openvino_makes_its_own_is_one(monkeypatch, capsys):
+    """The exception is lost in a pass: what is raised is another, or nothing."""
+
+    def lost(*_, **__):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise InputError("the device does not compile it")
+
+    monkeypatch.setattr(command, "explain", lost)
+    assert cli.main(["explain", MODEL]) == 130
+    assert capsys.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+INTERRUPTED = """
+import signal, sys
+from ovlpt import __main__ as program
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "ovlpt.cli":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+sys.exit(program.main())
+"""
+
+
+def test_an_interrupt_before_the_command_leaves_no_trace():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_a_defect_is_no_answer(monkeypatch, capsys):

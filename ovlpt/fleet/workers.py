@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from typing import Any
 
 from ovlpt.trace import InputError
 
@@ -18,7 +20,24 @@ def processes(count: int) -> Callable[[], Executor]:
     if count < 1:
         raise InputError(f"{count} workers compute nothing; give at least 1")
     # a fork of a process in which OpenVINO has threads can stop for ever
-    return lambda: ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
+    return lambda: _Pool(count, multiprocessing.get_context("spawn"), _end_by_interrupts)
+
+
+class _Pool(ProcessPoolExecutor):
+    """Its processes start with interrupts blocked: while they import, Python would print where it was."""
+
+    def submit(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Future:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_by_interrupts() -> None:
+    """Of a worker: as a program that is not Python's, without a word."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
 
 
 class Cluster:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -201,3 +204,27 @@ def test_what_cannot_connect_is_closed_at_once():
             Cluster(address, timeout=1)
     left = [each for each in gc.get_objects() if type(each) is distributed.Client]
     assert {each.status for each in left} <= {"closed"}
+
+
+INTERRUPTED = """
+import signal, sys, time
+from ovlpt.fleet.workers import processes
+first = processes(2)().submit(time.sleep, 60)
+print("under way", flush=True)
+try:
+    first.result()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.1, 3])
+def test_workers_say_nothing_of_an_interrupt(delay):
+    """Neither while they start nor at work: a terminal sends it to all of them."""
+    program = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
+        assert running.stdout.readline() == b"under way\n"
+        time.sleep(delay)
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.communicate(timeout=50)[1] == b""
+    assert running.returncode == 130
