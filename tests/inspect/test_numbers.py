@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
 
 import numpy as np
 import openvino
@@ -85,6 +86,42 @@ def test_a_shift_by_channel_before_an_interval_over_a_single_pixel(sizes, core):
     records = ovlpt.check(net, core=core, inputs=values).numbers.records
     assert records[0].ovlpt == pytest.approx(mine, abs=0.5)
     assert records[0].fails == (mine < min(40, others - 3))
+
+
+def off(net: Model, share: float, more: float, samples: Iterable[int]) -> Model:
+    """The network with an output that is off by ``share`` of itself, and by ``more`` on generated ``samples``."""
+    drawn = module.cases_of(net, None)[0].draw
+    firsts = np.array([drawn(number)[0][0].flat[0] for number in samples], np.float32)
+    net = net.clone()
+    first = opset1.gather(opset1.reshape(net.get_parameters()[0], np.array([-1]), False), np.array([0]), np.array(0))
+    hits = opset1.reduce_max(opset1.convert(opset1.equal(first, firsts), "f32"), np.array([0]), False)
+    factor = opset1.add(opset1.multiply(hits, np.float32(more)), np.float32(1 + share))
+    result = net.get_results()[0]
+    result.input(0).replace_source_output(opset1.multiply(result.input_value(0), factor).output(0))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("mine", "stock", "ok"),
+    [
+        ((0.05, 0.25, (1, 9, 17, 25)), (0.05, 0.25, (5, 12, 20, 28)), True),  # as near, and once among the first four
+        ((0.08, 0, ()), (0.05, 0, ()), False),  # 4 dB below on every sample
+        ((0.05, 0.25, (1, 9, 17, 25)), (0.05, 0, ()), False),  # on an eighth of the samples
+        ((0.05, 0.95, (1,)), (0.05, 0, ()), False),  # another answer on one sample
+        ((0.05, 0.95, (1, 9)), (0.05, 0.25, (5, 12)), False),  # more than stock's chance
+    ],
+)
+def test_chance_has_a_mean_and_a_fault_another(mine, stock, ok, core):
+    """A few samples on which ovlpt is unlucky are no fault, as long as stock is so on others; a fault remains one."""
+    net = pointwise([1, 16, 4, 4])
+    simulate = module.simulator("CPU", core)
+    variant = module.Variant(
+        COMPILED, "f32", *(lambda net, each=each: simulate(off(net, *each)) for each in (mine, stock))
+    )
+    found = module.compare_numbers(net, [variant], simulate, module.cases_of(net, None))
+    assert found.ok is ok
+    first_four = module.cases_of(net, [np.concatenate([step[0] for step, *_ in module.cases_of(net, None)[0].samples])])
+    assert not module.compare_numbers(net, [variant], simulate, first_four).ok  # given samples are all that there are
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
