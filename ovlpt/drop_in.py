@@ -13,7 +13,7 @@ import numpy as np
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device.compile import NotQuantized, compile_quantized
 from ovlpt.device.compile import transform as transform_for
-from ovlpt.device.loading import read_model
+from ovlpt.device.loading import read_model, read_text
 from ovlpt.errors import InputError, warn
 from ovlpt.graph.stamp import is_transformed
 from ovlpt.openvino_api import CompiledModel, Core, Model
@@ -50,7 +50,7 @@ def transform(
 
 def compile_model(
     model: Model | str | Path,
-    device_name: str = "CPU",
+    device_name: str | None = "CPU",
     config: Mapping[str, object] | None = None,
     plugin: PluginConfig | None = None,
     native_only: bool = False,
@@ -59,6 +59,7 @@ def compile_model(
     self_check: Sequence[np.ndarray] | None = None,
     cache_dir: str | Path | None = None,
     *,
+    weights: bytes | None = None,
     strict: bool = False,
     tune: bool = False,
     device: str | None = None,
@@ -68,9 +69,9 @@ def compile_model(
 
     The caller's model is not changed. One that `transform` has lowered is compiled as it is, and with a warning one
     that is not quantized; ``strict`` refuses it.
-    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model. ``plugin``: settings
-    of the transformation other than the device's own. ``device``, ``properties``: other names of the first two; a
-    `PluginConfig` as ``config`` is ``plugin``.
+    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model; no name is the CPU.
+    ``weights``: with them ``model`` is the text of an IR. ``plugin``: settings of the transformation other than the
+    device's own. ``device``, ``properties``: other names of the first two; a `PluginConfig` as ``config`` is ``plugin``.
 
     ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
     CACHE_DIR of ``config`` or of ``core``. A model of the same content, with the same settings, is loaded from
@@ -87,7 +88,7 @@ def compile_model(
     Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for
     arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
     """
-    core, device = core or Core(), device_name if device is None else device
+    core, device = core or Core(), device or device_name or "CPU"
     if isinstance(config, PluginConfig):
         plugin, config = config, None
     if not all(isinstance(each, Mapping) for each in (config or {}, properties or {})):
@@ -95,6 +96,8 @@ def compile_model(
             "config is a mapping of properties for OpenVINO; give settings of the transformation as plugin"
         )
     properties = {**(config or {}), **(properties or {})}
+    if weights is not None:
+        model = read_text(model, weights, core)
     if self_check is not None:
         model = _checkable(model, core)
     if cache_dir is not None:

@@ -49,7 +49,12 @@ def for_device(core: Core, device: str = "CPU", force: bool = False) -> PluginCo
 
 
 def settings_of(core: Core, device: str, given: PluginConfig | None = None, force: bool = False) -> PluginConfig:
-    """The settings of a call: those ``given``, the device's own, or both where the given ones extend the device's."""
+    """The settings of a call: those ``given``, the device's own, or both where the given ones extend the device's.
+
+    Raises `InputError` for what is no `PluginConfig`.
+    """
+    if not isinstance(given, PluginConfig | None):
+        raise InputError(f"settings of the transformation are a PluginConfig, not a {type(given).__name__}")
     if given is not None and not given.extends_device:
         return given
     own = for_device(core, device, force)

@@ -29,6 +29,15 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
     return _read(model, core, quantized_file) if isinstance(model, (str, Path)) else model
 
 
+def read_text(model: object, weights: bytes, core: Core) -> Model:
+    """What the text of an IR and its weights hold. Raises `InputError` where OpenVINO cannot read them."""
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # as for a file
+    try:
+        return core.read_model(model.encode() if isinstance(model, str) else model, weights)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f"OpenVINO cannot read the text of a model and its weights: {last_line(error)}") from error
+
+
 def read_float(model: Model | str | Path, core: Core) -> Model:
     """The same for a model before quantization, which a model zoo's folder may hold beside the quantized one."""
     return _read(model, core, float_file) if isinstance(model, (str, Path)) else model

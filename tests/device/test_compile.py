@@ -111,6 +111,20 @@ def test_the_names_and_the_order_are_those_of_openvino(core):
         assert "THROUGHPUT" in str(compiled.get_property("PERFORMANCE_HINT"))
     with pytest.raises(InputError, match="config is a mapping"):
         ovlpt.compile_model(net, "CPU", "THROUGHPUT", core=core)
+    for call in (ovlpt.compile_model, ovlpt.transform):
+        with pytest.raises(InputError, match="are a PluginConfig, not a str"):
+            call(net, plugin="CPU", core=core)
+
+
+def test_a_model_in_memory_as_openvino_takes_it(core, tmp_path):
+    openvino.save_model(one_convolution(), tmp_path / "net.xml", compress_to_fp16=False)
+    text, weights = (tmp_path / "net.xml").read_text(), (tmp_path / "net.bin").read_bytes()
+    for model_in_memory in (text, text.encode()):
+        compiled = ovlpt.compile_model(model_in_memory, None, EXACT, weights=weights, core=core)
+        assert any(layer.is_int8 for layer in ovlpt.execution_types(compiled).executed)
+    for wrong in (text[:100], tmp_path):
+        with pytest.raises(InputError, match="cannot read the text of a model and its weights"):
+            ovlpt.compile_model(wrong, weights=weights, core=core)
 
 
 def test_settings_have_one_name_everywhere(core):

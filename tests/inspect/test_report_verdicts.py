@@ -69,6 +69,10 @@ SIGMOID = dataclasses.replace(SPLIT, operation="Sigmoid", cause=Cause.GRAPH, mil
         ({"overhead": 3.0}, (SPLIT,), Cause.TOO_SMALL, "about 30% of the"),
         ({"int8_time_share": 0.9, "speed": 3.0, "speed_interval": (2.9, 3.1)}, (), Cause.NOTHING, "3.00 times the speed"),
         ({"speed": 1.01, "speed_interval": (0.9, 1.1)}, (SPLIT,), Cause.MOVEMENT, "int8 is as fast as float, 10 ms"),
+        ({"int8_time_share": 0.9, "speed": 1.2, "speed_interval": (0.95, 1.3)}, (), Cause.HARDWARE, "int8 is as fast as float, 10 ms"),
+        ({"int8_time_share": 0.9, "speed": 1.2, "speed_interval": (0.7, 1.9)}, (), Cause.NOTHING,
+         "not clear: 1.20 times its speed, 95 % interval 0.70 to 1.90, 10 ms an inference; measure again on an idle machine. Of the"),
+        ({"speed": 1.0, "speed_interval": (0.7, 1.9)}, (SPLIT,), Cause.MOVEMENT, "is not clear: 1.00 times its speed"),
     ],
 )  # fmt: skip
 def test_the_measured_ratio_comes_first(changes, found, cause, text):

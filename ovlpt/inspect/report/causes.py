@@ -16,6 +16,7 @@ from ovlpt.trace import Reason
 LOST_WORK, LOST_TIME, OVERHEAD = 0.1, 0.25, 0.5  # shares from which on they decide the verdict
 LITTLE_OVERHEAD = 0.25  # of a network that is not faster in int8
 GAIN = 1.1  # times the speed of float, from which on int8 is worth a word of praise
+UNCLEAR = 1.5  # of the upper end of an interval around 1 to the lower one, from which on it decides nothing
 # Products for each value read or written, below which a layer waits for memory: a core multiplies some 30 to 300 pairs of
 # int8 in the time in which it reads ten bytes from outside of its caches.
 FEW_PRODUCTS = 10
@@ -220,6 +221,17 @@ class Facts:
         return "float" if self.float_precision == "f32" else f"float in {self.float_precision}"
 
     @property
+    def is_unclear(self) -> bool:
+        """Whether the measurement leaves open which of the two networks is faster: other work was on the machine."""
+        low, high = self.speed_interval
+        return self.timed and low <= 1 <= high and high > UNCLEAR * low
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether int8 is, as far as it is known; the point estimate alone does not say it."""
+        return not self.timed or self.is_unclear or (self.speed >= GAIN and self.speed_interval[0] > 1)
+
+    @property
     def overhead_share(self) -> float:
         return self.overhead / self.milliseconds if self.milliseconds else 0.0
 
@@ -249,6 +261,11 @@ def _opening(facts: Facts) -> str:
     if not facts.timed:
         return ""
     low, high = facts.speed_interval
+    if facts.is_unclear:
+        return (
+            f"Whether int8 is faster than {facts.float_name} is not clear: {facts.speed:.2f} times its speed, 95 % "
+            f"interval {low:.2f} to {high:.2f}, {facts.latency:.3g} ms an inference; measure again on an idle machine."
+        )
     if low <= 1 <= high:
         return f"int8 is as fast as {facts.float_name}, {facts.latency:.3g} ms an inference."
     if facts.speed < 1:
@@ -262,10 +279,9 @@ def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottle
             Cause.HARDWARE,
             f"The hardware: {facts.device} has no int8, so the network runs in float and quantization only adds to it.",
         )
-    is_faster = not facts.timed or facts.speed >= GAIN
-    if facts.overhead_share >= (OVERHEAD if is_faster else LITTLE_OVERHEAD):
+    if facts.overhead_share >= (OVERHEAD if facts.is_faster else LITTLE_OVERHEAD):
         return Cause.TOO_SMALL, _too_small(facts)
-    waits = () if is_faster else memory
+    waits = () if facts.is_faster else memory
     lost_time = 1 - facts.int8_time_share + sum(each.time_share for each in waits)
     if facts.timed and lost_time >= LOST_TIME and (found or waits):
         return _of_time(lost_time, (*found, *waits))
@@ -279,11 +295,12 @@ def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottle
             f"The hardware: {done}, but this CPU has no VNNI, the instructions that make int8 "
             "several times as fast as float.",
         )
-    if is_faster:
+    if facts.is_faster:
         time = (
             f"{facts.int8_time_share:.0%} of the layers' time is spent there" if facts.timed else "times are not known"
         )
-        return Cause.NOTHING, f"Good news: nothing stands in the way. {done}, and {time}."
+        news = "Of the layers none" if facts.is_unclear else "Good news: nothing"
+        return Cause.NOTHING, f"{news} stands in the way. {done}, and {time}."
     if found and facts.speed < 1 <= facts.speed / (1 - lost_time):  # without it int8 would not be slower
         return _of_time(lost_time, found)
     return (
