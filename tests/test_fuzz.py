@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from functools import cache
 
+import numpy as np
 import pytest
 
-from ovlpt.openvino_api import RELEASE, opset1
+from ovlpt.openvino_api import RELEASE, opset1, opset8
 from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, stages
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph
@@ -189,6 +191,37 @@ def test_what_is_wrong_at_one_pixel_only_is_found(monkeypatch):
 
     monkeypatch.setattr(numbers, "run", wrong)
     assert [(failure.way, failure.cause) for failure in numbers.failures(graph)] == [(numbers.ONE_PIXEL, "numbers")]
+
+
+def test_what_reads_past_its_data_at_one_pixel_is_not_run():
+    """The kernels do not look; the process may end."""
+
+    def fits(node) -> bool:
+        return numbers.reads_within(node)
+
+    data = parameter((1, 4, 1, 2))
+    index = opset1.constant(np.array([1]))
+    assert fits(opset8.gather(data, index, opset1.constant(3)))
+    assert not fits(opset8.gather(data, index, opset1.constant(2)))
+    none, one, value = (opset1.constant(np.array(each)) for each in ([0, 0, 0, 0], [0, 0, 0, 1], np.float32(0)))
+    assert fits(opset1.pad(data, none, one, "reflect", value))
+    narrow = parameter((1, 4, 2, 1))
+    assert fits(opset1.pad(narrow, none, one, "symmetric", value))
+
+
+def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((2, 0),), 0)
+    honest, count = numbers.run, itertools.count()
+
+    def unsteady(model, inputs, lpt, **more):
+        found = honest(model, inputs, lpt, **more)
+        return [9 + value for value in found] if next(count) % 8 == 1 else found
+
+    monkeypatch.setattr(numbers, "run", unsteady)
+    found = list(numbers.failures(graph))
+    assert {failure.way for failure in found} == {numbers.STOCK}
 
 
 def test_a_failing_graph_is_made_smaller():

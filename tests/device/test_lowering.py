@@ -1544,6 +1544,37 @@ def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
+def test_a_broadcast_that_settles_an_open_size(core, infer):
+    """A Tile in its place leaves it open."""
+    x = parameter([-1, 8, 1, 4])
+    data = quantized(x, -0.6, 1.8)
+    net = model([opset1.broadcast(data, const([1, 8, 3, 4], "i64")), convolution(data, 8)], x)
+    lowered = ovlpt.transform(net, core=core)
+    assert [each.get_partial_shape() for each in lowered.outputs] == [each.get_partial_shape() for each in net.outputs]
+    inputs = [np.random.default_rng(0).uniform(-0.6, 1.8, (1, 8, 1, 4)).astype(np.float32)]
+    assert_close(infer(lowered, inputs), infer(net, inputs), level=0.01, share=1)
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("low", [0.0, -1.0])
+def test_one_element_of_open_sizes_beside_a_recurrent_layer(core, low, serializable):
+    """The plugin's own LPT, on for the recurrent layer, would take scale and bias by channel into the next interval."""
+    x, (other, _) = parameter([1, 8, -1, -1]), recurrent()
+    layer = quantized(layer_of_eight("point", quantized(x, low, low + 2.55)), -1.28, 1.27)
+    results = [layer_of_eight("point", layer), layer, other.get_results()[0].input_value(0).get_node()]
+    net = model(results, [x, *other.get_parameters()])
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    assert {layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled))} == {True}
+    simulated = core.compile_model(model(results[:2], x), "CPU", TRUTH)
+    for size in (1, 3):
+        data = np.random.default_rng(0).uniform(low, low + 2.5, (1, 8, size, size)).astype(np.float32)
+        found = list(compiled([data, *inputs_of(other)]).values())[:2]
+        for one, true in zip(found, simulated([data]).values(), strict=True):
+            assert_close([one], [true], level=0.03 * np.abs(true).max(), share=1)
+
+
 def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):
     """In float with the plugin's own LPT off; on, in the integers of the original model."""
     net, by_hand = recurrent()

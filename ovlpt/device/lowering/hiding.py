@@ -13,7 +13,7 @@ import numpy as np
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, PartialShape, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
 from ovlpt.operations import RECURRENT
 
 
@@ -51,14 +51,50 @@ def hide_zero_points(model: Model) -> list[Node]:
             continue
         quantize, zero_point = (value.get_node() for value in node.input_values())
         if quantize.get_type_name() == "FakeQuantize" and isinstance(zero_point, Constant):
-            values = values_of(zero_point).astype(np.float32)
-            ends = [constant(values + step).output(0) for step in (-1, 1)] * 2
-            precision = precision_of(node.input_value(1))
-            node.input(1).replace_source_output(
-                fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
-            )
+            node.input(1).replace_source_output(_folded_late(zero_point, precision_of(node.input_value(1))))
             changed.append(node)
     return changed
+
+
+def _folded_late(stored: Constant, precision: str) -> Output:
+    """A FakeQuantize of a constant that leaves its values as they are, each the middle of three levels."""
+    values = values_of(stored).astype(np.float32)
+    step = np.where(values == 0, np.float32(1), np.abs(values))
+    ends = [constant(values + end).output(0) for end in (-step, step)] * 2
+    return fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
+
+
+def hide_shifts(model: Model) -> list[Node]:
+    """Hide what open sizes are scaled or shifted by channel with from the plugin's own LPT, as `hide_zero_points` does.
+
+    It would take both into the next interval, or shift before the scale, either of which the plugin reads wrongly for one
+    element (`scale_to_interval`, `shift_after_scale`).
+    """
+    found = [
+        node
+        for node in model.get_ordered_ops()
+        if node.get_type_name() in ("Add", "FakeQuantize") and node.get_output_partial_shape(0).is_dynamic
+    ]
+    changed = []
+    for link in filter(None, map(_last_by_channel, found)):
+        late, precision = _folded_late(link.input_value(1).get_node(), "f32"), precision_of(link.input_value(1))
+        link.input(1).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
+        changed.append(link)
+    return changed
+
+
+def _last_by_channel(node: Node) -> Node | None:
+    """The last of the scales and shifts before a FakeQuantize, or up to an Add, where one of them differs by channel."""
+    links: list[Node] = []
+    node = node if node.get_type_name() == "Add" else node.input_value(0).get_node()
+    while (kind := node.get_type_name()) in ("Add", "Convert", "Multiply", "Subtract"):
+        if kind != "Convert":
+            if not isinstance(node.input_value(1).get_node(), Constant):
+                break
+            links.append(node)
+        node = node.input_value(0).get_node()
+    differs = any(values_of(link.input_value(1).get_node()).size > 1 for link in links)
+    return links[0] if differs else None
 
 
 def _hide(inputs: list) -> list[Node]:

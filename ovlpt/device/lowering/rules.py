@@ -310,6 +310,11 @@ RULES = (
         phase=Phase.MODEL, lpt_on=True,
     ),
     _rule(
+        hiding.hide_shifts, "Add FakeQuantize", _CPU,
+        "the plugin's own LPT would make of scale and shift what is read wrongly for one element of open sizes: wrong numbers",
+        phase=Phase.BODIES, lpt_on=True,
+    ),
+    _rule(
         sharing.join_quantizations, "FakeQuantize", _CPU,
         "equal quantizations of a tensor, each with an end that is hidden, would be layers of their own",
         phase=Phase.BODIES, saved_only=True,

@@ -75,6 +75,9 @@ def broadcast_before_zero_point(subtract: Node) -> Node | None:
     moves = moves and len(quantize.output(0).get_target_inputs()) == 1
     if repeats is not None and (len(repeats) - repeats.count(1) == 1 or not moves):
         wide = opset1.tile(broadcast.input_value(0), constant(np.array(repeats), "i64"))
+        if (settled := shape_of(broadcast.output(0))) != shape_of(wide.output(0)):  # its target names an open size
+            sizes = [0 if size is None else size for size in settled]
+            wide = opset1.reshape(wide, constant(np.array(sizes), "i64"), True)
         wide.set_friendly_name(broadcast.get_friendly_name())
         replace_output(broadcast.output(0), wide.output(0))
     elif moves:
