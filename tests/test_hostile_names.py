@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -63,10 +66,22 @@ def test_every_command(hostile, command, tmp_path, monkeypatch, capsys):
     for name in names:
         assert SHOWN[name] in printed
     if command == "report":
+        page = Path("out.html").read_text()
+        details = re.search(r'id="details">(.*?)</script>', page, re.DOTALL)[1]
+        assert not {"\x1b", "\x07", "\u202e"} & set(page + "".join(texts(json.loads(details))))
         written = [row["name"] for row in csv.DictReader(Path("out[a].csv").read_text().splitlines())]
         assert {CLOSING, "'=float[/b]"} <= set(written)  # a spreadsheet does not compute the second
     if command == "transform":
         assert '"out[b].xml"' in printed
+
+
+def texts(value: object) -> Iterator[str]:
+    """All text in what JSON holds."""
+    if isinstance(value, (dict, list)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from texts(each)
+    elif isinstance(value, str):
+        yield value
 
 
 def test_what_is_printable_stays():

@@ -43,7 +43,7 @@ class MoveFakeConvertUpThroughKVCacheConcat(LayerTransformation):
     def can_be_transformed(self, node: Node) -> None:
         moves = [self._quantizer(node.input_value(port)) for port in (1, 2)]
         found = all(move is not None for move in moves)
-        reject_unless(found, "not_quantized", "its keys or values are no cache after a FakeConvert")
+        reject_unless(found, "not_quantized", "its keys or values are not a cache after a FakeConvert")
         reject_unless(any(map(self._is_free, moves)), "several_consumers", "others read the cache in full precision")
 
     def transform(self, node: Node) -> None:
@@ -95,7 +95,9 @@ class FakeConvertDecomposition(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         constants = [value.get_node() for value in node.input_values()[1:]]
-        reject_unless(all(isinstance(each, Constant) for each in constants), "not_constant", "its scale is no constant")
+        reject_unless(
+            all(isinstance(each, Constant) for each in constants), "not_constant", "its scale is not a constant"
+        )
         same = {precision_of(value) for value in node.input_values()}
         reject_unless(len(same) == 1, "mixed_precisions", "its scale is of another type than its data")
 

@@ -78,7 +78,7 @@ def join_dequantization(node: Node) -> Node | None:
 def requantize_floats(node: Node) -> Node | None:
     """Integers of which only a zero point is subtracted before they are quantized again stay floats.
 
-    ONNX Runtime quantizes a product and its sum with the bias each for itself; the bias is then part of the zero point,
+    ONNX Runtime quantizes a MatMul and its sum with the bias separately; the bias is then part of the zero point,
     the scale of the second FakeQuantize. As floats all three are post-operations of the layer before them; integers
     would be stored, converted by a layer of their own and read by another.
     """

@@ -203,9 +203,9 @@ def part_by_column(product: Node) -> Node | None:
 def scale_after_interval(product: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs by column.
 
-    With one thread the plugin makes a Subgraph of two products of rank 2 and what lies between. There a product of
+    With one thread the plugin makes a Subgraph of two MatMuls of rank 2 and what lies between. There a MatMul of
     integers reads a FakeQuantize by column, or one that becomes so, from elsewhere: wrong numbers, no error, with the
-    plugin's own LPT, too. A maximum with the least number keeps apart what the plugin would take into the interval.
+    plugin's own LPT, too. A maximum with the least number keeps apart what the plugin would fuse into the interval.
     """
     quantize = _quantize_after(product)
     details = None if quantize is None else QuantizationDetails.of(quantize)
@@ -235,7 +235,7 @@ def scale_after_interval(product: Node) -> Node | None:
 
 def scale_before_interval(product: Node) -> Node | None:
     """``FQ(x; low, high) == FQ((x - low) * k; 0, n)`` with ``k = n / (high - low)``, as `scale_after_interval`, where it
-    differs by column after more than the scale and the bias of the product (`scale_to_interval`).
+    differs by column after more than the scale and the bias of the MatMul (`scale_to_interval`).
     """
     quantize = _quantize_after(product)
     details = None if quantize is None else QuantizationDetails.of(quantize)
@@ -257,7 +257,7 @@ def scale_before_interval(product: Node) -> Node | None:
 
 
 def _quantize_after(product: Node) -> Node | None:
-    """The FakeQuantize that the kernel of a product of rank 2 would take."""
+    """The FakeQuantize that the kernel of a MatMul of rank 2 would fuse."""
     reader = _only_reader(product) if len(shape_of(product.output(0)) or ()) == 2 else None
     while reader is not None and reader.get_type_name() != "FakeQuantize":
         reader = _only_reader(reader) if reader.get_type_name() in _POST_OPERATIONS else None

@@ -147,7 +147,7 @@ def _is_neutral(node: Node) -> bool:
 
 
 def _takes_scale(node: Node) -> bool:
-    """Whether the plugin would move a scale after a product of two tensors into the ends of a FakeQuantize of floats: its
+    """Whether the plugin would move a scale after a MatMul of two tensors into the ends of a FakeQuantize of floats: its
     constants are of f32, and the scale's of f16.
     """
     if precision_of(node.output(0)) != "f32":
@@ -157,7 +157,7 @@ def _takes_scale(node: Node) -> bool:
 
 
 def _round_for_products(node: Node) -> None:
-    """A Convert between a FakeQuantize and products, which no fusion reaches through."""
+    """A Convert between a FakeQuantize and MatMuls, which no fusion reaches through."""
     for product in _products(node):
         product.replace_source_output(opset1.convert(opset1.convert(node.output(0), "f16"), "f32").output(0))
 

@@ -302,7 +302,7 @@ RULES = (
     ),
     _rule(
         variables.keep_products_together, "Assign", _CPU,
-        "with a cache of keys and values each product of an attention would be a layer of its own", phase=Phase.MODEL,
+        "with a cache of keys and values each MatMul of an attention would be a layer of its own", phase=Phase.MODEL,
     ),
     _rule(
         hiding.hide_zero_points, "Subtract", _CPU,

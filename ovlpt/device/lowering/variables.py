@@ -14,7 +14,7 @@ _WHOLE = "ScaledDotProductAttention"
 
 def keep_products_together(model: Model) -> list[Node]:
     """The plugin takes a model whose variables store a Concat of what they stored before and of new data for one whose
-    attentions are operations, and joins the products of no other attention to one layer. A FakeQuantize before the
+    attentions are operations, and joins the MatMuls of no other attention to one layer. A FakeQuantize before the
     Concat kept it from that; with integers in the variable there is none. So a Reshape that changes nothing stands
     before the Assign. Not where an attention is an operation, which says as much, nor before OpenVINO 2025.
 

@@ -313,7 +313,7 @@ def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottle
 def _too_small(facts: Facts) -> str:
     return (
         f"The network is too small: calling {_count(facts.layers, 'layer')} takes about {facts.overhead_share:.0%} of the "
-        f"{facts.milliseconds:.3f} ms of an inference, and int8 shortens only the rest."
+        f"{facts.milliseconds:.3f} ms of the fastest inference, and int8 shortens only the rest."
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ovlpt.device.overflow import REMEDY
+from ovlpt.display import printable
 from ovlpt.graph.names import without_added
 from ovlpt.inspect.report.charts import PLOT_HEIGHT, PLOT_WIDTH, bars, scatter
 from ovlpt.inspect.report.facts import Report
@@ -61,7 +62,7 @@ def to_html(report: Report) -> str:
         box_size=(WIDTH, HEIGHT),
         neighbourhoods=len(report.layers) > WHOLE,
         prefix=prefix,
-        details=_details(report),
+        details=_printable(_details(report)),
         trace=_trace(report),
         outcomes=[str(each) for each in Outcome],
         remedy=REMEDY,
@@ -79,6 +80,7 @@ def templates() -> Any:
     folder = files("ovlpt.inspect.report")
     environment = Environment(
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -93,6 +95,18 @@ def templates() -> Any:
     }
     environment.filters |= {"ms": milliseconds, "count": count, "percent": percent}
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """What a template prints: of a name no character turns the text around it, or is not one of HTML."""
+    return printable(value, lines=False) if type(value) is str else value
+
+
+def _printable(value: Any) -> Any:
+    """The same for what a script shows."""
+    if isinstance(value, dict):
+        return {key: _printable(each) for key, each in value.items()}
+    return [_printable(each) for each in value] if isinstance(value, (list, tuple)) else _shown(value)
 
 
 def check_packages() -> None:
