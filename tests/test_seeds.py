@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import importlib.util
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ovlpt.cli import COMMANDS
+from ovlpt.cli import COMMANDS, parser
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "seeds.md").read_text()
@@ -49,12 +50,18 @@ def is_test(place: str) -> bool:
     return name in functions if name else any(each.startswith("test_") for each in functions)
 
 
+def options_of(command: str) -> set[str]:
+    """What the command's own parser takes."""
+    (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return {option for action in commands.choices[command]._actions for option in action.option_strings}
+
+
 def is_command(text: str) -> bool:
-    """One of the package's with its options, or a tool that the documents name."""
+    """One of the package's with options of its own, or a tool that the documents name."""
     words = text.split()
-    documented = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md") if page.name != "seeds.md")
     if words[0] == "ovlpt":
-        return words[1] in COMMANDS and all(option in documented for option in words if option[0] == "-")
+        return words[1] in COMMANDS and {word for word in words if word[0] == "-"} <= options_of(words[1])
+    documented = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md") if page.name != "seeds.md")
     return words[:2] == ["python", "-m"] and importlib.util.find_spec(words[2]) is not None and text in documented
 
 
@@ -66,6 +73,13 @@ def test_what_a_row_names_is_there(statement, where, shown):
         assert is_there(name) or name == "snps", name
     for place in named(shown):
         assert is_test(place) if place.startswith("tests/") else is_command(place), place
+
+
+def test_what_is_not_there_is_found():
+    assert not is_there("ovlpt.low_precision.NOTHING")
+    assert not is_test("tests/test_seeds.py::test_nothing")
+    assert not is_command("ovlpt explain --execute-nothing")
+    assert not is_command("python -m tools.nothing")
 
 
 def test_the_names_of_step_1_are_there():
