@@ -207,6 +207,11 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     assert fits(opset1.pad(data, none, one, "reflect", value))
     narrow = parameter((1, 4, 2, 1))
     assert fits(opset1.pad(narrow, none, one, "symmetric", value))
+    first, second, stride = (opset1.constant(np.array(each)) for each in ([0, 0, 0], [0, 0, 1], [1, 1, 1]))
+    masks = {"begin_mask": [1, 1, 0], "end_mask": [1, 1, 0], "shrink_axis_mask": [0, 0, 1]}
+    assert fits(opset1.strided_slice(narrow, second, stride, stride, **masks))
+    assert fits(opset1.strided_slice(data, first, stride, stride, **masks))
+    assert not fits(opset1.strided_slice(data, second, stride, stride, **masks))
 
 
 def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):

@@ -7,15 +7,26 @@ from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.layer_transformation import MoveDequantizationAfter, consumers_of, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.trace import reject_unless
 
 
 class PReluTransformation(MoveDequantizationAfter):
     """``prelu(x * s) == prelu(x) * s`` when ``s >= 0``; a zero point is subtracted before: the kink lies at zero.
 
-    Unsigned data without a zero point is what it was.
+    Unsigned data without a zero point is what it was. Scale and shift of a layer's result stay before, in the layer: a
+    shift alone is a post-operation by channel, which kernels read wrongly over one pixel.
     """
 
     operation = OPERATIONS["PRelu"]
+
+    def can_be_transformed(self, node: Node) -> None:
+        super().can_be_transformed(node)
+        found = self.dequantization(node)
+        reject_unless(
+            found.zero_point is None or found.is_low_precision,
+            "zero_point",
+            "scale and shift of a layer stay before it",
+        )
 
     def transform(self, node: Node) -> None:
         found = self.dequantization(node)

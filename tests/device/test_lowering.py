@@ -1544,6 +1544,23 @@ def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("groups", [1, 2], ids=["convolution", "groups"])
+@pytest.mark.parametrize("slopes", [1, 14])
+@pytest.mark.parametrize("batch", [-1, 1])
+def test_a_slope_after_a_layer_of_one_element(by_form, form, groups, slopes, batch):
+    """What the zero point leaves to add stays in the layer with the scale; it was all zeros, or other memory."""
+    x = parameter([batch, 14, 1, 1])
+    stored = np.random.default_rng(0).integers(-63, 64, (groups, 14 // groups, 14 // groups, 1, 1))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    data = quantized(x, -0.19, 0.16)
+    layer = opset1.group_convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(opset1.prelu(layer, const(np.linspace(0.1, 0.5, slopes))), x)
+    inputs = [np.random.default_rng(0).uniform(-0.2, 0.2, (1, 14, 1, 1)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=1e-3 * np.abs(expected).max(), share=1)
+
+
 def test_a_broadcast_that_settles_an_open_size(core, infer):
     """A Tile in its place leaves it open."""
     x = parameter([-1, 8, 1, 4])

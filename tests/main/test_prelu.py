@@ -12,6 +12,11 @@ def test_per_channel_zero_point_stays_in_native_only(assert_rejected):
     assert_rejected(quantized("PRelu", "channel", 3), "PRelu", "zero_point", Params(native_only=True))
 
 
+def test_scale_and_shift_of_a_layer_stay(assert_rejected):
+    graph = model(opset1.prelu(dequantization(parameter(_SHAPE), 0.5, 3.4), f32([0.1])))
+    assert_rejected(graph, "PRelu", "zero_point")
+
+
 def test_per_channel_zero_point():
     """The scale passes, the zero point does not."""
     result = Transformed(quantized("PRelu", "channel", 3))

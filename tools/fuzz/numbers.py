@@ -169,6 +169,9 @@ def reads_within(node: Node) -> bool:
         return indices is None or axis is None or bool((indices < size).all() and (indices >= -size).all())
     if node.get_type_name() == "Reshape":
         return bool(np.prod(shape) == np.prod(node.get_output_shape(0)))
+    if node.get_type_name() == "StridedSlice":
+        begin, taken = constant_above(node.input_value(1)), np.array(node.get_attributes()["shrink_axis_mask"])
+        return begin is None or not (taken[: begin.size] * begin[: taken.size] >= np.array(shape)[: taken.size]).any()
     mode = node.get_attributes()["pad_mode"] if node.get_type_name() == "Pad" else ""
     if mode in ("reflect", "symmetric"):
         pads = [constant_above(node.input_value(port)) for port in (1, 2)]
