@@ -159,6 +159,12 @@ def two_tensors() -> Model:
     return model(opset1.softmax(opset1.matmul(quantized(x, -2, 2.1), quantized(y, -1.5, 1.6), False, False), 3), [x, y])
 
 
+def vector() -> Model:
+    """Its quantization after the layer differs by element."""
+    x = parameter([16])
+    return model(quantized(opset1.matmul(quantized(x, -1.5, 1.6), int8_weights([8, 16]), False, True), -0.3, 0.3), x)
+
+
 def float_branch() -> Model:
     """Floats are added in the scale of integers."""
     x, y = image(), parameter([1, 16, 12, 12], name="y")
@@ -382,6 +388,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "two_layers": _on_image(two_layers),
     "two_residuals": _on_image(two_residuals),
     "two_tensors": two_tensors,
+    "vector": vector,
     "weights_i8_zero_point": _on_image(weights_zero_point([8, 16, 3, 3], "i8", -37)),
     "weights_u8_around_128": _on_image(weights_zero_point([8, 16, 3, 3], "u8", 128)),
     "weights_zero_point_by_channel": _on_image(

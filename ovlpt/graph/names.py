@@ -30,6 +30,7 @@ class Made(StrEnum):
     PIECES = "Pieces"
     RANK_3 = "Rank3"
     REAL = "Real"
+    ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own
     ZERO_POINT = "ZeroPoint"

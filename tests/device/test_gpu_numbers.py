@@ -15,14 +15,15 @@ from openvino import save_model
 import ovlpt
 from ovlpt import cli, data
 from ovlpt.device import LayerExecution, subprocess_call, virtual_gpu
-from ovlpt.device.properties import EXACT
+from ovlpt.device.properties import EXACT, UNCACHED
 from ovlpt.inspect.compare import compare
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.verify import verify
-from ovlpt.openvino_api import RELEASE, Core, opset1
+from ovlpt.openvino_api import RELEASE, Core, Model, opset1
 from ovlpt.trace import InputError
 from tests.gpu_networks import NETWORKS
-from tests.networks import const, model, one_convolution, parameter
-from tools.gpu_numbers import Row, compared, is_int8_layer, ratio, table
+from tests.networks import const, model, one_convolution, parameter, quantized
+from tools.gpu_numbers import Row, compared, inputs_for, int8_layers, is_int8_layer, outputs, ratio, table
 
 try:
     virtual_gpu.environment(execute=True)
@@ -69,6 +70,32 @@ def test_numbers_and_int8_layers(precision, names):
     assert not misses, table(misses)
 
 
+def product_of_two_quantizations() -> Model:
+    """All axes but two have size 1."""
+    x, y = parameter([1, 1, 8, 12]), parameter([1, 1, 12, 16], name="y")
+    mixed = opset1.matmul(quantized(opset1.softmax(x, 3), 0, 1), quantized(opset1.tanh(y), -1.28, 1.27), False, False)
+    return model(opset1.softmax(mixed, 3), [x, y])
+
+
+def of_a_product(precision: str) -> tuple[float, int]:
+    """In dB against the simulation, and layers in int8. The plugin's own LPT throws."""
+    virtual_gpu.load("xelp", execute=True)
+    core, net = Core(), product_of_two_quantizations()
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    compiled = ovlpt.compile_model(net, "GPU", {**UNCACHED, "INFERENCE_PRECISION_HINT": precision}, core=core)
+    inputs = inputs_for(net)
+    return ratio(outputs(simulate(net, core), inputs), outputs(compiled, inputs)), int8_layers(compiled)
+
+
+@executes
+@since_2025
+@pytest.mark.parametrize("precision", ["f16", "f32"])
+def test_a_product_whose_second_factor_looks_like_weights(precision):
+    found, low = subprocess_call.call(of_a_product, precision, environment=virtual_gpu.environment(True))[0]
+    assert found > 40
+    assert low == 1
+
+
 def test_what_is_a_miss():
     def row(stock: float, mine: float, stock_int8: int = 2, mine_int8: int = 2) -> Row:
         return Row("net", "f16", stock, mine, stock_int8, mine_int8, 0.0)
@@ -87,6 +114,7 @@ def test_what_counts_as_an_int8_layer():
     assert not is_int8_layer(layer("Convolution1", precision="f16"))
     assert not is_int8_layer(layer("Concat1", "Concat"))
     assert not is_int8_layer(layer("FakeQuantize1/DequantizationMultiply/GroupConvolution"))  # a scale
+    assert not is_int8_layer(layer("Multiply_51145/GroupConvolution"))  # the same with the plugin's own LPT
 
 
 def test_devices_that_cannot_be_executed():

@@ -10,7 +10,7 @@ import numpy as np
 import ovlpt
 from ovlpt.device import LayerExecution, virtual_gpu
 from ovlpt.device.properties import UNCACHED
-from ovlpt.graph.names import is_dequantization
+from ovlpt.graph.names import Made, is_dequantization
 from ovlpt.inspect.check import WEIGHTED_LAYERS, executed_precision
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
@@ -75,8 +75,8 @@ def int8_layers(compiled: CompiledModel) -> int:
 
 def is_int8_layer(layer: LayerExecution) -> bool:
     """Of the model: a scale by channel that runs as a convolution is none, and it is no loss where there is none."""
-    is_of_model = layer.layer_type in WEIGHTED_LAYERS and not is_dequantization(layer.name)
-    return is_of_model and executed_precision(layer) in ("u8", "i8")
+    is_scale = is_dequantization(layer.name) or layer.name.endswith(f"/{Made.GROUP_CONVOLUTION}")
+    return layer.layer_type in WEIGHTED_LAYERS and not is_scale and executed_precision(layer) in ("u8", "i8")
 
 
 def compared(names: tuple[str, ...], gpu: str, precisions: tuple[str, ...], path: str | None = None) -> list[Row]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
-from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
-from ovlpt.graph.relaxed import is_relaxed, relaxed
+from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
+from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.precisions import INT8, REAL
 
 
@@ -82,6 +83,63 @@ def read_input_in_f32(node: Node, precision: str) -> None:
     new = relaxed("FakeQuantize", node.input_values(), reported, node.get_attributes(), in_f32=True)
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0) if reported == stored else opset1.convert(new, stored).output(0))
+
+
+def transpose_before_quantization(node: Node) -> Node | None:
+    """``MatMul(x, FakeQuantize(y))`` as ``MatMul(x, FakeQuantize(y.T), transpose_b)``, where all axes but two have size 1.
+
+    MatMulConstTransposesExtraction takes such a FakeQuantize for weights, whatever it reads, and makes a Transpose after
+    it and a MatMul that is not relaxed.
+    """
+    quantize, attributes = node.input_value(1).get_node(), node.get_attributes()
+    shape = shape_of(node.input_value(1))
+    if quantize.get_type_name() != "FakeQuantize" or attributes["transpose_b"] or shape is None or len(shape) < 2:
+        return None
+    if sum(size != 1 for size in shape) > 2:
+        return None
+    inputs = [_with_last_axes_swapped(value, len(shape)) for value in quantize.input_values()]
+    turned = relaxed_like(quantize, inputs, precision_of(quantize.output(0)))
+    turned.set_friendly_name(quantize.get_friendly_name())
+    new = relaxed(
+        "MatMul",
+        [node.input_value(0), turned.output(0)],
+        precision_of(node.output(0)),
+        {**attributes, "transpose_b": True},
+    )
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
+
+
+def _with_last_axes_swapped(value: Output, rank: int) -> Output:
+    """A tensor of this rank, or a constant that is broadcast to it."""
+    values = constant_above(value)
+    if values is not None and values.size == 1:
+        return value
+    order = np.array([*range(rank - 2), rank - 1, rank - 2], np.int64)
+    if values is None:
+        return opset1.transpose(value, constant(order, "i64")).output(0)
+    whole = values.reshape((1,) * (rank - values.ndim) + values.shape)
+    return constant(whole.transpose(order), precision_of(value)).output(0)
+
+
+def quantize_vector_as_row(node: Node) -> Node | None:
+    """A FakeQuantize of a vector whose ends differ by element, between two Reshapes.
+
+    The plugin reads a vector as a batch, and the ends by channel: wrong numbers, with its own LPT too.
+    """
+    shape = shape_of(node.output(0))
+    ends = [constant_above(value) for value in node.input_values()[1:]]
+    if len(shape or ()) != 1 or all(values is not None and values.size == 1 for values in ends):
+        return None
+    inputs = [opset1.reshape(node.input_value(0), constant(np.array([1, -1]), "i64"), False).output(0)]
+    inputs += node.input_values()[1:]
+    row = relaxed_like(node, inputs, precision_of(node.output(0))) if is_relaxed(node) else same_operation(node, inputs)
+    vector = opset1.reshape(row.output(0), constant(np.array([-1]), "i64"), False)
+    row.set_friendly_name(made_for(node.get_friendly_name(), Made.ROW))
+    vector.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), vector.output(0))
+    return row
 
 
 def hide_end(node: Node) -> Node | None:

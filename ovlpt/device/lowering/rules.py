@@ -114,6 +114,10 @@ RULES = (
         "the plugin would make a Transpose of the weights, and a MatMul that is not relaxed",
     ),
     _rule(
+        gpu.transpose_before_quantization, "MatMul", _GPU,
+        "the plugin would make a Transpose of quantized data, and a MatMul that is not relaxed, which throws",
+    ),
+    _rule(
         gpu.keep_weights_zero_point, WEIGHTED, _GPU,
         "weights with a zero point would be folded to floats, and a float kernel read integers",
     ),
@@ -284,6 +288,10 @@ RULES = (
     _rule(
         fake_quantize.differ_by_channel, "FakeQuantize", _CPU,
         "with open sizes the scale of the first channel would stand for all the others: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
+        gpu.quantize_vector_as_row, "FakeQuantize", _GPU,
+        "a vector would be quantized with the first channel's ends: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         gpu.hide_end, "FakeQuantize", _GPU,
