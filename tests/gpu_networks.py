@@ -159,6 +159,20 @@ def two_tensors() -> Model:
     return model(opset1.softmax(opset1.matmul(quantized(x, -2, 2.1), quantized(y, -1.5, 1.6), False, False), 3), [x, y])
 
 
+def padded_layer(x: Node) -> Node:
+    """Its sums are padded with zeros before they are scaled."""
+    ends = [const([0, 0, each, each], "i64") for each in range(2)]
+    return opset1.tanh(opset1.pad(convolution(quantized(x, -2, 2.1), 16), *ends, "constant", const(0)))
+
+
+def padded_sum() -> Model:
+    """Integers and floats are added, and the sum is padded."""
+    x, y = parameter([2, 5, 8]), parameter([2, 5, 8], name="y")
+    total = opset1.add(quantized(opset1.softmax(x, 2), 0, 0.8), opset1.tanh(y))
+    last = opset1.pad(total, const([0, 0, 0], "i64"), const([0, 0, 1], "i64"), "constant", const(0.5))
+    return model(last, [x, y])
+
+
 def vector() -> Model:
     """Its quantization after the layer differs by element."""
     x = parameter([16])
@@ -370,6 +384,8 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "open_rows": open_rows,
     "open_sizes": open_sizes,
     "padded": _on_image(padded),
+    "padded_layer": _on_image(padded_layer),
+    "padded_sum": padded_sum,
     "pooled": _on_image(pooled),
     "pooled_sums": _on_image(pooled_sums),
     "recurrent": recurrent("LSTM", 4, "forward"),

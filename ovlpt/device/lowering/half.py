@@ -17,7 +17,15 @@ from ovlpt.device.lowering.gpu import quantizes_input, read_input_in_f32
 from ovlpt.device.lowering.guards import guard_output
 from ovlpt.device.lowering.zero_points import sibling_numbers
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    is_constant_path,
+    is_real,
+    precision_of,
+    same_operation,
+    values_of,
+)
 from ovlpt.graph.consumers import consumers_of, is_output
 from ovlpt.graph.names import ORIGINAL_SUFFIX, Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed
@@ -45,6 +53,10 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
     for node in all_nodes(model):
         if _is_neutral(node):
             replace_output(node.output(0), node.input_value(0))
+    sums = _Sums(model)
+    for node in sums.nodes:
+        if node.get_type_name() == "Pad" and _key(node.input_value(0)) in sums.in_f32:
+            _pad_in_f32(node)
     sums = _Sums(model)
     for node in sums.nodes:
         if sums.computes(node) or any(_key(value) in sums.in_f32 for value in node.outputs()):
@@ -106,7 +118,7 @@ class _Sums:
             return True
         if kind not in OPERATIONS or OPERATIONS[kind].kind not in ("passes", "elementwise", "reduces"):
             return False
-        tensors = [value for value in node.input_values() if _is_real(value) and constant_above(value) is None]
+        tensors = [value for value in node.input_values() if _is_real(value) and not is_constant_path(value.get_node())]
         return all(_key(value) in self._unscaled for value in tensors)
 
     def _stays(self, value: Output) -> bool:
@@ -283,6 +295,35 @@ def _scale_before_shift(node: Node) -> None:
     replace_output(node.output(0), value)
     # who holds it would let it count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
+
+
+def _pad_in_f32(pad: Node) -> None:
+    """``pad(x, v)`` as ``pad(x - v, 0) + v``, with a zero that stays f32: the plugin would make f16 of a constant, and a Pad
+    of f32 with it throws. The zero is a difference of integers whose own type is i16, which is not folded.
+    """
+    value = constant_above(pad.input_value(3)) if pad.get_input_size() > 3 else np.zeros(())
+    if value is None or pad.get_attributes()["pad_mode"] != "constant":
+        return
+    name, shift = pad.get_friendly_name(), float(value)
+    ones = [constant(np.array(1), "u8").output(0) for _ in range(2)]  # less 0 would be dropped
+    zero = relaxed("Subtract", ones, "f32", {"auto_broadcast": "numpy"}, origin="i16")
+    last = same_operation(pad, [_shifted(pad.input_value(0), -shift), *pad.input_values()[1:3], zero.output(0)])
+    last.set_friendly_name(name)
+    if shift:
+        last.set_friendly_name(made_for(name, Made.ZERO_POINT))
+        last = _shifted(last.output(0), shift).get_node()
+        last.set_friendly_name(name)
+    replace_output(pad.output(0), last.output(0))
+    # who holds it would let it count among the readers of its data
+    pad.input(0).replace_source_output(zero.output(0))
+
+
+def _shifted(value: Output, shift: float) -> Output:
+    """What stays in f32, plus a number."""
+    if not shift:
+        return value
+    inputs = [value, constant(np.array(shift), "f64").output(0)]
+    return relaxed("Add", inputs, "f32", {"auto_broadcast": "numpy"}).output(0)
 
 
 def _subtract_from_shift(node: Node) -> None:
