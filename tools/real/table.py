@@ -36,7 +36,8 @@ Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8
 (a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task stands for the
 float network, the FakeQuantize simulation, stock's own LPT and ovlpt; the decibels are of the output that is furthest from
 the simulation's; int8 and executed layers are ovlpt's, then stock's. Misses come first. Two networks are TFLite files, which
-ONNX Runtime's quantizer does not read. [What rounding decides](rounding.md) says how near
+ONNX Runtime's quantizer does not read, and what it makes of the pitch network OpenVINO does not. Magika is asked about files of
+the machine at hand: its accuracies compare within a row only. [What rounding decides](rounding.md) says how near
 an int8 network can be. Measured in f32 with OpenVINO {release} on {cpu}.
 
 ## Results
