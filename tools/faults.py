@@ -30,7 +30,7 @@ from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.workers import Cluster, processes
 from ovlpt.inspect.compare import Comparison, compare
 from ovlpt.trace import OvlptError
-from tools.throughput import write_images
+from tools.throughput import differing, write_images
 
 FILES = 40
 KILLED_AT = (5, 20)  # shards
@@ -59,7 +59,12 @@ class Subject:
                 fault()
 
         found = self.compared(executor, resume=journal, progress=progress)
-        return "" if found == self.alone and once(journal, FILES) else "figures or journal DIFFER"
+        return judged(found, self.alone) or ("" if once(journal, FILES) else "journal DIFFERS")
+
+
+def judged(found: Comparison, alone: Comparison) -> str:
+    """Which figures are not those of a run without workers; "" for none."""
+    return "" if found == alone else "\n".join(["figures DIFFER", *differing(found.to_json(), alone.to_json())])
 
 
 def once(journal: Path, shards: int) -> bool:
@@ -158,7 +163,7 @@ def a_killed_run(subject: Subject) -> str:
     found = subject.compared(processes(2), resume=journal)
     if not 0 < had < FILES:
         return f"the run had finished {had} shards"
-    return "" if found == subject.alone and once(journal, FILES) else "figures or journal DIFFER"
+    return judged(found, subject.alone) or ("" if once(journal, FILES) else "journal DIFFERS")
 
 
 def a_corrupt_shard(subject: Subject) -> str:
@@ -169,7 +174,7 @@ def a_corrupt_shard(subject: Subject) -> str:
     (images / "007.npy").unlink()
     (images / "007.npy").write_bytes(b"\x93NUMPY")
     found, alone = (subject.compared(executor, images) for executor in (processes(2), None))
-    return "" if found == alone and "007.npy is left out" in str(found.skipped) else "figures DIFFER"
+    return judged(found, alone) or ("" if "007.npy is left out" in str(found.skipped) else "no shard was left out")
 
 
 class InTurn(Executor):

@@ -39,6 +39,13 @@ def test_what_a_worker_waits_is_told_from_what_it_computes():
     assert "90% of a core" in str(run)
 
 
+def test_figures_that_differ_are_named():
+    expected = {"samples": 3, "layers": [{"name": "conv", "sqnr": {"float precision": "inf"}}]}
+    found = {"samples": 3, "layers": [{"name": "conv", "sqnr": {"float precision": 41.5}}]}
+    assert [*throughput.differing(found, expected)] == ["layers 0 sqnr float precision: 41.5, alone inf"]
+    assert not [*throughput.differing(expected, expected)]
+
+
 def test_faults_are_judged(pair, monkeypatch, capsys):
     monkeypatch.setattr(faults, "processes", lambda count: lambda: ThreadPoolExecutor(count))
     named = ["a_corrupt_shard", "a_journal_in_use", "a_journal_of_another_model"]
@@ -50,4 +57,4 @@ def test_faults_are_judged(pair, monkeypatch, capsys):
     monkeypatch.setattr(faults, "once", lambda *_: False)
     monkeypatch.setattr(faults.Pools, "kill_one", lambda _: None)
     assert faults.main([*pair, "--images", "40", "--only", "a_killed_process"]) == 1
-    assert "figures or journal DIFFER" in capsys.readouterr().out
+    assert "journal DIFFERS" in capsys.readouterr().out
