@@ -62,6 +62,7 @@ SAMPLES, STEPS = 4, 3  # generated for each size; of a model with a state, each 
 # Where `SAMPLES` fail. Of a deep network with ties, stock and ovlpt as near as each other, 4 fail by chance in 3 to 6 of
 # 100 comparisons, 16 in less than 1, 32 in less than 1 of 1000.
 SURE = 32
+_KEEPS_VALUES = frozenset(("Convert", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 COMPILED, SAVED = "compiled", "saved"  # the forms of a transformed model
 UNKNOWN = "numbers are not compared"
 
@@ -156,11 +157,12 @@ def _plain(value: float) -> float | str:
 
 @dataclass
 class Distance:
-    """Energies of an output's values and of their error, over samples."""
+    """Energies of an output's values and of their error, over samples. ``floor``: differences up to it are none."""
 
     signal: float = 0.0
     noise: float = 0.0
     broken: str = ""  # what makes a distance meaningless
+    floor: float = 0.0
 
     @classmethod
     def of(cls, reference: np.ndarray, value: np.ndarray) -> Distance:
@@ -183,7 +185,8 @@ class Distance:
                 return
             r, v = reference[finite].astype(np.float64), value[finite].astype(np.float64)
             self.signal += float((r**2).sum())
-            self.noise += float(((r - v) ** 2).sum())
+            difference = r - v
+            self.noise += float((difference[np.abs(difference) > self.floor] ** 2).sum())
 
     @property
     def sqnr(self) -> float:
@@ -194,6 +197,16 @@ class Distance:
         if self.signal == 0:  # zeros that are zeros but for the rounding of floats
             return math.inf if self.noise < 1e-12 else -math.inf
         return 10 * math.log10(self.signal / self.noise)
+
+
+def resolution(output: Output) -> float:
+    """What no reader of an output can see: half a step of f32 at 1 in probabilities of a Sigmoid, all of which may be
+    1e-9 where nothing is found, and no two networks agree on such numbers. 0 of other outputs.
+    """
+    node = output.get_node()
+    while node.get_type_name() in _KEEPS_VALUES:
+        node = node.input_value(0).get_node()
+    return 2.0**-24 if node.get_type_name() == "Sigmoid" else 0.0
 
 
 def verdict(ovlpt: float, stock: float | None, broken: bool = False) -> Verdict:
@@ -234,6 +247,7 @@ class Case:
     samples: list[Sample]
     expected: list[list[list[np.ndarray]]] = field(default_factory=list)
     draw: Callable[[int], Sample] | None = None
+    floors: Sequence[float] = ()  # the `resolution` of each output
 
 
 class Variants:
@@ -485,13 +499,15 @@ def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: l
         return []
     found: list[Case] = []
     fixed: dict[tuple, Any] = {(): network}
+    floors = [resolution(result.input_value(0)) for result in source.get_results()]
     for case in cases:
         sizes = _sizes(source, case)
         try:
             network(case.samples[0])  # the model may not take what one of fixed sizes takes without asking
             if sizes not in fixed:
                 fixed[sizes] = _started(simulate, at_sizes(source, dict(enumerate(sizes))))[0] or network
-            found.append(replace(case, expected=[fixed[sizes](sample) for sample in case.samples]))
+            expected = [fixed[sizes](sample) for sample in case.samples]
+            found.append(replace(case, expected=expected, floors=floors))
         except RuntimeError as error:
             notes.append(f"the model does not run on inputs {case.inputs}: {last_line(error)}")
     return found
@@ -525,7 +541,7 @@ def _distances(network: _Network | None, case: Case, error: str) -> tuple[list[D
     """How far each output is from the simulation; None, and why, where the network does not run."""
     if network is None:
         return None, error
-    distances = [Distance() for _ in case.expected[0][0]]
+    distances = [Distance(floor=floor) for floor in case.floors]
     try:
         for sample, expected in zip(case.samples, case.expected, strict=True):
             _add(distances, expected, network(sample))

@@ -314,6 +314,19 @@ def test_what_has_a_distance(reference, value, expected):
     assert found == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.parametrize(("lowest", "passes"), [(30.0, True), (0.0, False)])
+def test_probabilities_are_compared_as_finely_as_they_are_read(lowest, passes, monkeypatch):
+    """All near 1e-13, no two networks agree on them, and nobody asks; a fault in others counts as before."""
+    net = pointwise([1, 16, 4, 4])
+    (result,) = net.get_results()
+    shifted = opset1.subtract(result.input_value(0), np.float32(lowest))
+    shape = opset1.constant(np.array([1, -1], np.int64))
+    result.input(0).replace_source_output(opset1.reshape(opset1.sigmoid(shifted), shape, False).output(0))
+    net.validate_nodes_and_infer_types()
+    break_lowering(monkeypatch, lambda *_: True)
+    assert ovlpt.check(net).numbers.ok is passes
+
+
 def test_inputs_look_like_the_networks_data():
     x = networks.parameter([1, 3, 8, 8])
     net = networks.model(networks.quantized(opset1.divide(opset1.subtract(x, np.float32(10)), np.float32(5)), -1, 3), x)
