@@ -1483,17 +1483,27 @@ def test_an_unknown_device_is_refused():
         PluginLowering("TPU")
 
 
-def recurrent():
-    """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand."""
+def recurrent(batch: int = 1, transposed: str = ""):
+    """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand, of one sample.
+
+    ``transposed``: "x" or "h", whose first two axes change places after its FakeQuantize.
+    """
 
     generator = np.random.default_rng(0)
-    x, h = parameter([1, 6, 16], name="x"), parameter([1, 1, 32], name="h")
+    shapes = {"x": [batch, 6, 16], "h": [batch, 1, 32]}
+    if transposed:
+        shapes[transposed][:2] = shapes[transposed][1::-1]
+    x, h = (parameter(shape, name=name) for name, shape in shapes.items())
     w, r = (generator.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((1, 128, 16), (1, 128, 32)))
     b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
     intervals = dict.fromkeys("xh", (-2.0, 1.984375))  # the one grid that its kernel has
-    data, state = quantized(x, *intervals["x"]), quantized(h, *intervals["h"])
+    data, state = (quantized(each, *intervals["x"]) for each in (x, h))
+    if transposed == "x":
+        data = opset1.transpose(data, const([1, 0, 2], "i64"))
+    if transposed == "h":
+        state = opset1.transpose(state, const([1, 0, 2], "i64"))
     weights, recurrence = (quantized(const(values), -0.3, 0.3, 255) for values in (w, r))
-    inputs = [data, state, const(np.zeros((1, 1, 32))), const([6], "i64"), weights, recurrence, const(b)]
+    inputs = [data, state, const(np.zeros((batch, 1, 32))), const([6] * batch, "i64"), weights, recurrence, const(b)]
     attributes = {"hidden_size": 32, "direction": "forward", "activations": ["sigmoid", "tanh", "tanh"]}
     node = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
 
@@ -1526,6 +1536,21 @@ def test_a_recurrent_layer_runs_in_int8(core):
     mine, theirs = (ovlpt.execution_types(each).summary()["RNNSeq"] for each in (compiled, stock))
     assert mine == theirs
     assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("transposed", ["x", "h"], ids=["data", "state"])
+def test_a_recurrent_layer_of_what_is_transposed_runs_in_int8(core, infer, transposed, serializable):
+    """As exporters write it: time and batch, or directions and batch, change places after the FakeQuantize."""
+    net, _ = recurrent(batch=3, transposed=transposed)
+    inputs = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [
+        True
+    ]
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"), level=1.1 / 64, share=0.2)
 
 
 @needs_avx2

@@ -161,7 +161,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out.splitlines()
     row = next(line for line in printed if line.startswith("| unet | transposed"))
     assert row.endswith(
-        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 1.000 (0.990–1.010) |  | 25% in 50% of the time "
+        "| 3 of 4 / 4 of 4 | 3 / 1 | 1.000 (0.990–1.010) | 1.000 (0.990–1.010) | 25% in 50% of the time "
         "| 32.0 | -1.00 ± 0.00 | -0.50 ± 0.00 | +0.00 ± 0.00 |"
     )
     assert "geometric mean of throughput over 2 networks: 1.000" in printed

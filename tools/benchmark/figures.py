@@ -98,6 +98,7 @@ def remarks(figures: Figures, rows: list[Row]) -> list[str]:
 
 
 def markdown(rows: list[Row]) -> str:
-    """The table of docs/benchmarks.md."""
-    lines = [HEAD, ["---"] * len(HEAD), *map(cells, rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """The table of docs/benchmarks.md, without columns of what was not measured."""
+    columns = [column for column in zip(HEAD, *map(cells, rows), strict=True) if any(column[1:])]
+    head, *lines = zip(*columns, strict=True)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *lines))

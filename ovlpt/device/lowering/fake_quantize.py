@@ -7,11 +7,12 @@ from itertools import takewhile
 import numpy as np
 
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
-from ovlpt.graph.constants import constant, constant_above, precision_of
-from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.dequantization import dequantization_above, dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
@@ -177,6 +178,31 @@ def keep_scale_before(node: Node) -> Node | None:
             block_fusion(link)
             return node
     return None
+
+
+def quantize_after_transpose(layer: Node) -> Node | None:
+    """``transpose(FQ(x))`` as ``FQ(transpose(x))`` before a recurrent layer, where the ends are the same everywhere.
+
+    The plugin's own LPT forms the quantized layer, and no longer finds a zero point beyond integers that are transposed.
+    """
+    changed = None
+    for port in (0, 1):  # the data and the state
+        transpose = dequantization_above(layer, port).data.get_node()
+        quantize = transpose.input_value(0).get_node() if transpose.get_type_name() == "Transpose" else transpose
+        if transpose is quantize or quantize.get_type_name() != "FakeQuantize":
+            continue
+        ends = map(constant_above, quantize.input_values()[1:])
+        if any(values is None or values.size > 1 for values in ends) or len(quantize.output(0).get_target_inputs()) > 1:
+            continue
+        turned = opset1.transpose(quantize.input_value(0), transpose.input_value(1))
+        turned.set_friendly_name(transpose.get_friendly_name())
+        inputs = [turned.output(0), *quantize.input_values()[1:]]
+        precision = precision_of(quantize.output(0))
+        new = relaxed_like(quantize, inputs, precision) if is_relaxed(quantize) else same_operation(quantize, inputs)
+        new.set_friendly_name(quantize.get_friendly_name())
+        replace_output(transpose.output(0), new.output(0))
+        changed = layer
+    return changed
 
 
 def keep_after_transpose(node: Node) -> Node | None:

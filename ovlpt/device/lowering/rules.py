@@ -269,6 +269,10 @@ RULES = (
         "there is no FakeQuantize along another axis than the channels: it throws, or wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        fake_quantize.quantize_after_transpose, "LSTMSequence GRUSequence", _CPU,
+        "a recurrent layer of data or states that are transposed as integers would run in float", phase=Phase.ALL,
+    ),
+    _rule(
         fake_quantize.keep_after_transpose, "FakeQuantize", _CPU,
         "a FakeQuantize by channel would be moved before the Transpose, to another axis", phase=Phase.ALL,
     ),
