@@ -30,7 +30,7 @@ from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.workers import Cluster, processes
 from ovlpt.inspect.compare import Comparison, compare
 from ovlpt.trace import OvlptError
-from tools.throughput import differing, write_images
+from tools.throughput import differences, write_images
 
 FILES = 40
 KILLED_AT = (5, 20)  # shards
@@ -64,7 +64,8 @@ class Subject:
 
 def judged(found: Comparison, alone: Comparison) -> str:
     """Which figures are not those of a run without workers; "" for none."""
-    return "" if found == alone else "\n".join(["figures DIFFER", *differing(found.to_json(), alone.to_json())])
+    different = differences(found, alone)
+    return "\n".join(["figures DIFFER", *different]) if different else ""
 
 
 def once(journal: Path, shards: int) -> bool:

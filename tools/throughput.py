@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -118,12 +118,17 @@ def write_images(model: Path, folder: Path, images: int, files: int, shape: Sequ
         np.save(folder / f"{number:03}.npy", np.abs(batch))
 
 
+def differences(found: Comparison, alone: Comparison) -> list[str]:
+    """The figures that are not those of a run without workers, each with both values."""
+    return [] if found == alone else [*differing(asdict(found), asdict(alone))]
+
+
 def differing(found: object, expected: object, where: str = "") -> Iterator[str]:
-    """The figures, in the plain values of two comparisons, that are not the same, each with both values."""
+    """What is not the same in two nested values, with both."""
     if isinstance(expected, dict) and isinstance(found, dict) and found.keys() == expected.keys():
         for key, value in expected.items():
             yield from differing(found[key], value, f"{where} {key}".strip())
-    elif isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
+    elif isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)) and len(found) == len(expected):
         for number, pair in enumerate(zip(found, expected, strict=True)):
             yield from differing(*pair, f"{where} {number}")
     elif found != expected:
@@ -143,18 +148,18 @@ def measure(bench: Bench, client, pairs: int) -> bool:
     alone = bench.compared(None)
     print(f"without workers: {time.perf_counter() - begin:.1f} s with compiling", flush=True)
     print(*(f"a worker is ready after {bench.warm_up(client, each):.1f} s" for each in workers), sep="\n", flush=True)
-    ratios, differences = [], []
+    ratios, different = [], []
     for pair in range(pairs):
         runs = {}
         for some in (workers[:1], workers) if pair % 2 == 0 else (workers, workers[1:]):
             runs[len(some)], found = bench.run(client, some)
-            differences += [] if found == alone else [*differing(found.to_json(), alone.to_json())]
+            different += differences(found, alone)
             print(runs[len(some)], flush=True)
         ratios.append(runs[2].throughput / runs[1].throughput)
-    told = "DIFFER from those of a run without workers:" if differences else "equal those of a run without workers"
+    told = "DIFFER from those of a run without workers:" if different else "equal those of a run without workers"
     print(f"two workers have {median(ratios):.2f} times the throughput of one; all figures {told}", flush=True)
-    print(*differences, "", sep="\n", flush=True)
-    return not differences and median(ratios) >= WANTED
+    print(*different, "", sep="\n", flush=True)
+    return not different and median(ratios) >= WANTED
 
 
 def main(arguments: list[str] | None = None) -> int:
