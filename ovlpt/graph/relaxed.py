@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from ovlpt.graph.constants import precision_of, same_operation
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node, Output, relaxed_version
 from ovlpt.trace import OvlptError, reject
 
@@ -173,6 +174,15 @@ def relaxed_like(node: Node, inputs: Sequence[Output], output_precision: str, or
     """The type-relaxed form of ``node`` on other inputs, with its attributes and its friendly name."""
     opset = node.get_type_info().version_id
     result = relaxed(node.get_type_name(), inputs, output_precision, node.get_attributes(), opset, origin)
+    result.set_friendly_name(node.get_friendly_name())
+    return result
+
+
+def same_on(node: Node, inputs: Sequence[Output]) -> Node:
+    """A new node that does to other inputs what ``node`` does to its own, of its friendly name, relaxed where it is."""
+    if is_relaxed(node):
+        return relaxed_like(node, inputs, precision_of(node.output(0)))
+    result = same_operation(node, list(inputs))
     result.set_friendly_name(node.get_friendly_name())
     return result
 

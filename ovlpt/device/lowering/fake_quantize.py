@@ -7,12 +7,12 @@ from itertools import takewhile
 import numpy as np
 
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
-from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above, dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed, relaxed_like
+from ovlpt.graph.relaxed import same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
@@ -196,10 +196,7 @@ def quantize_after_transpose(layer: Node) -> Node | None:
             continue
         turned = opset1.transpose(quantize.input_value(0), transpose.input_value(1))
         turned.set_friendly_name(transpose.get_friendly_name())
-        inputs = [turned.output(0), *quantize.input_values()[1:]]
-        precision = precision_of(quantize.output(0))
-        new = relaxed_like(quantize, inputs, precision) if is_relaxed(quantize) else same_operation(quantize, inputs)
-        new.set_friendly_name(quantize.get_friendly_name())
+        new = same_on(quantize, [turned.output(0), *quantize.input_values()[1:]])
         replace_output(transpose.output(0), new.output(0))
         changed = layer
     return changed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
-from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
+from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
@@ -99,7 +99,6 @@ def transpose_before_quantization(node: Node) -> Node | None:
         return None
     inputs = [_with_last_axes_swapped(value, len(shape)) for value in quantize.input_values()]
     turned = relaxed_like(quantize, inputs, precision_of(quantize.output(0)))
-    turned.set_friendly_name(quantize.get_friendly_name())
     new = relaxed(
         "MatMul",
         [node.input_value(0), turned.output(0)],
@@ -134,7 +133,7 @@ def quantize_vector_as_row(node: Node) -> Node | None:
         return None
     inputs = [opset1.reshape(node.input_value(0), constant(np.array([1, -1]), "i64"), False).output(0)]
     inputs += node.input_values()[1:]
-    row = relaxed_like(node, inputs, precision_of(node.output(0))) if is_relaxed(node) else same_operation(node, inputs)
+    row = same_on(node, inputs)
     vector = opset1.reshape(row.output(0), constant(np.array([-1]), "i64"), False)
     row.set_friendly_name(made_for(node.get_friendly_name(), Made.ROW))
     vector.set_friendly_name(node.get_friendly_name())
