@@ -1,16 +1,20 @@
 """``python -m ovlpt``, and the program ``ovlpt``: the command line."""
 
+import signal
 import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # at the begin and the end Python says where it was
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def main() -> int:
-    """Exit status, see `ovlpt.cli.main`; an interrupt while it is imported is one as well."""
-    try:
-        from ovlpt import cli
+    """Exit status, see `ovlpt.cli.main`."""
+    from ovlpt import cli, interrupts
 
-        return cli.main()
-    except KeyboardInterrupt:
-        return 130
+    status = cli.main()
+    if status == 130:
+        interrupts.leave(status)
+    return status
 
 
 if __name__ == "__main__":

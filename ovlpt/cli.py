@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 from ovlpt.commands import activity, arguments
 from ovlpt.commands.completion import script
 from ovlpt.commands.printing import STDOUT
 from ovlpt.display import printable
 from ovlpt.files import check_writable, why_not
+from ovlpt.interrupts import held_back, interrupts
 from ovlpt.trace import OvlptError
 from ovlpt.version import VERSION
 
@@ -37,18 +37,20 @@ COMMANDS = {  # in the order of the help; each a function of ovlpt.commands.argu
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 the answer is no, 2 unusable input, 3 a defect (both one sentence on the standard error)."""
+    if sys.stderr is None:  # closed: print() would take the standard output, which may be read by a program
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  as long as the process
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # of what the locale has no characters for
     warnings.showwarning = lambda message, *_: complain(message)
-    with _interrupts() as interrupts:
+    with interrupts() as interrupt:
         try:
             status = _called(sys.argv[1:] if arguments is None else arguments)
         except KeyboardInterrupt:
             return 130
         except Exception as error:
-            return 130 if interrupts else _failed(error)
-    return 130 if interrupts else status
+            return 130 if interrupt.told else _failed(error)
+    return 130 if interrupt.told else status
 
 
 def _called(arguments: Sequence[str]) -> int:
@@ -58,31 +60,27 @@ def _called(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     log(options.verbose)
     check_outputs(options)
+    call = _imported(options)
     with activity.shown(not options.verbose):
-        status = options.call(options)
+        status = call(options)
     if sys.stdout is not None:
         sys.stdout.flush()
     return status
 
 
-@contextlib.contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """The interrupts until now. The exception of one may be lost: OpenVINO makes what a pass in Python raises its own."""
-    told: list[int] = []
-
-    def interrupt(number: int, _: object) -> None:
-        told.append(number)
-        raise KeyboardInterrupt
-
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    ours = ours and threading.current_thread() is threading.main_thread()
-    if ours:
-        signal.signal(signal.SIGINT, interrupt)
+def _imported(options: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
+    """The command, and OpenVINO, imported whole: an interrupt can leave a lock of an import behind, for which OpenVINO's
+    telemetry then waits in its thread. And without a word: where the home folder is protected, the telemetry logs that, and
+    by the way makes Python print all that is logged.
+    """
+    printing = logging.root.handlers[:]
+    logging.disable(logging.WARNING)
     try:
-        yield told
+        with held_back():
+            return importlib.import_module(f"ovlpt.commands.{options.command}").call
     finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        logging.disable(logging.NOTSET)
+        logging.root.handlers[:] = printing
 
 
 def _failed(error: Exception) -> int:
@@ -144,7 +142,7 @@ class _Log(logging.Handler):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="ovlpt",
         description="OpenVINO's Low Precision Transformations in Python.",
         epilog="example: ovlpt run resnet50.xml    (ovlpt COMMAND --help: arguments, and an example of each)",
@@ -160,6 +158,13 @@ def parser() -> argparse.ArgumentParser:
     for name, summary in COMMANDS.items():
         getattr(arguments, name)(commands, summary)
     return made
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence, as of all that is unusable."""
+        complain(f"{message}; see {self.prog} --help")
+        self.exit(2)
 
 
 class _Version(argparse.Action):

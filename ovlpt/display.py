@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from ovlpt.errors import InputError
 
@@ -15,17 +14,18 @@ _TEXT = "text-align:left;overflow-wrap:anywhere"
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "", most: int = 100) -> str:
     """A table with at most ``most`` rows; how many were left out stands below it."""
+    from html import escape  # here, not above: for notebooks only
+
+    def cell(value: object) -> str:
+        if isinstance(value, (int, float)):
+            return f'<td style="{_NUMBER}">{value if isinstance(value, int) else f"{value:.3f}"}</td>'
+        return f'<td style="{_TEXT}">{escape(str(value))}</td>'
+
     head = "".join(f'<th style="text-align:left">{escape(column)}</th>' for column in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows[:most])
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows[:most])
     rest = f"<p>… and {len(rows) - most} more</p>" if len(rows) > most else ""
     title = f'<caption style="text-align:left;padding:.4em 0"><b>{escape(caption)}</b></caption>' if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, (int, float)):
-        return f'<td style="{_NUMBER}">{value if isinstance(value, int) else f"{value:.3f}"}</td>'
-    return f'<td style="{_TEXT}">{escape(str(value))}</td>'
 
 
 def to_frame(columns: Iterable[str], rows: Iterable[Sequence[object]]):

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import takewhile
 from pathlib import Path
 
 from ovlpt.trace import InputError
+
+_MOST = 64 << 20  # characters of a text that a person names
 
 
 def why_not(error: Exception) -> str:
@@ -36,7 +41,11 @@ def read_text(path: str | Path, purpose: str, what: str = "") -> str:
     """The text of a file. ``purpose``: what it should be; ``what``: its name in a sentence. Raises `InputError`."""
     try:
         mode_of(path)
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(_MOST + 1)
+        if len(text) > _MOST:  # of a device without an end, for instance
+            raise OSError(0, f"it is longer than {_MOST >> 20} million characters")
+        return text
     except (OSError, ValueError) as error:
         reason = "it is not text" if isinstance(error, UnicodeDecodeError) else why_not(error)
         raise InputError(f'cannot read {what}"{path}": {reason}; give {purpose}') from error
@@ -58,28 +67,54 @@ def check_writable(path: str | Path | None, folder: bool = False) -> None:
                 place, mode = place.parent, mode_of(place.parent)
             if mode is None or not stat.S_ISDIR(mode):
                 raise InputError(f'cannot write "{path}": there is no such folder')
-        if not os.access(place, os.W_OK):
-            raise InputError(f'cannot write "{path}": it is protected')
+        beside = (
+            Path(os.path.realpath(place)).parent if stat.S_ISREG(mode) else place
+        )  # a file is replaced, not changed
+        for each in (place, beside):
+            if not os.access(each, os.W_OK):
+                what = "it" if each == place else f'its folder "{each}"'
+                raise InputError(f'cannot write "{path}": {what} is protected')
     except OSError as error:
         raise InputError(f'cannot write "{path}": {why_not(error)}') from error
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file that is whole or what it was before. Raises `InputError`."""
-    check_writable(path)
+def write_text(path: str | Path, text: str, folders: bool = False) -> None:
+    """Write a file that is whole or what it was before. Raises `InputError`.
+
+    ``folders``: those that are missing are made, and go again where the file cannot be written.
+    """
+    check_writable(Path(path).parent if folders else path, folder=folders)
     path = Path(os.path.realpath(path))
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe
-            path.write_text(text, encoding="utf-8")
-            return
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ovlpt-") as folder:
-            written = Path(folder, "written")
-            written.write_text(text, encoding="utf-8")
-            if path.exists():
-                written.chmod(stat.S_IMODE(path.stat().st_mode))
-            written.replace(path)
+        with _folder(path.parent) if folders else nullcontext():
+            _write(path, text)
     except OSError as error:
         raise InputError(f'cannot write "{path}": {why_not(error)}') from error
+
+
+@contextmanager
+def _folder(folder: Path) -> Iterator[None]:
+    missing = list(takewhile(lambda each: not each.exists(), (folder, *folder.parents)))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+        raise
+
+
+def _write(path: Path, text: str) -> None:
+    if path.exists() and not path.is_file():  # a device or a pipe
+        path.write_text(text, encoding="utf-8")
+        return
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ovlpt-") as folder:
+        written = Path(folder, "written")
+        written.write_text(text, encoding="utf-8")
+        if path.exists():
+            written.chmod(stat.S_IMODE(path.stat().st_mode))
+        written.replace(path)
 
 
 def csv_cell(value: object) -> object:

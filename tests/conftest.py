@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import textwrap
 from pathlib import Path
 
@@ -22,6 +23,10 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 TRUTH = simulation()
 OUTPUT_SCHEMA = json.loads(data.schema().read_text("utf-8"))
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as a shell starts what runs in the background; children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and tables would be as narrow as its terminal
 
 

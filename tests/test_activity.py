@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -116,6 +117,14 @@ def test_bash_completes(words, expected, tmp_path, capsys):
     program = f'source ./script; {asked}; _shtab_ovlpt; echo "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [expected]
+
+
+def test_fish_completes_options_of_one_dash_and_a_word(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--completion", "fish"])
+    printed = capsys.readouterr().out
+    assert " -o hint -xka " in printed
+    assert not re.search(r"^complete .* -s \w\w", printed, re.MULTILINE)
 
 
 def test_completion_names_the_package_that_it_needs(monkeypatch, capsys):

@@ -106,6 +106,7 @@ def folder(tmp_path_factory):
         Path("deep.xml").write_text("<net>" * 20000)
         Path("bad.onnx").write_bytes(b"\x08\x01" + bytes(range(256)))
         Path("net.unknown").write_text("no model")
+        os.mkfifo("pipe.npz")  # nobody ever writes to it
         Path("loop.xml").symlink_to("loop.xml")
         with socket.socket(socket.AF_UNIX) as named:
             named.bind("socket.xml")
@@ -194,8 +195,9 @@ DATA = (
     ),
     *("shape.npz", "scalar.npz", "names.npz", "text.npz", "not_npy.npz", "huge.npz", "overflow.npz", "deep.npz"),
     *("negative.npz", "cut.npz", "nothing.npz", "pickle.npy", "net.xml", f"{LONG}.npz", "\udcff.npz", "none\0.npz"),
+    *("/dev/zero", "socket.xml", "pipe.npz"),
 )
-DEVICES = ("", "TPU", "CPU.7", "[/red]", "MULTI:", "HETERO:CPU,TPU", "NPU", "\x1b[2J", "-", LONG)
+DEVICES = ("", "TPU", "CPU.0", "CPU.7", "[/red]", "MULTI:", "HETERO:CPU,TPU", "NPU", "\x1b[2J", "-", LONG)
 NOT_THIS_CPU = ("GPU", "AUTO:GPU", "HETERO:CPU,GPU", "GPU.1", "CPU,CPU")
 CONFIGS = (
     *(
@@ -209,7 +211,7 @@ CONFIGS = (
         "types.toml",
         "pass.toml",
     ),
-    *("name.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml"),
+    *("name.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml", "/dev/zero"),
 )
 OUTPUTS = ("", ".", "none/x.json", "folder.json", f"{LONG}.json", "net.xml/x.json", "none\0.json", "\x1b/x")
 IR = (
@@ -218,11 +220,11 @@ IR = (
 )
 BASELINES = (
     *("none.json", "", "folder.json", "deep.json", "text.json", "binary.json", "list.json", "number.json"),
-    *("fields.json", "other.json", f"{LONG}.json", "none\0.json"),
+    *("fields.json", "other.json", f"{LONG}.json", "none\0.json", "/dev/zero"),
 )
 COUNTERS = (
     *("none.csv", "", "folder.csv", "text.csv", "short.csv", "times.csv", "binary.csv", "empty.csv"),
-    *(f"{LONG}.csv", "none\0.csv"),
+    *(f"{LONG}.csv", "none\0.csv", "/dev/zero"),
 )
 EXPECTED = ("", "int8", "int8:", "int9:Convolution", "int8:Conv", ":", "int8:[/red]", "int8:,", "f32")
 VALUES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ovlpt import cli, data
+from ovlpt.commands import bench
 from ovlpt.commands import explain as command
 from ovlpt.device.counters import read_counters
 from ovlpt.files import csv_cell, write_text
@@ -49,6 +51,15 @@ def test_nobody_reads_on(monkeypatch, capsys):
 def test_no_standard_output(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert cli.main(["explain", MODEL]) == 0
+
+
+def test_no_standard_error(monkeypatch, capsys):
+    """What is for people does not go to where programs read."""
+    monkeypatch.setattr(sys, "stderr", None)
+    assert cli.main(["explain", "none.xml"]) == 2
+    monkeypatch.setattr(sys, "stderr", None)
+    assert cli.main(["explain", MODEL, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["command"] == "explain"
 
 
 def test_an_interrupt_leaves_no_trace(monkeypatch, capsys):
@@ -88,7 +99,7 @@ sys.exit(program.main())
 
 def test_an_interrupt_before_the_command_leaves_no_trace():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")  # which a shell calls 130
 
 
 def test_a_defect_is_no_answer(monkeypatch, capsys):
@@ -181,3 +192,231 @@ def test_names_beyond_ascii_in_the_c_locale(tmp_path):
     assert widths.pop() <= 80
     layers = json.loads((tmp_path / "bäse.json").read_text("utf-8"))["result"]["layers"]
     assert any(layer["name"].startswith("größe 層") for layer in layers)
+
+
+FORKS = """
+import multiprocessing, sys, time
+from ovlpt import __main__ as program
+from ovlpt.commands import explain
+def forks(options):
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
+    process.start()
+    print("under way", flush=True)
+    process.join()
+    return time.sleep(60)
+explain.call = forks
+sys.argv = ["ovlpt", "explain", sys.argv[1]]
+sys.exit(program.main())
+"""
+
+
+def test_a_process_that_was_forked_says_nothing_of_an_interrupt():
+    """As OpenVINO's telemetry forks one. A terminal sends the interrupt to it, too."""
+    program = [sys.executable, "-c", FORKS, MODEL]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
+        assert running.stdout.readline() == b"under way\n"
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.communicate(timeout=50)[1] == b""
+    assert running.returncode == 130
+
+
+WHILE_IMPORTED = """
+import signal, sys
+from ovlpt import cli
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name in ("openvino._pyopenvino", "ovlpt.inspect.explain"):
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupts())
+status = cli.main(["explain", "none.xml"])
+assert sys.modules["openvino"].Core and sys.modules["ovlpt.commands.explain"].call
+sys.exit(status)
+"""
+
+
+def test_an_interrupt_while_a_command_is_imported_waits():
+    """Else it can leave a lock behind, for which OpenVINO's telemetry waits in its thread."""
+    done = subprocess.run([sys.executable, "-c", WHILE_IMPORTED], capture_output=True, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+AT_THE_END = """
+import signal, sys, threading, time
+from ovlpt import __main__ as program
+from ovlpt.commands import explain
+def leaves_a_thread(options):
+    threading.Thread(target=time.sleep, args=(2,)).start()
+    threading._register_atexit(lambda: print("ends", flush=True))
+    return 0
+explain.call = leaves_a_thread
+sys.argv = ["ovlpt", "explain", sys.argv[1]]
+sys.exit(program.main())
+"""
+
+
+def test_an_interrupt_while_python_ends_leaves_no_trace():
+    program = [sys.executable, "-c", AT_THE_END, MODEL]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
+        assert running.stdout.readline() == b"ends\n"
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.communicate(timeout=50)[1] == b""
+    assert running.returncode == -signal.SIGINT
+
+
+def test_a_full_disk_leaves_no_folder(tmp_path, monkeypatch, capsys):
+    """Nor takes one that was there."""
+    (tmp_path / "old").mkdir()
+    arguments = ["bench", MODEL, "-niter", "1", "-report_folder"]
+    own = resource.getrlimit(resource.RLIMIT_FSIZE)
+    written = bench._write_report
+
+    def full(*given):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, own[1]))
+        try:
+            written(*given)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, own)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bench, "_write_report", full)
+        for folder in ("new/below", "old/below", "old"):
+            assert cli.main([*arguments, str(tmp_path / folder)]) == 2
+            assert capsys.readouterr().err.endswith('benchmark_report.csv": File too large\n')
+    assert [*tmp_path.rglob("*")] == [tmp_path / "old"]
+    assert cli.main([*arguments, str(tmp_path / "new/below")]) == 0
+    assert len([*tmp_path.rglob("new/below/digits/*/benchmark_report.csv")]) == 2
+
+
+LOST = """
+import gc, signal, sys, time
+from ovlpt import __main__ as program
+from ovlpt.commands import explain
+class Collected:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def works_on(options):
+    Collected()
+    try:
+        time.sleep(60)
+    finally:
+        time.sleep(2)  # who tidies up is not disturbed
+        print("tidy")
+explain.call = works_on
+sys.argv = ["ovlpt", "explain", sys.argv[1]]
+sys.exit(program.main())
+"""
+
+
+def test_an_interrupt_that_gets_lost_comes_again():
+    """In what the garbage collector calls, an exception is printed, and nothing more."""
+    done = subprocess.run([sys.executable, "-c", LOST, MODEL], capture_output=True, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"tidy\n", b"")
+
+
+IN_A_THREAD = """
+import signal, sys, threading
+from ovlpt import __main__ as program
+from ovlpt.commands import explain
+def starts(options):
+    def fails():
+        interrupted.wait()
+        raise ImportError("of what the interrupt left half imported")
+    interrupted = threading.Event()
+    thread = threading.Thread(target=fails)
+    thread.start()
+    try:
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        interrupted.set()
+        thread.join()
+explain.call = starts
+sys.argv = ["ovlpt", "explain", sys.argv[1]]
+sys.exit(program.main())
+"""
+
+
+def test_a_thread_that_fails_of_an_interrupt_says_nothing():
+    done = subprocess.run([sys.executable, "-c", IN_A_THREAD, MODEL], capture_output=True, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.parametrize("command", ["transform", "report", "explain"])
+def test_a_file_in_a_protected_folder_is_refused_before_the_work(command, tmp_path, monkeypatch, capsys):
+    """Though it could be written: what replaces it is written beside it."""
+    target = tmp_path / ("x.json" if command == "explain" else "x.html" if command == "report" else "x.xml")
+    target.touch()
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path) != tmp_path and access(path, mode)
+    )  # of whoever runs it
+    option = "--json" if command == "explain" else "-o"
+    assert cli.main([command, MODEL, option, str(target)]) == 2
+    assert capsys.readouterr().err == f'ovlpt: cannot write "{target}": its folder "{tmp_path}" is protected\n'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(
+            ["nosuch"],
+            ["ru"],
+            ["run", "--nosuch"],
+            ["run", "a", "b"],
+            ["explain"],
+            ["verify", MODEL, "--layers", "0x1"],
+        ),
+        *(["bench", MODEL, "-niter", "1e3"], ["bench", MODEL, "-hint", "\x1b[2J"], ["run", MODEL, "-d"], ["run\n"]),
+        *(["--completion", "cmd"], ["compare", MODEL, "--threads", "\udcff"], ["check", MODEL, "--workers", "two"]),
+    ],
+)
+def test_a_command_that_is_none_is_one_sentence(arguments, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    shown = capsys.readouterr()
+    assert (left.value.code, shown.out) == (2, "")
+    assert shown.err.startswith("ovlpt: ")
+    assert shown.err.endswith("--help\n")
+    assert shown.err.count("\n") == 1
+    assert "\x1b" not in shown.err
+
+
+WITHOUT_HOME = """
+import logging, sys
+class Warns:
+    def find_spec(self, name, *_):
+        if name == "openvino._pyopenvino":
+            logging.warning("Please allow write access")
+sys.meta_path.insert(0, Warns())
+from ovlpt import cli
+sys.exit(cli.main(["explain", "none.xml", "-v"]))
+"""
+
+
+def test_what_openvino_logs_while_it_is_imported_is_not_shown():
+    """As its telemetry does where the home folder is protected. The root of all loggers would print from then on."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_HOME], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [line[: len("ovlpt: ")] for line in done.stderr.splitlines()] == ["ovlpt: "] * 2
+
+
+STUCK = """
+import multiprocessing, signal, sys, threading, time
+from ovlpt import __main__ as program
+from ovlpt.commands import explain
+def leaves_a_thread(options):
+    print("written")
+    held = threading.Lock()
+    held.acquire()
+    threading.Thread(target=held.acquire).start()
+    multiprocessing.get_context("fork").Process(target=held.acquire, daemon=True).start()
+    signal.raise_signal(signal.SIGINT)
+explain.call = leaves_a_thread
+sys.argv = ["ovlpt", "explain", sys.argv[1]]
+sys.exit(program.main())
+"""
+
+
+def test_an_interrupt_waits_for_no_thread():
+    """As one of OpenVINO's telemetry may wait for the network, or for a lock of an import that was interrupted."""
+    done = subprocess.run([sys.executable, "-c", STUCK, MODEL], capture_output=True, timeout=50, start_new_session=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"written\n", b"")

@@ -1,13 +1,12 @@
 """The arguments of each command, a function of its name, then those that several share.
 
 Nothing but names is imported: help and completion are there at once. What a command does is the function ``call`` of the
-module of its name, imported when it is called.
+module of its name, imported when it is to be called.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 
 from ovlpt.choices import EXECUTABLE, EXPECTABLE, FLOAT, GPUS, HINTS, INSTRUCTION_SETS, RUNTIMES, STOCK
 
@@ -295,16 +294,11 @@ def transform(commands, summary: str) -> None:
 def _command(commands, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
     """A command whose help ends with an example. ``summary``: its line in ``ovlpt --help``."""
     parser = commands.add_parser(name, help=summary, description=description, epilog=f"example: {example}")
-    parser.set_defaults(call=_call, command=name)
+    parser.set_defaults(command=name)
     parser.add_argument(
         "-v", "--verbose", action="count", default=0, help="say what is done; -vv: to each operation too"
     )
     return parser
-
-
-def _call(options: argparse.Namespace) -> int:
-    """Carry out the command; its exit status."""
-    return importlib.import_module(f"ovlpt.commands.{options.command}").call(options)
 
 
 def _add_model(parser: argparse.ArgumentParser, otherwise: str | None = None) -> None:

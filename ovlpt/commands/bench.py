@@ -9,7 +9,7 @@ from ovlpt.commands.activity import progress
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import file_or_settings
 from ovlpt.commands.workers import workers
-from ovlpt.files import check_writable, why_not, write_text
+from ovlpt.files import check_writable, write_text
 from ovlpt.inspect.bench import Bench, Side, bench
 from ovlpt.inspect.fleet_bench import bench_fleet
 from ovlpt.trace import InputError
@@ -124,8 +124,4 @@ def _write_report(folder: Path, side: Side, model: str, options: argparse.Namesp
         "\n".join([title, *(f"{name};{value}" for name, value in rows.items()), "", ""])
         for title, rows in sections.items()
     )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f'cannot write "{folder}": {why_not(error)}') from error
-    write_text(folder / "benchmark_report.csv", "".join(blocks))
+    write_text(folder / "benchmark_report.csv", "".join(blocks), folders=True)

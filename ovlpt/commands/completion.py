@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 from ovlpt.trace import InputError
@@ -28,7 +29,9 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
             action.complete = shtab.DIRECTORY
         elif action.metavar in _FILES or "." in str(action.metavar):
             action.complete = shtab.FILE
-    return shtab.complete(parser, shell)
+    text = shtab.complete(parser, shell)
+    # one dash and a word, as benchmark_app's options are, is no letter to fish
+    return re.sub(r"^(complete .*?) -s (?=\w\w)", r"\1 -o ", text, flags=re.MULTILINE) if shell == "fish" else text
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[Any]:  # shtab reads an attribute that they do not declare

@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 from ovlpt.commands.printing import console, table, write_result
-from ovlpt.device.loading import label_of, read_float
+from ovlpt.device.loading import label_of, quantization_of, read_float
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.files import why_not
 from ovlpt.fusions import fuse
@@ -36,7 +36,7 @@ def call(options: argparse.Namespace) -> int:
     _print_events(out, trace)
     out.print(_operations_table(**operations))
     save_model(fused, options.output)
-    out.print("\n".join(_quantizing_code(options.output)), soft_wrap=True)
+    out.print("\n".join(_next(source, options.output)), soft_wrap=True)
     write_result(options, {"output": options.output, **_events(trace), "operations": operations})
     return 0
 
@@ -104,8 +104,10 @@ def _events(trace: Trace) -> dict[str, list[dict[str, object]]]:
     return found
 
 
-def _quantizing_code(path: str) -> Sequence[str]:
-    """What comes next."""
+def _next(source: Model, path: str) -> Sequence[str]:
+    """What comes next: of a float model the code that quantizes it."""
+    if quantization_of(source) in ("activations", "dynamic", "f8"):
+        return ("the model was quantized before it was fused: what a quantizer has seen apart stays quantized apart",)
     text = json.dumps(path, ensure_ascii=False)
     return (
         f"model = openvino.Core().read_model({text})",

@@ -19,9 +19,8 @@ def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         if options.device != "CPU":
             raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
         say(str(instruction_sets.limits(options.isa)), getattr(options, "json", None))
-        plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
         environment = {**instruction_sets.environment(options.isa), **columns()}
-        status, printed = subprocess_call.call(command, plain, environment=environment)
+        status, printed = subprocess_call.call(command, options, environment=environment)
         print(printed, end="")
         return status
 

@@ -12,7 +12,7 @@ from ovlpt.commands.settings import settings
 from ovlpt.commands.virtual import on_virtual
 from ovlpt.commands.workers import check_alone, workers
 from ovlpt.display import printable
-from ovlpt.files import check_writable, why_not, write_text
+from ovlpt.files import check_writable, write_text
 from ovlpt.inspect.report import Report, report
 from ovlpt.inspect.report.fleet import report_fleet
 from ovlpt.inspect.report.page import check_packages, to_html
@@ -88,21 +88,13 @@ def _fleet(options: argparse.Namespace, folder: Path) -> int:
             if network.error is not None:
                 print(f"ovlpt: {printable(network.error, lines=False)}", file=sys.stderr)
             else:
-                _write(folder, network.page, page)
+                write_text(folder / network.page, page, folders=True)
                 out.print(f"{network.model}: {network.verdict}")
     networks = [found[place] for place in sorted(found)]
-    _write(folder, "index.html", index_page(networks))
+    write_text(folder / "index.html", index_page(networks), folders=True)
     write_result(options, {"networks": [each.to_json() for each in networks]})
     _written(options, str(folder / "index.html"))
     return 2 if any(each.error for each in networks) else 0
-
-
-def _write(folder: Path, name: str, text: str) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f'cannot write "{folder}": {why_not(error)}') from error
-    write_text(folder / name, text)
 
 
 def _report(options: argparse.Namespace, model: str) -> Report:

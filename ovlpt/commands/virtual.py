@@ -41,8 +41,7 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
         environment = virtual_gpu.environment(options.execute)
         if options.execute:
             say(virtual_gpu.NOTE, getattr(options, "json", None))
-        plain = argparse.Namespace(**{key: value for key, value in vars(options).items() if key != "call"})
-        status, printed = subprocess_call.call(_carry_out, command, plain, environment={**environment, **columns()})
+        status, printed = subprocess_call.call(_carry_out, command, options, environment={**environment, **columns()})
         print(printed, end="")
         return status
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import signal
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from typing import Any
 
+from ovlpt.interrupts import end_silently, held_back
 from ovlpt.trace import InputError
 
 _PATIENCE = 60.0  # seconds in which a scheduler that has gone away may come back
@@ -20,24 +21,31 @@ def processes(count: int) -> Callable[[], Executor]:
     if count < 1:
         raise InputError(f"{count} workers compute nothing; give at least 1")
     # a fork of a process in which OpenVINO has threads can stop for ever
-    return lambda: _Pool(count, multiprocessing.get_context("spawn"), _end_by_interrupts)
+    return lambda: _Pool(count, multiprocessing.get_context("spawn"), _begin)
+
+
+def _begin() -> None:
+    """Of a process, before its first task. The command that it works for has told OpenVINO's telemetry of itself; here
+    that would start another process, which outlives this one, and says of an interrupt where it was.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # None: it cannot be imported
+    end_silently()
 
 
 class _Pool(ProcessPoolExecutor):
     """Its processes start with interrupts blocked: while they import, Python would print where it was."""
 
     def submit(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Future:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-        try:
+        with held_back():
             return super().submit(fn, *args, **kwargs)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-
-def _end_by_interrupts() -> None:
-    """Of a worker: as a program that is not Python's, without a word."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nobody waits for what is under way. Its end is waited for: where Python's end comes before, it can meet a pool
+        that is half closed, and says so.
+        """
+        for process in list((self._processes or {}).values()):
+            process.terminate()
+        super().shutdown(wait=True, cancel_futures=True)
 
 
 class Cluster:

@@ -20,6 +20,7 @@ from tests.fusions.numpy_model import run
 from tests.fusions.test_batch_norm_branch import network as branch
 from tests.fusions.test_small_batch_norm import Source, structure
 from tests.fusions.whole_networks import NETWORKS
+from tools import answers
 
 
 def save(model, path) -> str:
@@ -125,3 +126,11 @@ def test_a_float_model_has_a_command_of_its_own(tmp_path, capsys):
     path = save(structure("multiply_power", True, True)[0], tmp_path / "float.xml")
     assert cli.main(["transform", path, "-o", str(tmp_path / "out.xml"), "--fuse"]) == 2
     assert f'"{path}" is not quantized; before quantization "ovlpt fuse" fuses' in capsys.readouterr().err
+
+
+def test_what_comes_next_for_a_model_that_is_quantized_already(tmp_path, capsys):
+    path = save(answers.model(answers.convolution(answers.image())), tmp_path / "quantized.xml")
+    assert cli.main(["fuse", path, "-o", str(tmp_path / "fused.xml")]) == 0
+    printed = capsys.readouterr().out
+    assert "the model was quantized before it was fused" in " ".join(printed.split())
+    assert "nncf" not in printed
