@@ -1,13 +1,16 @@
 """OpenVINO's Low Precision Transformations in Python. Each name is imported when it is first used."""
 
+from __future__ import annotations
+
+import os
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from ovlpt.version import VERSION
 
+TYPE_CHECKING = False  # as of typing, whose import takes longer than all that is done here
 if TYPE_CHECKING:  # for type checkers, editors and the API reference, which do not call __getattr__
+    from typing import Any
+
     from ovlpt import plugin_config as plugin_config
     from ovlpt import predicates as predicates
     from ovlpt.common_optimizations import CommonOptimizations as CommonOptimizations
@@ -78,16 +81,20 @@ _MODULES = ("plugin_config", "predicates")
 
 __all__ = sorted((*_HOME, *_MODULES))
 
-if not Path(__file__).with_name("plugin_config").is_dir():  # it lies beside this folder until the package is built
-    __path__.append(str(Path(__file__).parents[1]))
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+if not os.path.isdir(os.path.join(_FOLDER, "plugin_config")):  # it lies beside this folder until the package is built
+    __path__.append(os.path.dirname(_FOLDER))
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         globals()[name] = found = getattr(import_module(_HOME[name]), name)
         return found
-    if not name.startswith("_") and find_spec(f"ovlpt.{name}") is not None:
-        return import_module(f"ovlpt.{name}")
+    if not name.startswith("_"):
+        from importlib.util import find_spec  # here, not above: seldom needed, and it takes long
+
+        if find_spec(f"ovlpt.{name}") is not None:
+            return import_module(f"ovlpt.{name}")
     raise AttributeError(f"module 'ovlpt' has no attribute '{name}'")
 
 

@@ -6,7 +6,7 @@ stored integers are handed to them as inputs, which nothing folds, and put back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -15,9 +15,11 @@ from openvino._offline_transformations import apply_moc_transformations
 
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
+from ovlpt.graph.grafting import graft
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.replaced import detach
 from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
 from ovlpt.low_precision import BEFORE_LPT, check_names
 from ovlpt.openvino_api import (
@@ -40,6 +42,8 @@ from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.prerequisites.einsum import decomposed_einsum
 from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
+
+_ATTENTION = "ScaledDotProductAttention"
 
 
 class CommonOptimizations(ModelTransformation):
@@ -65,24 +69,46 @@ class CommonOptimizations(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
-        for node in all_nodes(model):  # before: what weights pass through goes into them
+        kinds = _kinds(model)
+        if not _DECOMPOSED.keys().isdisjoint(kinds):
+            self._decompose(model)  # before: what weights pass through goes into them
+            kinds = _kinds(model)
+        settled = _settled_by_broadcast(model) if "Broadcast" in kinds else {}
+        whole = {node.get_friendly_name() for node in _attentions(model)} if _ATTENTION in kinds else set()
+        _optimize(model)
+        self._rewrite(model)
+        if _ATTENTION in (kinds := _kinds(model)):
+            self._decompose_attentions(model, whole)
+            kinds = _kinds(model)
+        if settled or not _CONVERTED.isdisjoint(kinds):
+            self._convert(model, settled)
+        if "Transpose" in kinds:
+            for node in all_nodes(model):
+                if node.get_type_name() == "FakeQuantize":
+                    quantized_before_transpose(node)
+        if "Interpolate" in kinds:
+            for node in all_nodes(model):
+                if node.get_type_name() == "Interpolate" and node.get_type_info().version_id == "opset4":
+                    interpolated_in_nchw(node)
+        model.validate_nodes_and_infer_types()
+        return True
+
+    def _decompose(self, model: Model) -> None:
+        for node in all_nodes(model):
             kind = node.get_type_name()
             if kind in _DECOMPOSED and not self._is_kernel(node):
                 _replace(node, _DECOMPOSED[kind](node))
-        pinned = [(each, _pin_quantized_constants(each)) for each in with_bodies(model)]
-        settled = _settled_by_broadcast(model)
-        whole = {node.get_friendly_name() for node in _attentions(model)}
-        apply_moc_transformations(model, True)
-        for each, pairs in pinned:
-            for parameter, stored in pairs:
-                for target in parameter.output(0).get_target_inputs():
-                    target.replace_source_output(stored.output(0))
-                each.remove_parameter(parameter)
-        self._rewrite(model)
+
+    @staticmethod
+    def _decompose_attentions(model: Model, whole: Container[str]) -> None:
+        """``whole``: the names of those that were given so."""
         for node in _attentions(model):
             # what was products stays products: the plugin would keep the cache of a whole one in 8 bits of its own
             is_given = node.get_friendly_name() in whole
             _replace(node, without_even_mask(node) if is_given else decomposed_attention(node))
+
+    def _convert(self, model: Model, settled: Mapping[str, tuple[int | None, ...]]) -> None:
+        """To the versions of operations that LPT has rules for. ``settled``: as `_settled_by_broadcast` has it."""
         for node in all_nodes(model):
             kind = node.get_type_name()
             shape = settled.get(node.get_friendly_name()) if kind == "Broadcast" else None
@@ -91,14 +117,6 @@ class CommonOptimizations(ModelTransformation):
             convert = _CONVERSIONS.get((kind, node.get_type_info().version_id)) if kind in _CONVERTED else None
             if convert and not self._is_kernel(node):
                 _replace(node, convert(node))
-        for node in all_nodes(model):
-            if node.get_type_name() == "FakeQuantize":
-                quantized_before_transpose(node)
-        for node in all_nodes(model):
-            if node.get_type_name() == "Interpolate" and node.get_type_info().version_id == "opset4":
-                interpolated_in_nchw(node)
-        model.validate_nodes_and_infer_types()
-        return True
 
     def _rewrite(self, model: Model) -> None:
         """The passes of plugins before their LPT that settings know by name, callbacks among them."""
@@ -114,14 +132,20 @@ class CommonOptimizations(ModelTransformation):
         return kind in self.kernels and self.kernels[kind](node)
 
 
+def _kinds(model: Model) -> set[str]:
+    """Of the nodes, by name: a walk for one that no node is of takes as long as this."""
+    return {node.get_type_name() for node in all_nodes(model)}
+
+
 def _attentions(model: Model) -> list[Node]:
-    return [node for node in all_nodes(model) if node.get_type_name() == "ScaledDotProductAttention"]
+    return [node for node in all_nodes(model) if node.get_type_name() == _ATTENTION]
 
 
 def _replace(node: Node, new: Node | None) -> None:
     if new is not None:
         new.set_friendly_name(node.get_friendly_name())
         replace_output(node.output(0), new.output(0))
+        detach(node)
 
 
 def _settled_by_broadcast(model: Model) -> dict[str, tuple[int | None, ...]]:
@@ -150,6 +174,24 @@ def _with_sizes(target: Output, shape: tuple[int | None, ...]) -> Output:
         for axis, size in enumerate(shape)
     ]
     return opset1.concat(sizes, 0).output(0)
+
+
+def _optimize(model: Model) -> None:
+    """MOC transformations, on a copy: what they replace they count, too, where Python holds it (`ovlpt.graph.replaced`)."""
+    pinned = [_pin_quantized_constants(each) for each in with_bodies(model)]
+    for result in model.get_results():
+        result.validate_and_infer_types()  # else 2024.6 gives a copy the names of what an output was before
+    optimized = model.clone()
+    apply_moc_transformations(optimized, True)
+    stored = {parameter.get_friendly_name(): constant for pairs in pinned for parameter, constant in pairs}
+    for each in with_bodies(optimized):
+        for parameter in each.get_parameters():
+            if (found := stored.get(parameter.get_friendly_name())) is not None:
+                replace_output(parameter.output(0), found.output(0))
+                each.remove_parameter(parameter)
+    for parameter, _ in pinned[-1]:
+        model.remove_parameter(parameter)
+    graft(model, optimized)
 
 
 def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from typing import Any, Literal
 
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS, Operation
-from ovlpt.precisions import FLOAT8, NUMPY
+from ovlpt.precisions import FLOAT8, INT8, NUMPY
 from ovlpt.trace import InputError
 
 
@@ -65,9 +64,11 @@ class Params:
             object.__setattr__(self, "mat_mul_as_convolution", _known_shapes(self.mat_mul_as_convolution))
         if self.deq_precision not in ("f32", "f16", "bf16"):
             raise InputError(f'deq_precision is "{self.deq_precision}"; it must be "f32", "f16" or "bf16"')
+        if not self.default_precisions:
+            raise InputError('default_precisions lists no element type; name one: "u8" or "i8"')
         for precision in self.default_precisions:
             if precision not in FLOAT8:  # which no restriction can ask for
-                _known_precision(precision)
+                _low_precision(precision)
 
 
 def _known_shapes(shapes: object) -> tuple[tuple[int, int, int], ...]:
@@ -85,16 +86,18 @@ def _known_shapes(shapes: object) -> tuple[tuple[int, int, int], ...]:
     )
 
 
-def _known_precision(precision: str) -> str:
+def _low_precision(precision: str) -> str:
     if precision not in NUMPY:
         raise InputError(f'no element type "{precision}"; known are {", ".join(NUMPY)}')
+    if precision not in INT8:  # the native library takes any, and then quantizes nothing
+        raise InputError(f'no kernel reads "{precision}" as low precision; give "u8" or "i8"')
     return precision
 
 
 def _row(operation: str | Operation) -> Operation:
     name, row = (operation, OPERATIONS.get(operation)) if isinstance(operation, str) else (operation.name, operation)
     if row is None or row.kind == "absent":
-        near = difflib.get_close_matches(name, [name for name, row in OPERATIONS.items() if row.kind != "absent"], 1)
+        near = _close(name, [name for name, row in OPERATIONS.items() if row.kind != "absent"])
         hint = f' (did you mean "{near[0]}"?)' if near else ""
         raise InputError(f'no row for operation "{name}"{hint}')
     return row
@@ -102,8 +105,14 @@ def _row(operation: str | Operation) -> Operation:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: what may be meant."""
-    near = difflib.get_close_matches(name, list(known), 1)
+    near = _close(name, known)
     return f' (did you mean "{near[0]}"?)' if near else f"; known are {', '.join(sorted(known))}"
+
+
+def _close(name: str, known: Iterable[str]) -> list[str]:
+    from difflib import get_close_matches  # here, not above: for sentences about mistakes only
+
+    return get_close_matches(name, list(known), 1)
 
 
 def _known_port(row: Operation, port: int) -> int:
@@ -153,7 +162,13 @@ def _normalized(row: Operation, precisions: PrecisionsByPorts) -> tuple[tuple[tu
         ports = (ports,) if isinstance(ports, int) else tuple(ports)
         if isinstance(types, str):
             types = (types,)
-        groups.append((tuple(_known_port(row, port) for port in ports), tuple(map(_known_precision, types))))
+        if not types:  # the native library takes it for no restriction
+            named = ", ".join(map(str, ports))
+            raise InputError(
+                f"the restriction of {row.name} lists no element type for input {named}; name one, leave the input out, or "
+                "give an empty mapping where the operation is not to be quantized"
+            )
+        groups.append((tuple(_known_port(row, port) for port in ports), tuple(map(_low_precision, types))))
     return tuple(groups)
 
 

@@ -17,6 +17,7 @@ from ovlpt.graph.dequantization import Dequantization, dequantization_above, set
 from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
+from ovlpt.graph.replaced import detach, is_replaced, sources_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, NodeFacts, Operation, operation_of
@@ -133,6 +134,7 @@ class LayerTransformation(MatcherPass, _Configured):
     operation: ClassVar[Operation]
     part_of: ClassVar[str | None] = None  # a pass of several, whose name in settings stands for it, too
     quiet: ClassVar[bool] = False  # refusals say nothing worth recording
+    reversible: ClassVar[bool] = False  # what it replaces may come back, and has to keep its inputs
     why: ClassVar[Reason | None] = None  # what is recorded of a node that was transformed
     _read: dict[tuple[object, ...], Any] | None = None  # during a visit: what was read
 
@@ -148,10 +150,10 @@ class LayerTransformation(MatcherPass, _Configured):
         self._configure(params, pass_config, trace, attributes)
         self._names = (type(self).__name__, *([self.part_of] if self.part_of else []))  # in settings
         # The C++ side keeps the callback, the callback would keep the pass, and the pass keeps the C++ side.
-        visit = weakref.WeakMethod(self.visit)
+        held = weakref.ref(self)
         self.register_matcher(
             Matcher(_pattern(*self.type_names()), type(self).__name__),
-            lambda matcher: visit()(matcher.get_match_root()),
+            lambda matcher: held().visit(matcher.get_match_root()),
         )
 
     @classmethod
@@ -161,20 +163,24 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if not self.concerns(node):
+        if not self.concerns(node) or is_replaced(node):
             return False
-        if self._is_off(node):
+        config = self.pass_config
+        if (config.disabled or not config.callbacks.keys().isdisjoint(self._names)) and self._is_off(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"
             self._record(Outcome.RESTRICTED, node, Reason("restriction", text))
             return False
-        name = node.get_friendly_name()  # a transformation may rename the node
         try:
             self._read = {}
             self._check_open_sizes(node)
             self.can_be_transformed(node)
+            name = node.get_friendly_name()  # a transformation may rename the node
+            read = [node, *sources_of(node)]
             self.transform(node)
+            if not self.reversible:
+                detach(*read)
         except Rejected as refusal:
             if not self.quiet:
                 self._record(Outcome.REJECTED, node, refusal.reason)
@@ -183,7 +189,7 @@ class LayerTransformation(MatcherPass, _Configured):
             self.error = error  # C++ turns it into a RuntimeError without its cause
             raise
         finally:
-            self._read = None  # a node that is held goes on to count as a consumer after it was replaced
+            self._read = None
         self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name, self.why)
         return True
 
@@ -198,7 +204,7 @@ class LayerTransformation(MatcherPass, _Configured):
             if not self.quiet:
                 self._record(Outcome.DISABLED, node, Reason("disabled", f"{off[0]} is switched off"))
             return True
-        return not config.callbacks.keys().isdisjoint(names) and any(self._leave_alone(node, name) for name in names)
+        return any(self._leave_alone(node, name) for name in names)
 
     def _check_open_sizes(self, node: Node) -> None:
         if not self.params.native_only and node.get_type_name() in ("Add", "Multiply", "Subtract"):

@@ -37,6 +37,7 @@ from ovlpt.config import (
     nearest,
 )
 from ovlpt.graph.constants import numbers_read_once, remembering
+from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.stamp import is_transformed, stamp
 from ovlpt.layer_transformation import LayerTransformation, class_of
@@ -255,7 +256,7 @@ class LowPrecision(ModelPass):
             )  # fmt: skip
             return False
         work = as_model(model) if self.in_place else as_model(model).clone()
-        with known(self.own), numbers_read_once():
+        with known(self.own), numbers_read_once(), uncollected():
             self._run(work)
         if not self.in_place:
             graft(model, work)

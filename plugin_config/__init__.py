@@ -10,6 +10,7 @@ any other     none: pass your own `PluginConfig`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from ovlpt.plugin_config import arm, cpu, gpu, this_cpu
 
@@ -146,9 +147,13 @@ def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
 
 
 def _check_available(core: Core, device: str) -> None:
+    if device == "CPU":  # to list all of them loads their plugins
+        with suppress(RuntimeError):
+            core.get_property(device, "FULL_DEVICE_NAME")
+            return
     available = core.available_devices
-    first = f"{kind(device)}.0"  # of several; a single one may be called by either name
-    if device not in (*available, *(f"{each}.0" for each in available)) and not (
+    first = f"{kind(device)}.0"  # of several; a single one may be called by either name, where it is no CPU
+    if device not in (*available, *(f"{each}.0" for each in available if each != "CPU")) and not (
         first in available and kind(device) == device
     ):
         otherwise = "; --virtual names one that need not be here" if kind(device) == "GPU" else ""

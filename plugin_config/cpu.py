@@ -51,9 +51,14 @@ def _is_even(attention: Node) -> bool:
     return shape.rank.is_static and (not len(shape) or shape[len(shape) - 1] == 1)
 
 
+_PASSED = frozenset(("Broadcast", "Convert", "Multiply", "Reshape", "Transpose", "Unsqueeze"))
+
+
 def _is_cached(value: Output) -> bool:
     node = value.get_node()
-    while node.get_type_name() in ("Broadcast", "Convert", "Multiply", "Reshape", "Transpose", "Unsqueeze"):
+    # before 2025 quantized keys and queries leave it whole
+    passed = _PASSED | {"FakeQuantize"} if RELEASE < (2025, 0) else _PASSED
+    while node.get_type_name() in passed:
         node = node.input_value(0).get_node()
     if node.get_type_name() != "Concat":
         return False

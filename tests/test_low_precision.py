@@ -152,6 +152,17 @@ def test_wrong_restrictions_are_refused_when_built():
         ovlpt.PrecisionsRestriction.create("MatMul", {2: ["u8"]})
     with pytest.raises(ValueError, match='no element type "int8"'):
         ovlpt.PrecisionsRestriction.create("MatMul", {0: ["int8"]})
+    for wrong in ("u16", "f32"):
+        with pytest.raises(ValueError, match=f'no kernel reads "{wrong}" as low precision; give "u8" or "i8"'):
+            ovlpt.PrecisionsRestriction.create("MatMul", {0: ["u8", wrong]})
+        with pytest.raises(ValueError, match=f'no kernel reads "{wrong}" as low precision'):
+            ovlpt.Params(default_precisions=(wrong,))
+    with pytest.raises(
+        ValueError, match="MatMul lists no element type for input 0, 1; name one, leave the input out, or"
+    ):
+        ovlpt.PrecisionsRestriction.create("MatMul", {(0, 1): []})
+    with pytest.raises(ValueError, match="default_precisions lists no element type"):
+        ovlpt.Params(default_precisions=())
 
 
 @pytest.mark.parametrize("operation", [opset1.multiply, opset1.add, opset1.subtract])

@@ -235,3 +235,18 @@ def test_arm_leaves_small_convolutions_and_products_of_activations():
     for kind in ("ConvolutionBackpropData", "GroupConvolutionBackpropData", "GroupConvolution"):
         assert f"{kind}Transformation" in arm.config().disabled
     assert not callbacks["MatMulTransformation"](opset1.matmul(a, int8_weights([8, 4]), False, False))
+
+
+def test_for_a_cpu_no_other_plugin_is_loaded(core):
+    """As to list all devices does."""
+
+    class Unlisted:
+        get_property = core.get_property
+
+        @property
+        def available_devices(self):
+            raise AssertionError("devices are listed")
+
+    assert plugin_config.for_device(Unlisted(), "CPU", force=True) == plugin_config.for_device(core, "CPU", force=True)
+    with pytest.raises(AssertionError, match="listed"):
+        plugin_config.for_device(Unlisted(), "GPU")

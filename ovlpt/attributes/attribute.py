@@ -64,10 +64,10 @@ class Attribute(Generic[T]):
 
 def key_of(place: Place) -> Key:
     """What an `AttributeTable` finds a place by; who asks often keeps it."""
-    if isinstance(place, tuple):
-        return place
     if isinstance(place, Node):
         return place.get_instance_id(), "node", 0
+    if isinstance(place, tuple):
+        return place
     kind = "out" if isinstance(place, Output) else "in"
     return place.get_node().get_instance_id(), kind, place.get_index()
 
@@ -85,9 +85,7 @@ class AttributeTable:
         self._kinds: set[type] = set()  # that were ever set: of most others a pass asks each node in vain
 
     def get(self, place: Place, kind: type[A]) -> A | None:
-        if kind not in self._kinds:
-            return None
-        found = self._at.get(key_of(place))
+        found = self._at.get(place if type(place) is tuple else key_of(place)) if kind in self._kinds else None
         return found.get(kind) if found else None
 
     def set(self, place: Place, attribute: A) -> A:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
@@ -31,6 +33,8 @@ _LAST_STATE = 1  # output
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
+_LOSS = 1 / 40  # of weights in int8, root mean square; their own rounding takes 1/100 of what is normally distributed
+_USUAL_STATE = 1 / 4  # of its largest magnitude
 
 
 class RecurrentGrid(LayerTransformation):
@@ -41,7 +45,7 @@ class RecurrentGrid(LayerTransformation):
     integers stay as they are, gets the grid of the states; weights and bias make up for it. The states lie between -1
     and 1, or where calibration has seen them: what is quantized to another grid before or after would be rounded twice,
     and takes this one. Where scales differ, the finer weights are rounded to the coarser, and an initial state to the
-    grid: the kernels have no other numbers. The rest is exact.
+    grid: the kernels have no other numbers. The rest is exact. Weights that would lose much by it stay real numbers.
 
     A layer that is not of a form that the kernels have reads its weights as real numbers: the plugin with integers
     throws, or computes something else.
@@ -69,11 +73,8 @@ class RecurrentGrid(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         low, step = self._data_grid(node)
-        grid = self._bound(node) / (_LEVELS - 1 - _CENTRE)
-        weights, recurrent = (folded_constant(node.input_value(port)).astype(np.float64) for port in _ports(node))
-        weights *= step / grid
-        scale = _by_gates(node, np.maximum(_rows(node, 0) * step / grid, _rows(node, 1)))
-        integers = [np.clip(np.rint(each / scale), -128, 127) for each in (weights, recurrent)]
+        grid = self._step_of_states(node)
+        scale, integers, _ = self._weights(node)
         # the data is step * q + low, and the layer reads grid * (q - 128)
         shift = low * grid / step + _CENTRE * grid
         bias = folded_constant(node.input_value(_bias(node))) + (integers[0] * scale).sum(axis=2) * shift
@@ -142,10 +143,15 @@ class RecurrentGrid(LayerTransformation):
         grid = self._data_grid(node)
         if grid is None:
             return Reason("data_grid", "its data is not quantized to 8 bits, with one scale for all of it")
-        if grid[1] <= 0:
+        if grid[1] < 0:
+            return Reason("negative_scale", f"its data has the scale {grid[1]:g}, and the kernels take positive ones")
+        if grid[1] == 0:
             return Reason("interval", f"its data has the interval [{grid[0]:g}, {grid[0]:g}]")
         if self._state(node) is None:
             return Reason("state_not_quantized", "its initial state is neither constant nor quantized")
+        if (lost := self._weights(node)[2]) > _LOSS:
+            text = f"rounded to the one scale that its kernels have for both, its weights would lose {lost:.1%}"
+            return Reason("weights_lost", text)
         return None
 
     def _is_on_one_grid(self, node: Node) -> bool:
@@ -173,6 +179,22 @@ class RecurrentGrid(LayerTransformation):
     def _bound(self, node: Node) -> float:
         """The largest magnitude of a hidden state, the initial one included, as the end of an interval around level 128."""
         return max(_end(self._state(node)), _end(state_interval(node)))
+
+    def _step_of_states(self, node: Node) -> float:
+        return self._bound(node) / (_LEVELS - 1 - _CENTRE)
+
+    @read_once
+    def _weights(self, node: Node) -> tuple[np.ndarray, list[np.ndarray], float]:
+        """For data on the grid of the states: the scale of both weights, their integers, and what they lose of the sum of
+        both products, root mean square.
+        """
+        step = self._data_grid(node)[1] / self._step_of_states(node)
+        both = [folded_constant(node.input_value(port)).astype(np.float64) for port in _ports(node)]
+        both[0] *= step
+        scale = _by_gates(node, np.maximum(_rows(node, 0) * step, _rows(node, 1)))
+        integers = [np.clip(np.rint(each / scale), -128, 127) for each in both]
+        lost = [whole * scale - each for whole, each in zip(integers, both, strict=True)]
+        return scale, integers, _size(lost) / max(_size(both), 1e-30)
 
     @read_once
     def _data_grid(self, node: Node) -> tuple[float, float] | None:
@@ -260,6 +282,12 @@ def _by_gates(node: Node, scale: np.ndarray) -> np.ndarray:
     gates = np.array(scale).reshape(scale.shape[0], 4, -1, 1)
     gates[:, :2] = gates[:, :2].max(axis=1, keepdims=True)
     return gates.reshape(scale.shape)
+
+
+def _size(weights: Sequence[np.ndarray]) -> float:
+    """Of the products of both weights by data and state."""
+    by_data, by_state = (np.square(each).sum() for each in weights)
+    return float(np.sqrt(by_data + by_state * _USUAL_STATE**2))
 
 
 def _grid_of(value: Output) -> tuple[float, float] | None:

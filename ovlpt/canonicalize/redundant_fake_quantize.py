@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.fake_quantize import fake_quantize
+from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.quantization_details import QuantizationDetails

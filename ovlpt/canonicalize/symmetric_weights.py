@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import WeightsBeforeCanonicalization
-from ovlpt.fake_quantize import fake_quantize
+from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -46,6 +46,8 @@ def _is_first_of_product(node: Node) -> bool:
 
 class _SymmetricWeights(LayerTransformation):
     """``(w - z) * s == w' * s`` with ``w' = w - z`` stored in i8."""
+
+    reversible = True
 
     def _checked(self, integers: np.ndarray) -> np.ndarray:
         low, high = int(integers.min()), int(integers.max())

@@ -4,6 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.names import made_for
+from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.openvino_api import Constant, Node
 from ovlpt.trace import Reason
@@ -44,7 +45,7 @@ class UnsharedConstants(LayerTransformation):
             value, data = node.input_value(port), node.input_value(1 - port).get_node()
             if not isinstance(value.get_node(), Constant) or not is_real(precision_of(value)):
                 continue
-            shared = len(value.get_target_inputs()) > 1 and sum(size != 1 for size in value.get_shape()) <= 1
+            shared = len(value.get_target_inputs()) > 1 and sum(size != 1 for size in shape_of(value)) <= 1
             restores = data.get_type_name() in ("Convert", "Subtract")  # a dequantization is read, not executed
             if shared and not restores and not is_constant_path(data):
                 return port

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
-from ovlpt.fake_quantize import fake_quantize
+from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output

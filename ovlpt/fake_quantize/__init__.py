@@ -8,10 +8,15 @@ composer    from basic operations to oneDNN's scales and post-operations, as the
 hazards     where that is not what the model says
 """
 
-from ovlpt.fake_quantize.chain import Chain, decompose
-from ovlpt.fake_quantize.composer import predict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ovlpt.fake_quantize.definition import check_parameters, fake_quantize
-from ovlpt.fake_quantize.forms import FakeQuantize, adjust, quantize_only
+
+if TYPE_CHECKING:
+    from ovlpt.fake_quantize.chain import Chain, decompose
+    from ovlpt.fake_quantize.composer import predict
+    from ovlpt.fake_quantize.forms import FakeQuantize, adjust, quantize_only
 
 __all__ = [
     "Chain",
@@ -23,3 +28,16 @@ __all__ = [
     "predict",
     "quantize_only",
 ]
+_HOMES = {
+    "chain": ("Chain", "decompose"),
+    "composer": ("predict",),
+    "forms": ("FakeQuantize", "adjust", "quantize_only"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """What the pass does not need is imported when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'ovlpt.fake_quantize' has no attribute '{name}'")
+    return getattr(import_module(f"ovlpt.fake_quantize.{_HOME[name]}"), name)

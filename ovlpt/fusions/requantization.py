@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.fake_quantize import fake_quantize
+from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.fusions.fusion import Fusion, take_over
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import consumers_of

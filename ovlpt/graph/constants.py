@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -49,9 +50,22 @@ def constant_above(output: Output) -> np.ndarray | None:
     return values_of(node).astype(np.float32, copy=False) if isinstance(node, Constant) else None
 
 
+_factory = functools.cache(NodeFactory)
+
+
+def converted(value: Output, precision: str) -> Node:
+    """A Convert. What Python's opsets do around the making of a node takes as long as that."""
+    return _factory("opset1").create("Convert", [value], {"destination_type": precision})
+
+
+def elementwise(kind: str, left: Output, right: Output) -> Node:
+    """A Multiply, Add or Subtract; likewise."""
+    return _factory("opset1").create(kind, [left, right], {"auto_broadcast": "numpy"})
+
+
 def same_operation(node: Node, inputs: list[Output]) -> Node:
     """A new node that does to other inputs what ``node`` does to its own."""
-    return NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
+    return _factory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
 
 
 _SOURCES_OF_ACTIVATIONS = frozenset(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.fake_quantize import fake_quantize
+from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.precisions import NUMPY, DataPrecision
 

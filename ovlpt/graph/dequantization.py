@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
 from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import INT4, INT8, REAL, is_low
 
 DEQUANTIZATION = frozenset(("Convert", "Subtract", "Multiply"))  # what a chain is made of
@@ -140,13 +140,16 @@ def read_dequantization(
     raw = output
     found: dict = {}
     node = output.get_node()
-    if node.get_type_name() == "Multiply" and (port := _constant_port(node)) is not None:
+    if (kind := node.get_type_name()) not in DEQUANTIZATION:
+        return Dequantization(output)
+    if kind == "Multiply" and (port := _constant_port(node)) is not None:
         if _broadcasts_its_data(node, 1 - port, open_sizes):
             return Dequantization(raw)
         found |= {"multiply": node, "scale": values_of(_stored_constant(node, port)).astype(np.float32, copy=False)}
         output = node.input_value(1 - port)
         node = output.get_node()
-    if node.get_type_name() == "Subtract" and (port := _constant_port(node)) is not None:
+        kind = node.get_type_name()
+    if kind == "Subtract" and (port := _constant_port(node)) is not None:
         if _broadcasts_its_data(node, 1 - port, open_sizes):
             return Dequantization(output, **found)
         stored = _stored_constant(node, port)
@@ -157,7 +160,8 @@ def read_dequantization(
         }
         output = node.input_value(1 - port)
         node = output.get_node()
-    if node.get_type_name() == "Convert":
+        kind = node.get_type_name()
+    if kind == "Convert":
         source = node.input_value(0)
         if precision_of(source) in (*default_precisions, *INT4, "f32", "f16"):
             return Dequantization(source, convert=node, **found)
@@ -243,21 +247,21 @@ def write_dequantization(
 
     def append_elementwise(kind: str, stored: Node, reported: str) -> None:
         if reported == precision == precision_of(stored.output(0)):
-            append(getattr(opset1, kind.lower())(output, stored), kind)
+            append(elementwise(kind, output, stored.output(0)), kind)
         else:
             inputs = [output, stored.output(0)]
             append(relaxed(kind, inputs, reported, {"auto_broadcast": "numpy"}, origin=precision), kind)
 
     if precision_of(output) != precision:
-        append(opset1.convert(output, precision), "Convert")
+        append(converted(output, precision), "Convert")
     if zero_point is not None:
         if zero_point_precision and zero_point_precision not in REAL and _fits(zero_point, zero_point_precision):
-            stored = opset1.convert(constant(zero_point, zero_point_precision), precision)
+            stored = converted(constant(zero_point, zero_point_precision).output(0), precision)
         else:
             stored = constant(zero_point, shift_precision or precision)
         append_elementwise("Subtract", stored, precision)
     if scale is not None:
         append_elementwise("Multiply", constant(scale, scale_precision or precision), output_precision)
     elif output_precision != precision:
-        append(opset1.convert(output, output_precision), "Convert")
+        append(converted(output, output_precision), "Convert")
     return output, nodes

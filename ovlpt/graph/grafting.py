@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ovlpt.graph.replaced import detach_results
 from ovlpt.openvino_api import Assign, Model, Node, Output, opset1
 
 
@@ -22,7 +23,8 @@ def end_in(model: Model, values: Iterable[Output], inputs: Iterable[Node] = ()) 
 
 
 def graft(model: Model, transformed: Model) -> None:
-    """Give ``model`` the graph of ``transformed``, a changed clone of it with the same inputs, outputs and sinks.
+    """Give ``model`` the graph of ``transformed``, a changed clone of it with the same inputs, outputs and sinks, which is
+    of no use after.
 
     Both are valid, and so is the result but for its Results, which report the types of what they read now.
     """
@@ -40,6 +42,7 @@ def graft(model: Model, transformed: Model) -> None:
     for mine, theirs in zip(model.get_results(), transformed.get_results(), strict=True):
         mine.input(0).replace_source_output(theirs.input_value(0))
         mine.validate_and_infer_types()
+    detach_results(transformed.get_results())
 
 
 def _addable(sink: Node, model: Model) -> Node:

@@ -17,26 +17,44 @@ ORIGINAL_SUFFIX = (
 class Made(StrEnum):
     """What a node was made as, of the operation whose name it begins with."""
 
+    AGAIN = "Again"  # the same on other data
     ALONE = "Alone"  # keeps what follows out of a fusion
     CHANNELS_FIRST = "channels_first"
     CLIP = "Clip"
     DEQUANTIZATION = "Dequantization"  # Convert, Subtract, Multiply or Sums after it
     F32 = "F32"
     F64 = "F64"
+    FORWARD = "Forward"  # of a bidirectional layer
     FULL_BRANCH = "FullBranch"  # of an elementwise operation: keeps the dequantization
     GROUP_CONVOLUTION = "GroupConvolution"
     GUARD = "Guard"  # keeps what follows out of a fusion into the layer
     INTERVAL = "Interval"
+    OF_VECTOR = "MM"  # the plugin's own: the MatMul of a vector, of which it makes a matrix
     PIECES = "Pieces"
     RANK_3 = "Rank3"
     REAL = "Real"
+    REVERSE = "Reverse"  # of a bidirectional layer
     ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own
     ZERO_POINT = "ZeroPoint"
 
 
-_RENAMED = (ORIGINAL_SUFFIX, *(f"/{made}" for made in (Made.RANK_3, Made.GUARD, Made.SCALE, Made.WITHOUT_BIASES)))
+_RENAMED = (
+    ORIGINAL_SUFFIX,
+    *(
+        f"/{made}"
+        for made in (
+            Made.RANK_3,
+            Made.GUARD,
+            Made.SCALE,
+            Made.WITHOUT_BIASES,
+            Made.OF_VECTOR,
+            Made.FORWARD,
+            Made.REVERSE,
+        )
+    ),
+)
 _ADDED = re.compile(rf"({ORIGINAL_SUFFIX}|/DequantizationMultiply|/{Made.SCALE}|/{Made.FULL_BRANCH}|/{Made.GUARD})+$")
 
 

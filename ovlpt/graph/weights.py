@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.fake_quantize import fake_quantize
+from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.constants import constant, meets, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import read_dequantization

@@ -54,8 +54,7 @@ class FakeQuantizeTransformation(LayerTransformation):
         kind = parent.get_type_name()
         if kind not in _FUSIBLE or self.attributes.get(parent, DisableCleanup):
             return None
-        types = {precision_of(value) for value in (*parent.input_values(), *parent.outputs())}
-        if not self.params.update_precisions and len(types) > 1:
+        if not self.params.update_precisions and _has_types(parent):
             return None
         if kind == "Convert":
             source = parent.input_value(0)
@@ -106,3 +105,8 @@ class FakeQuantizeTransformation(LayerTransformation):
     def _varying_axes(self, sizes: Sequence[int | None], data: Sequence[int | None]) -> int:
         """Along how many of its first axes a constant of these sizes may vary."""
         return 2
+
+
+def _has_types(node: Node) -> bool:
+    """Whether it reads and gives values of more than one."""
+    return len({precision_of(value) for value in (*node.input_values(), *node.outputs())}) > 1

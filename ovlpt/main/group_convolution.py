@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.dequantization import Dequantization
+from ovlpt.graph.shapes import shape_of
 from ovlpt.main.weightable_layer import WeightableLayerTransformation
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -17,7 +18,7 @@ class GroupConvolutionTransformation(WeightableLayerTransformation):
     reads_multiply = False
 
     def input_channels(self, node: Node) -> int:
-        groups, _, channels = node.get_input_shape(1)[:3]
+        groups, _, channels, *_ = shape_of(node.input_value(1))
         return groups * channels
 
     def check_activations(self, node: Node, found: Dequantization) -> None:
@@ -43,5 +44,5 @@ class GroupConvolutionTransformation(WeightableLayerTransformation):
     def _activation_scale(self, node: Node, found: Dequantization) -> np.ndarray:
         if is_scalar_like(found.scale):
             return super()._activation_scale(node, found)
-        groups, outputs = node.get_input_shape(1)[:2]
+        groups, outputs, *_ = shape_of(node.input_value(1))
         return np.repeat(found.scale.reshape(groups, -1)[:, 0], outputs)

@@ -229,7 +229,7 @@ class Float8Cache(ModelTransformation):
     """The passes above and `ConcatTransformation` for f8, in the order in which the NPU plugin runs them.
 
     Variables whose keys or values pass a FakeConvert of scalar scale hold f8 after it; other models stay as they are. The
-    trace says which.
+    trace says which. The CPU plugin runs the result from OpenVINO 2025 on; before, it cannot concatenate f8.
     """
 
     def run_on_model(self, model: Model) -> bool:

@@ -32,6 +32,8 @@ class SplitTransformation(LayerTransformation):
         node.input(0).replace_source_output(found.data)
         node.validate_and_infer_types()
         for index, (output, precision, targets) in enumerate(outputs):
+            if not targets:
+                continue
             dequantized, nodes = write_dequantization(
                 output,
                 f"{node.get_friendly_name()}.{index}",

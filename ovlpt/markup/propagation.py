@@ -84,7 +84,7 @@ class Propagation(Markup):
         asked = [kind for kind in (type(self), self.part_of) if kind and self.pass_config.has_callback(kind)]
         self.index = index
         for node in index.nodes(self.operations):
-            if not any(self._leave_alone(node, kind) for kind in asked):
+            if not asked or not any(self._leave_alone(node, kind) for kind in asked):
                 self.visit(node)
         self.index = None
 

@@ -158,6 +158,19 @@ def test_int8_kernels_compute_the_model(core, kind, case):
     assert hazards(ovlpt.transform(graph, core=core, lowered=False)) == []
 
 
+@pytest.mark.parametrize("interval", [(0.3, 0.6), (0.0, 0.2)], ids=str)
+@pytest.mark.parametrize("kind", GATES)
+def test_weights_that_would_lose_much_stay_real(core, kind, interval):
+    """Beside those of the states, those of data of a small interval were a few integers: 25 to 30 dB."""
+    graph = network(kind, interval=interval)
+    inputs = inputs_of(graph, *interval)
+    assert said(Transformed(graph, ON)) == [(Outcome.REJECTED, "weights_lost")]
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    assert (answer.reason.code, answer.advices) == ("weights_lost", [])  # no quantization of the weights changes it
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    np.testing.assert_allclose(compiled(inputs)[0], run(graph, inputs)[0], atol=1e-4)
+
+
 def test_an_initial_state_is_read_as_it_is(core):
     state = fake_quantize(parameter((1, 1, SIZE), "h"), -0.6, 0.4)
     data = fake_quantize(parameter((1, STEPS, SIZE)), *WIDE)

@@ -41,6 +41,19 @@ def test_nodes_of_one_template_are_independent():
     assert len({node.get_friendly_name() for node in nodes}) == 2
 
 
+@pytest.mark.parametrize("strides", [[1, 1], [2, 2]], ids=["as it was read", "set on a clone"])
+def test_many_nodes_of_one_kind(strides):
+    """They come from templates of one node and of several, and no value has the name of a template's Result."""
+    attributes = {**CONVOLUTION, "strides": strides}
+    data, weights = parameter([1, 3, 8, 8], "u8"), const(np.ones((4, 3, 3, 3)), "i8")
+    nodes = [relaxed("Convolution", [data.output(0), weights.output(0)], "f32", attributes) for _ in range(20)]
+    assert len(data.output(0).get_target_inputs()) == 20
+    for node in nodes:
+        assert node.get_attributes() == {**attributes, "type_relax": True}
+        assert not node.output(0).get_names()
+        assert str(node.get_output_partial_shape(0)) == f"[1,4,{8 // strides[0]},{8 // strides[0]}]"
+
+
 def test_axes_keep_their_type():
     """Read as f32, the axis 3 would become a number beyond every rank."""
     plain = opset1.reduce_mean(parameter([1, 2, 4, 8]), const([3], "i64"), True)

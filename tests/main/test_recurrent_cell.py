@@ -1,8 +1,11 @@
 import numpy as np
+import openvino
 import pytest
 
+import ovlpt
 from ovlpt.graph.text import to_text
-from tests.conftest import Transformed
+from ovlpt.openvino_api import NodeFactory, opset1
+from tests.conftest import EXACT, TRUTH, Transformed
 from tests.graphs import dequantization, f32, fake_quantize, i64, integers, model, opset5, parameter
 
 
@@ -32,3 +35,26 @@ def test_dequantizations_stay_before_the_cell(quantized_weights):
 def test_signed_activations_stay_with_the_reason():
     result = Transformed(sequence(np.int8))
     assert result.reasons("RecurrentCell") == ["activation_precision"]
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_a_single_cell_has_the_numbers_of_the_simulation(core, native_only):
+    random, size = np.random.default_rng(0), 8
+    x = opset1.parameter([2, 12], np.float32)
+    states = [opset1.constant(np.zeros((2, size), np.float32))] * 2
+    weights = [
+        opset1.multiply(
+            opset1.convert(opset1.constant(random.integers(-63, 64, (4 * size, each), np.int8)), "f32"),
+            np.float32(0.01),
+        )
+        for each in (12, size)
+    ]
+    bias = opset1.constant(random.uniform(-0.5, 0.5, 4 * size).astype(np.float32))
+    data = opset1.fake_quantize(x, *(np.float32(end) for end in (0, 2, 0, 2)), 256)
+    inputs = [node.output(0) for node in (data, *states, *weights, bias)]
+    cell = NodeFactory("opset4").create("LSTMCell", inputs, {"hidden_size": size})
+    net = openvino.Model([opset1.result(output) for output in cell.outputs()], [x], "cell")
+    values = [random.uniform(0, 2, (2, 12)).astype(np.float32)]
+    found = ovlpt.compile_model(net, core=core, properties=EXACT, native_only=native_only)(values)
+    for port, expected in enumerate(core.compile_model(net, "CPU", TRUTH)(values).values()):
+        np.testing.assert_allclose(found[port], expected, atol=1e-5)

@@ -26,8 +26,10 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
         return False
 
     def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
-        """Of one type only it does not ask."""
-        return allowed if len(allowed) == 1 or details.levels == 15 else super()._fitting(details, allowed)
+        """Of one type only it does not ask, but for i8, where more levels end the native pass."""
+        is_error = allowed == ("i8",) and details.levels > 256
+        asks = is_error or (len(allowed) > 1 and details.levels != 15)
+        return super()._fitting(details, allowed) if asks else allowed
 
 
 class RecurrentCellTransformation(recurrent_cell.RecurrentCellTransformation):
