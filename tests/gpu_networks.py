@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovlpt.openvino_api import Model, Node, opset1, opset6
+from ovlpt.openvino_api import Model, Node, opset1, opset6, opset8
 from tests.graphs import NodeFactory
 from tests.networks import const, convolution, depthwise, encoder, int8_weights, model, parameter, quantized, residual
 
@@ -59,6 +59,14 @@ def mlp() -> Model:
     return model(linear(quantized(NodeFactory("opset7").create("Gelu", [hidden.output(0)]), -0.2, 8), 16, 1), x)
 
 
+def four_axes() -> Model:
+    """Biases by column, and a tensor that is added, after layers of four axes. Stock reads the first column's for all."""
+    x = parameter([2, 7, 9, 32])
+    hidden = opset1.relu(opset1.add(linear(quantized(x, -2, 2.1), 48), values((48,))))
+    back = opset1.add(linear(quantized(hidden, 0, 3), 32, 1), values((1, 1, 1, 32), 1))
+    return model(linear(quantized(opset1.add(back, opset1.tanh(x)), -4, 4), 16, 2), x)
+
+
 def attention() -> Model:
     x = parameter([2, 8, 32])
     low = quantized(x, -2, 2.2)
@@ -71,6 +79,30 @@ def attention() -> Model:
     mixed = opset1.matmul(quantized(opset1.softmax(scores, 3), 0, 1), heads(2), False, False)
     joined = opset1.reshape(opset1.transpose(mixed, const([0, 2, 1, 3], "i64")), const([2, 8, 32], "i64"), False)
     return model(linear(quantized(joined, -1, 1.1), 16, 3), x)
+
+
+def masks_rows() -> Model:
+    """Quantized by rows, one of them in an interval that becomes one around 1 with the mask's own numbers: f16 has no such."""
+    x, ends = parameter([2, 24, 4]), np.full((1, 24, 1), 102.0)
+    ends[0, 7] = 0.01
+    mask = opset1.convert(opset1.greater(x, const(0.0)), "f32")
+    hidden = opset1.multiply(opset1.subtract(const(1.0), mask), const(-100.0))
+    return model(opset1.fake_quantize(hidden, const(-ends), const(ends), const(-ends), const(ends), 255), x)
+
+
+def with_branches() -> Model:
+    """Layers in both bodies of an If, before one of floats."""
+    x, bodies = parameter([2, 6, 4, 4]), []
+    for seed in range(2):
+        inner = parameter([2, 6, 4, 4], name=f"inner{seed}")
+        bodies.append(Model([opset1.result(convolution(quantized(inner, -1, 3), 6, 1, seed))], [inner], "branch"))
+    first = opset1.parameter([], np.bool_)
+    node = opset8.if_op(first)
+    node.set_then_body(bodies[0])
+    node.set_else_body(bodies[1])
+    node.set_input(x.output(0), *(body.get_parameters()[0] for body in bodies))
+    chosen = node.set_output(*(body.get_results()[0] for body in bodies))
+    return model(opset1.convolution(chosen, values((6, 6, 1, 3), 5), [1, 1], [0, 0], [0, 0], [1, 1]), [x, first])
 
 
 def masks_nothing() -> Model:
@@ -184,6 +216,42 @@ def float_branch() -> Model:
     x, y = image(), parameter([1, 16, 12, 12], name="y")
     both = opset1.add(quantized(depthwise(quantized(x, -2, 2.1)), -3, 3), opset1.sigmoid(y))
     return model(opset1.tanh(both), [x, y])
+
+
+def looped() -> Model:
+    """Two rounds whose body quantizes what it is given: in the first round numbers that were integers."""
+    x, inner = parameter([1, 2, 3, 12]), parameter([1, 2, 3, 12], name="inner")
+    low = quantized(x, -1, 3)
+    again, end = opset1.constant(np.array(True)), opset1.tanh(linear(quantized(inner, -1, 3), 12))
+    rounds = opset8.loop(opset1.constant(np.array(2)), opset1.constant(np.array(True)))
+    rounds.set_function(Model([opset1.result(again), opset1.result(end)], [inner], "body"))
+    rounds.set_special_body_ports([-1, 0])
+    rounds.set_merged_input(inner, low.output(0), end.output(0))
+    rounds.get_iter_value(end.output(0), -1)
+    return model([opset1.relu(rounds.output(0)), convolution(low, 4, 1)], x)
+
+
+def strided_row() -> Model:
+    """A zero point, a stride, and one axis of open size."""
+    x = parameter([-1, 18, 12])
+    return model(opset1.convolution(quantized(x, -0.7, 1.85), int8_weights([4, 18, 1]), [2], [0], [0], [1]), x)
+
+
+def padded_after(x: Node) -> Node:
+    """As for a stride of 2 over an even size; what is padded has a zero point, which stock takes for 0."""
+    ends, pairs = [[0, 0], [1, 1]], int8_weights([16, 2, 3, 3])
+    first = opset1.relu(
+        opset1.convolution(quantized(x, -0.7, 1.85), int8_weights([16, 16, 3, 3]), [2, 2], *ends, [1, 1])
+    )
+    groups = opset1.reshape(pairs, const([8, 2, 2, 3, 3], "i64"), False)
+    return opset1.group_convolution(quantized(first, -0.4, 2.15), groups, [1, 1], *ends, [1, 1])
+
+
+def row_of_groups() -> Model:
+    """Groups of several channels over one axis; with open sizes stock reads their weights wrongly, in float too."""
+    x = parameter([-1, 6, 12])
+    groups = opset1.reshape(int8_weights([12, 2, 3]), const([3, 4, 2, 3], "i64"), False)
+    return model(opset1.group_convolution(quantized(x, -2, 2.1), groups, [1], [1], [1], [1]), x)
 
 
 def depthwise_between(x: Node) -> Node:
@@ -370,11 +438,14 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "encoder": encoder,
     "enlarged": _on_image(enlarged, SMALL),
     "float_branch": float_branch,
+    "four_axes": four_axes,
     "grouped": _on_image(grouped),
     "grouped_deconvolution": _on_image(grouped_deconvolution, (1, 32, 6, 6)),
     "levels_16": _on_image(of_one_step(16, 0, 3)),
     "levels_255": _on_image(of_one_step(255, -2, 2)),
+    "looped": looped,
     "masks_nothing": masks_nothing,
+    "masks_rows": masks_rows,
     "whole_attention": whole_attention,
     "mlp": mlp,
     "multiplied": _on_image(multiplied),
@@ -384,6 +455,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "open_rows": open_rows,
     "open_sizes": open_sizes,
     "padded": _on_image(padded),
+    "padded_after": _on_image(padded_after),
     "padded_layer": _on_image(padded_layer),
     "padded_sum": padded_sum,
     "pooled": _on_image(pooled),
@@ -393,10 +465,12 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "recurrent_gru": recurrent("GRU", 3, "forward"),
     "reduced": _on_image(reduced),
     "residual": residual,
+    "row_of_groups": row_of_groups,
     "scaled_and_shifted": _on_image(scaled_and_shifted),
     "scaled_product": scaled_product,
     "shuffled": _on_image(shuffled),
     "squeezed": _on_image(squeezed),
+    "strided_row": strided_row,
     "subtracted": _on_image(subtracted),
     "subtracted_from": subtracted_from,
     "summed": _on_image(summed),
@@ -410,5 +484,6 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "weights_zero_point_by_channel": _on_image(
         weights_zero_point([8, 16, 1, 1], "u8", np.arange(90, 98).reshape(8, 1, 1, 1), -1.0)
     ),
+    "with_branches": with_branches,
     "weights_zero_point_depthwise": _on_image(weights_zero_point([16, 1, 1, 3, 3], "u8", 91)),
 }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from concurrent.futures.process import BrokenProcessPool
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ovlpt.openvino_api import RELEASE, opset1, opset8
+from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.graphs import fake_quantize, model, parameter
-from tools.fuzz import native, numbers, stages
+from tools.fuzz import native, numbers, sheltered, stages
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph
 from tools.fuzz.operations import ADDED
 from tools.fuzz.shrink import shrink
@@ -208,10 +210,58 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     narrow = parameter((1, 4, 2, 1))
     assert fits(opset1.pad(narrow, none, one, "symmetric", value))
     first, second, stride = (opset1.constant(np.array(each)) for each in ([0, 0, 0], [0, 0, 1], [1, 1, 1]))
+    assert fits(fake_quantize(data, np.zeros((4, 1, 1)), np.ones((1, 4, 1, 2))))
+    assert not fits(fake_quantize(data, np.zeros((1, 1, 6, 1)), np.ones((1, 1, 6, 1))))
     masks = {"begin_mask": [1, 1, 0], "end_mask": [1, 1, 0], "shrink_axis_mask": [0, 0, 1]}
     assert fits(opset1.strided_slice(narrow, second, stride, stride, **masks))
     assert fits(opset1.strided_slice(data, first, stride, stride, **masks))
     assert not fits(opset1.strided_slice(data, second, stride, stride, **masks))
+
+
+class Ending:
+    """A pool whose process ends in one of ``ways`` alone, and where all are run one after the other."""
+
+    def __init__(self, ways):
+        self.ways = ways
+
+    def submit(self, function, *arguments):
+        ends = function is sheltered.checked or arguments[-1] in self.ways
+        return SimpleNamespace(result=failing_pool if ends else list)
+
+    def shutdown(self):
+        pass
+
+
+def failing_pool():
+    raise BrokenProcessPool
+
+
+@pytest.mark.parametrize(
+    ("ways", "expected"),
+    [
+        ({"transform"}, "transform"),
+        ({numbers.STOCK, "transform"}, numbers.STOCK),
+        ({numbers.ONE_PIXEL}, numbers.ONE_PIXEL),
+        ((), "numbers"),
+    ],
+)
+def test_who_ends_the_process_alone(monkeypatch, ways, expected):
+    """What wrote elsewhere is seldom what falls over it: stock before, for instance."""
+    monkeypatch.setattr(sheltered.Sheltered, "_new_pool", staticmethod(lambda: Ending(ways)))
+    assert [failure.way for failure in sheltered.Sheltered("numbers")(random_graph(3))] == [expected]
+
+
+@against_native
+def test_a_graph_is_run_in_one_way_alone(monkeypatch):
+    done = []
+    monkeypatch.setattr(numbers, "run", lambda model, inputs, lpt, **more: done.append((inputs[0].shape[2:], lpt)))
+    graph = Graph(a_graph("Relu").steps, a_graph("Relu").results, 0, Form("f32", "space"))
+    whole = graph.inputs()[0].shape[2:]
+    numbers.execute(graph, numbers.STOCK)
+    assert set(done) == {(size, lpt) for size in (whole, (1,) * len(whole)) for lpt in ("YES", "NO")}
+    done.clear()
+    numbers.execute(graph, "compile")
+    assert set(done) == {(whole, "NO")}
 
 
 def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):
@@ -227,6 +277,56 @@ def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):
     monkeypatch.setattr(numbers, "run", unsteady)
     found = list(numbers.failures(graph))
     assert {failure.way for failure in found} == {numbers.STOCK}
+
+
+def test_the_plugin_answers_where_what_it_fuses_throws():
+    """A shift of rows after a MatMul of open sizes throws as a post-operation."""
+    x = parameter((1, 3, 8, 2))
+    weights, shift = (opset1.constant(np.ones(shape, np.float32)) for shape in ((12, 2), (1, 3, 1, 1)))
+    shifted = opset1.add(opset1.matmul(fake_quantize(x, 0.0, 1.0), weights, False, True), shift)
+    net, values = model(shifted, x), [np.random.default_rng(0).random((1, 3, 8, 2), np.float32)]
+    expected = numbers.run(net, values, "NO")
+    net.reshape([1, 3, -1, 2])
+    for found, right in zip(numbers._without_lpt(net, values), expected, strict=True):
+        np.testing.assert_allclose(found, right, atol=1e-5)
+
+
+@pytest.mark.parametrize(("opened", "expected"), [("[1,8,?,?]", numbers.STOCK), ("[?,?,?,?]", "transform")])
+def test_sizes_that_stock_opens_are_its_own(monkeypatch, opened, expected):
+    """And no others."""
+    steps = (Step("Parameter", (), 1, (1, 8, 6, 6)), Step("FakeQuantize", ((0, 0),), 2, (1, 8, 6, 6)))
+    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, (1, 8, 6, 6))), ((2, 0),), 0)
+
+    def open_sizes(model, sizes):
+        model = model.clone()
+        model.reshape(PartialShape(sizes))
+        return model
+
+    stock = SimpleNamespace(compile_model=lambda model, *_: open_sizes(model, "[1,8,?,?]"))
+    monkeypatch.setattr(numbers, "simulate", lambda model, inputs: [np.zeros(1)] * len(model.outputs))
+    monkeypatch.setattr(numbers, "run", lambda model, inputs, lpt, **more: [np.zeros(1)] * len(model.outputs))
+    monkeypatch.setattr(numbers, "core", lambda: stock)
+    ways = {"transform": (lambda model: open_sizes(model, opened), lambda model: "NO")}
+    monkeypatch.setattr(numbers, "WAYS", ways)
+    assert [(failure.way, failure.cause) for failure in numbers.failures(graph)] == [(expected, "interface")]
+
+
+@against_native
+@pytest.mark.parametrize(("honest", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
+def test_what_the_native_library_gets_wrong_alone_is_its_own(monkeypatch, honest, expected):
+    """A zero point by column before a mean over the columns, where the plugin's pass comes to another graph; and no other."""
+    steps = (
+        Step("Parameter", (), 1124644835, (1, 4, 5, 7)),
+        Step("FakeQuantize", ((0, 0),), 289583179, (1, 4, 5, 7)),
+        Step("Convolution", ((1, 0),), 1976538201, (1, 4, 3, 7)),
+        Step("MatMul", ((1, 0),), 1555258947, (1, 4, 5, 8)),
+        Step("AvgPool", ((3, 0),), 366636259, (1, 4, 2, 8)),
+    )
+    graph = Graph(steps, ((2, 0), (4, 0)), 0)
+    if not honest:
+        monkeypatch.setattr(numbers, "native_result", lambda model: model)
+    found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
+    assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
 
 
 def test_a_failing_graph_is_made_smaller():

@@ -19,6 +19,7 @@ from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
+from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
@@ -90,7 +91,21 @@ def transform(
 
     Raises as that.
     """
-    core = core or Core()
+    with uncollected():
+        return _transformed(model, device, config, lowered, native_only, core or Core(), trace, serializable, precision)
+
+
+def _transformed(
+    model: Model | str | Path,
+    device: str,
+    config: PluginConfig | None,
+    lowered: bool,
+    native_only: bool,
+    core: Core,
+    trace: Trace | None,
+    serializable: bool,
+    precision: str | None,
+) -> Model:
     own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
     if precision == "f16" and plugin_config.kind(physical) != "GPU":

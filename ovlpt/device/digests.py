@@ -15,16 +15,16 @@ _FOLDER = "ovlpt.digests"  # of the folder that is given
 _SETTLED = 2_000_000_000  # nanoseconds: files that changed later may change again at what counts as the same time
 
 
-def digest(files: Iterable[Path]) -> str:
+def digest(files: Iterable[str | Path]) -> str:
     """Of the content of files in order. Raises `OSError` where one cannot be read."""
     total = hashlib.sha256()
     for file in files:
-        with file.open("rb") as content:
+        with Path(file).open("rb") as content:
             total.update(hashlib.file_digest(content, "sha256").digest())
     return total.hexdigest()
 
 
-def kept_digest(files: Sequence[Path], folder: Path) -> str:
+def kept_digest(files: Sequence[str | Path], folder: Path) -> str:
     """`digest`; without reading them where ``folder`` has it of these files, and the file system says that none has
     changed: the same file of the same size, last written and last altered at the same time.
 
@@ -45,8 +45,8 @@ def kept_digest(files: Sequence[Path], folder: Path) -> str:
     return found
 
 
-def _facts(file: Path) -> list[int]:
-    status = file.stat()
+def _facts(file: str | Path) -> list[int]:
+    status = os.stat(file)  # of hundreds of modules, a Path for each takes longer
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 

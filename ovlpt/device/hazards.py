@@ -17,6 +17,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.fake_quantize import hazards as chains
 from ovlpt.fake_quantize.chain import Add, Clip, Eltwise, Multiply, Relu, Sum
 from ovlpt.fake_quantize.composer import Step
@@ -26,10 +27,8 @@ from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import given, is_dequantization
 from ovlpt.graph.recurrent import quantized_weights, state_interval
-from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.openvino_api import RELEASE, Model, Node, Output
-from ovlpt.operations import RECURRENT, WEIGHTED
-from ovlpt.precisions import is_low
+from ovlpt.openvino_api import RELEASE, Model, Node
+from ovlpt.operations import RECURRENT
 from ovlpt.trace import OvlptError, Reason
 
 _FUNCTIONS = {
@@ -102,7 +101,8 @@ def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
     # the plugin's FullyConnected has no bias after its scale since 2025
     takes_bias = node.get_type_name() != "MatMul" or RELEASE < (2025, 0)
     # and takes the second axis for that of the channels when it makes a scale per channel part of a FakeQuantize
-    channels_last = node.get_type_name() == "MatMul" and node.get_output_partial_shape(0).rank.get_length() > 2
+    rank = node.get_output_partial_shape(0).rank
+    channels_last = node.get_type_name() == "MatMul" and (rank.is_dynamic or rank.get_length() > 2)
     dequantization, bias, kept = None, False, True
     steps: list[Step] = []
     for name, kind, step in read:
@@ -123,6 +123,8 @@ def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
 
 def _channels(node: Node) -> int | None:
     shape = node.get_output_partial_shape(0)
+    if shape.rank.is_dynamic or not shape.rank.get_length():  # two vectors give one number
+        return None
     axis = shape.rank.get_length() - 1 if node.get_type_name() == "MatMul" else 1
     return None if shape[axis].is_dynamic else shape[axis].get_length()
 
@@ -193,40 +195,3 @@ def _clipped_state(node: Node) -> Reason | None:
         "clipped_state",
         f"its hidden state is stored on the grid of its data, [{low:g}, {high:g}], and clipped outside it",
     )
-
-
-def is_int8_layer(node: Node) -> bool:
-    """A weighted operation that reads two low precision tensors (or weights)."""
-    return (
-        node.get_type_name() in WEIGHTED
-        and is_relaxed(node)
-        and all(is_low(_precision_read(value)) for value in node.input_values()[:2])
-    )
-
-
-def _precision_read(value: Output) -> str:
-    """Of the integers, where a zero point stands between."""
-    while value.get_node().get_type_name() in ("Subtract", "Convert") and not is_low(precision_of(value)):
-        value = value.get_node().input_value(0)
-    return precision_of(value)
-
-
-def negative_scale_after_relu(node: Node) -> Node | None:
-    """The Relu or PRelu after a layer, with at most a scale and a shift between, before a negative Multiply."""
-    while True:
-        targets = list(node.output(0).get_target_inputs())
-        if len(targets) != 1:
-            return None
-        follower = targets[0].get_node()
-        kind = follower.get_type_name()
-        others = [
-            constant_above(follower.input_value(at))
-            for at in range(follower.get_input_size())
-            if at != targets[0].get_index()
-        ]
-        if node.get_type_name() in ("Relu", "PRelu"):
-            negative = kind == "Multiply" and others[0] is not None and (others[0] < 0).any()
-            return node if negative else None
-        if kind not in ("Multiply", "Add", "Subtract", "Relu", "PRelu") or any(each is None for each in others):
-            return None
-        node = follower

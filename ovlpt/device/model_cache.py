@@ -112,7 +112,7 @@ def key_of(
             "config": _described(config),
             "settings": settings,
             "machine": [machine(core, each) for each in plugin_config.physical_devices(core, device)],
-            "package": _content_of_package(),
+            "package": _content_of_package(Path(folder)),
             "openvino": openvino.get_version(),
             "model": _content(model, read, Path(folder)),
         }
@@ -158,9 +158,20 @@ def machine(core: Core, device: str) -> object:
 
 
 @functools.cache
-def _content_of_package() -> str:
-    folders = (_PACKAGE, *map(Path, plugin_config.__path__))
-    return digest(sorted(path for folder in folders for path in folder.rglob("*.py")))
+def _content_of_package(folder: Path) -> str:
+    """``folder``: where the digest is kept. To read all modules takes a tenth of a second load."""
+    roots = (_PACKAGE, *plugin_config.__path__)
+    return kept_digest(sorted(name for root in roots for name in _modules(os.fspath(root))), folder)
+
+
+def _modules(folder: str) -> Iterator[str]:
+    """The paths of all below ``folder``; `Path.rglob` takes eight times as long."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path
+            elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                yield from _modules(entry.path)
 
 
 def _content(model: Model | str | Path, read: Callable[[str | Path], Model], folder: Path) -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ovlpt.device.hazards import is_int8_layer
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.graph.constants import precision_of, values_of
 from ovlpt.graph.names import given
 from ovlpt.openvino_api import Constant, Model, Node, Output

@@ -12,8 +12,12 @@ import openvino
 
 from ovlpt.device.execution_types import last_line
 from ovlpt.files import check_writable, mode_of, native, why_not
-from ovlpt.openvino_api import Core, Model
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.openvino_api import Constant, Core, Model
 from ovlpt.trace import InputError
+
+_DESCRIBED = 4000  # bytes of the text about a node, at most
+_CHUNK = 1 << 20
 
 
 def save_model(model: Model, path: str | Path) -> None:
@@ -31,13 +35,21 @@ def save_model(model: Model, path: str | Path) -> None:
                 openvino.save_model(model, native(written), compress_to_fp16=False)
                 read_back(written)
             except (RuntimeError, UnicodeError) as error:
-                # a full disk has no error of its own; 2024.6 does not report it at all
-                raise InputError(f'cannot write "{path}" whole, the disk may be full: {last_line(error)}') from error
+                _check_room(model, folder)
+                raise InputError(f'cannot write "{path}": {last_line(error)}') from error
             path.unlink(missing_ok=True)  # no moment has the structure of one model and the weights of another
             for part in (written.with_suffix(".bin"), written):
                 part.replace(path.with_name(part.name))
     except OSError as error:
         raise InputError(f'cannot write "{path}": {why_not(error)}') from error
+
+
+def _check_room(model: Model, folder: str) -> None:
+    """Raises the `OSError` of a disk that is full, which OpenVINO does not hand on; 2024.6 says nothing at all."""
+    sizes = [node.get_byte_size() if isinstance(node, Constant) else 0 for node in all_nodes(model)]
+    with Path(folder, "room").open("wb") as file:
+        for _ in range(0, sum(sizes) + len(sizes) * _DESCRIBED, _CHUNK):
+            file.write(bytes(_CHUNK))
 
 
 def read_back(path: Path) -> Model:

@@ -288,3 +288,19 @@ def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
     inputs = inputs_of(net)
     result = ovlpt.transform(net, core=core, native_only=native_only, serializable=serializable)
     assert_close(infer(result, inputs), infer(net, inputs), level=2e-3, share=1)
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_16_bits_where_only_i8_is_allowed(core, infer, native_only):
+    """A second factor: the native pass throws there, and its integers of 8 bits came to other numbers."""
+    x = parameter([1, 8, 3, 3])
+    high = np.linspace(1, 4, 8).reshape(1, 8, 1, 1)
+    wide = opset1.fake_quantize(opset1.relu(x), *(const(end) for end in (0.0, high, 0.0, 1.8 * high)), 65536)
+    stored = opset1.convert(const(np.random.default_rng(0).integers(60, 200, (3, 8)), "u8"), "f32")
+    weights = opset1.multiply(opset1.subtract(stored, const(128.0)), const(np.linspace(0.005, 0.013, 8).reshape(1, 8)))
+    mean = opset1.avg_pool(wide, [1, 1], [1, 1], [1, 1], [3, 3], True)
+    net = model([opset1.matmul(weights, wide, True, True), mean], x)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    result = ovlpt.transform(net, core=core, native_only=native_only)
+    assert_close(infer(result, inputs), expected, level=1e-3, share=1)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.operations import WEIGHTED
-from tests.gpu_networks import masks_nothing
+from tests.gpu_networks import looped, masks_nothing
 from tests.networks import (
     const,
     convolution,
@@ -107,6 +108,21 @@ def test_the_ends_of_an_interval_are_not_rounded():
     net = model(opset1.matmul(quantized(opset1.tanh(x), -0.9, 0.93), int8_weights([8, 32]), False, True), x)
     (quantize,) = (node for node in in_half(net).get_ops() if node.get_type_name() == "FakeQuantize")
     assert [value.get_element_type().get_type_name() for value in quantize.input_values()] == ["f32", *["f64"] * 4]
+
+
+def test_only_inputs_of_the_model_are_read_in_f32():
+    """What a body is given is half precision: a quantization that reads it in f32 was fused into what made it, with numbers
+    of another type.
+    """
+
+    def kept(net: Model) -> list[bool]:
+        quantizes = [node for node in all_nodes(in_half(net)) if node.get_type_name() == "FakeQuantize"]
+        return [
+            any(key.startswith(("DisablePrecision", "precise")) for key in node.get_rt_info()) for node in quantizes
+        ]
+
+    assert kept(one_convolution()) == [True]
+    assert kept(looped()) == [True, False]
 
 
 def test_what_changes_nothing_is_left_out():

@@ -7,7 +7,8 @@ import pytest
 
 import ovlpt
 from ovlpt.device import has_avx512
-from ovlpt.device.hazards import epilogue, hazards, is_int8_layer
+from ovlpt.device.hazards import epilogue, hazards
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.fake_quantize.chain import Eltwise, Relu
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH

@@ -1246,6 +1246,95 @@ def test_a_stride_along_an_open_width_of_several_outputs_a_channel(core):
     assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("columns", [8, -1], ids=["fixed", "open"])
+@pytest.mark.parametrize("by_weights", [True, False], ids=["by_weights", "of_two"])
+def test_a_transpose_before_what_a_matmul_and_a_reduction_read(core, infer, columns, by_weights):
+    """Moved after both, the Transpose went into a MatMul that was no longer relaxed."""
+    x = parameter([2, 5, columns])
+    turned = opset1.transpose(x, const(np.array([0, 2, 1]), "i64"))
+    data = opset1.fake_quantize(turned, *(const(np.float32(end)) for end in (-5.08, 5.08) * 2), 255)
+    stored = const(np.random.default_rng(0).integers(-63, 64, (5, 7)), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(0.01))
+    pair = (data, weights, False) if by_weights else (quantized(opset1.relu(turned), 0, 2), data, True)
+    product = opset1.matmul(*pair[:2], False, pair[2])
+    mean = opset1.reduce_mean(data, const(np.array([2]), "i64"), True)
+    net = openvino.Model([opset1.result(product), opset1.result(mean)], [x], "transposed")
+    values, fixed = [np.random.default_rng(0).standard_normal((2, 5, 8)).astype(np.float32)], net.clone()
+    fixed.reshape([2, 5, 8])
+    assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(1, 8, 1), (2, 8, 6), (2, -1, 6)])
+@pytest.mark.parametrize("activation", [None, opset1.relu], ids=["alone", "relu"])
+def test_data_quantized_by_rows_times_a_vector_before_a_quantization(core, infer, sizes, activation):
+    """The scales of rows, whose axis is the last one, were read as one: that of the first row."""
+    x = parameter(sizes)
+    high = const(np.linspace(0.5, 2, 8).reshape(1, 8, 1))
+    data = opset1.fake_quantize(x, const(0.0), high, const(0.0), high, 256)
+    stored = const(np.random.default_rng(0).integers(20, 64, sizes[2]), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(0.01))
+    product = opset1.matmul(data, weights, False, False)
+    net = model(quantized(activation(product) if activation else product, -3, 3), x)
+    values, fixed = [np.random.default_rng(0).uniform(0, 2, (sizes[0], 8, sizes[2])).astype(np.float32)], net.clone()
+    fixed.reshape(list(values[0].shape))
+    assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=6 / 255)
+
+
+def test_an_interval_by_column_after_a_relu_in_f16(core, infer):
+    """In a pipeline of one's own its constants were f32 beside f16, which throws."""
+    x = parameter([12, 6])
+    low = np.linspace(-0.5, 0, 4).reshape(1, 4)
+    product = opset1.matmul(quantized(x, -2, 2), int8_weights((4, 6)), False, True)
+    shifted = opset1.relu(opset1.add(product, const(np.linspace(-1, 1, 4).reshape(1, 4))))
+    data = opset1.fake_quantize(shifted, *(const(end) for end in (low, low + 3, 0.0, 3.0)), 256)
+    net = model(opset1.matmul(data, int8_weights((5, 4)), False, True), x)
+    inputs = [values.astype(np.float16) for values in inputs_of(net)]
+    half = Form("f16").apply(net)
+    assert_close(infer(drop_in(half, core), inputs), infer(half, inputs, "NO"), level=0.05)
+
+
+@pytest.mark.parametrize("sizes", [(-1, 1, -1), (-1, 4, -1, -1)], ids=["rank_3", "rank_4"])
+@pytest.mark.parametrize("last", [opset1.relu, lambda value: quantized(value, -2, 2)], ids=["relu", "quantization"])
+def test_a_layer_of_open_sizes_that_is_an_output_and_divided_by_channel(core, infer, sizes, last):
+    """What the layer gives was divided, too."""
+    x, ones, zeros = parameter(sizes), [1] * (len(sizes) - 2), [0] * (len(sizes) - 2)
+    layer = opset1.convolution(quantized(x, -1, 2), int8_weights((8, sizes[1], *ones)), ones, zeros, zeros, ones)
+    divided = opset1.divide(layer, const(np.linspace(0.5, 2, 8).reshape(1, 8, *ones)))
+    net = openvino.Model([opset1.result(layer), opset1.result(last(divided))], [x], "divided")
+    shape = [2, *(5 if size == -1 else size for size in sizes[1:])]
+    values, fixed = [np.random.default_rng(0).uniform(-1, 2, shape).astype(np.float32)], net.clone()
+    fixed.reshape(shape)
+    for found, expected in zip(infer(drop_in(net, core), values), infer(fixed, values, "NO"), strict=True):
+        assert_close([found], [expected], level=4 / 255)
+
+
+BESIDE_DATA = {  # sizes, kernel, strides, dilations, begin and end of the padding
+    "over_one_column": ([4, 1], [2, 2], [1, 1], [1, 2], [1, 1], [1, 1]),
+    "strided": ([1, 3], [1, 2], [1, 2], [2, 4], [1, 1], [0, 1]),
+    "after_the_data": ([3], [1], [1], [1], [0], [2]),
+    "after_strides": ([3, 3], [2, 2], [2, 2], [1, 1], [0, 1], [0, 2]),
+}
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("low", [0, -1], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("case", BESIDE_DATA)
+def test_a_window_on_a_column_of_padding_alone(core, infer, case, low, groups):
+    """It was what lay in memory, or the process ended, with the plugin's own LPT too; of an open width as well."""
+    size, kernel, *window = BESIDE_DATA[case]
+    stored = np.random.default_rng(0).integers(-31, 32, (groups, 8 // groups, 16 // groups, *kernel))
+    weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
+    layer = opset1.convolution if groups == 1 else opset1.group_convolution
+    for sizes in ([1, 16, *size], [1, 16, *size[:-1], -1]):
+        x = parameter(sizes)
+        strides, dilations, begin, end = window
+        net = model(layer(quantized(x, low, 2), weights, strides, begin, end, dilations), x)
+        values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
+        fixed.reshape([1, 16, *size])
+        expected = infer(fixed, values, "NO")
+        assert_close(infer(drop_in(net, core), values), expected, level=0.05)
+
+
 def errors_of_groups() -> list[float]:
     """Of saved forms, forms in memory, and stock, as parts of the largest value; pairs of channels in groups."""
     core, found = Core(), []
@@ -1486,18 +1575,24 @@ def test_an_unknown_device_is_refused():
 def recurrent(batch: int = 1, transposed: str = ""):
     """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand, of one sample.
 
-    ``transposed``: "x" or "h", whose first two axes change places after its FakeQuantize.
+    ``transposed``: "x" or "h", whose first two axes change places after its FakeQuantize; or "columns", the data of an
+    image of one row, which another operation reads as well.
     """
 
     generator = np.random.default_rng(0)
     shapes = {"x": [batch, 6, 16], "h": [batch, 1, 32]}
-    if transposed:
+    if transposed == "columns":
+        shapes["x"] = [batch, 16, 1, 6]
+    elif transposed:
         shapes[transposed][:2] = shapes[transposed][1::-1]
     x, h = (parameter(shape, name=name) for name, shape in shapes.items())
     w, r = (generator.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((1, 128, 16), (1, 128, 32)))
     b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
     intervals = dict.fromkeys("xh", (-2.0, 1.984375))  # the one grid that its kernel has
     data, state = (quantized(each, *intervals["x"]) for each in (x, h))
+    other = [opset1.relu(data)] if transposed == "columns" else []
+    if transposed == "columns":
+        data = opset1.transpose(opset1.squeeze(data, const([2], "i64")), const([0, 2, 1], "i64"))
     if transposed == "x":
         data = opset1.transpose(data, const([1, 0, 2], "i64"))
     if transposed == "h":
@@ -1523,7 +1618,7 @@ def recurrent(batch: int = 1, transposed: str = ""):
             outputs.append(hidden)
         return np.array(outputs)[None]
 
-    return model(opset1.squeeze(node.output(0), const([1], "i64")), [x, h]), by_hand
+    return model([opset1.squeeze(node.output(0), const([1], "i64")), *other], [x, h]), by_hand
 
 
 @needs_avx2
@@ -1540,7 +1635,7 @@ def test_a_recurrent_layer_runs_in_int8(core):
 
 @needs_avx2
 @pytest.mark.parametrize("serializable", [False, True])
-@pytest.mark.parametrize("transposed", ["x", "h"], ids=["data", "state"])
+@pytest.mark.parametrize("transposed", ["x", "h", "columns"], ids=["data", "state", "columns"])
 def test_a_recurrent_layer_of_what_is_transposed_runs_in_int8(core, infer, transposed, serializable):
     """As exporters write it: time and batch, or directions and batch, change places after the FakeQuantize."""
     net, _ = recurrent(batch=3, transposed=transposed)

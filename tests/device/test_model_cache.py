@@ -101,7 +101,7 @@ def other_version(monkeypatch):
 
 
 def other_package(monkeypatch):
-    monkeypatch.setattr(model_cache, "_content_of_package", lambda: "other")
+    monkeypatch.setattr(model_cache, "_content_of_package", lambda _: "other")
 
 
 def other_processor(monkeypatch):

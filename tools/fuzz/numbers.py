@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -12,17 +13,21 @@ import numpy as np
 import ovlpt
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
+from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant_above
-from ovlpt.openvino_api import Manager, Model, Node
+from ovlpt.openvino_api import CompiledModel, Manager, Model, Node
+from ovlpt.operations import WEIGHTED
 from tools.fuzz.graphs import Graph, build, in_float, reference
+from tools.fuzz.native_library import native_result
 from tools.fuzz.shifts import activations, quantum, with_rounded_states, with_shifts
-from tools.parity.driver import core
+from tools.parity.driver import NativePassFails, NoCompiler, core
 
 STOCK = "stock plugin"  # fails itself
+NATIVE_ONLY = "native only"
 ONE_PIXEL = "one pixel"  # of open sizes, as `ovlpt.compile_model` compiles it
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
-_REPEATS = 40  # of a stock compilation, which some kernels make another result of once in ten times
+_REPEATS = 40  # of a compilation, which some kernels make another result of once in ten times
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ WAYS: dict[str, tuple[Callable[[Model], Model], Callable[[Model], str]]] = {
     "compile": (compiled_as_it_stands, as_told),
     "drop-in": (dropped_in, as_told),
     "drop-in, LPT on": (dropped_in, lambda model: "YES"),
-    "native only": (as_natively, as_told),
+    NATIVE_ONLY: (as_natively, as_told),
 }
 # How a user may run it: the plugin fuses differently for one thread.
 _HINTS = ({}, {"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"})
@@ -116,31 +121,33 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         try:
             changed = change(model)
             if difference := interface_difference(model, changed):
-                yield Failure(way, "interface", difference)
+                yield Failure(STOCK if _has_stock_interface(model, changed) else way, "interface", difference)
                 continue
             found = run(changed, inputs, lpt(changed), **hint)
         except Exception as error:  # whatever it is, it is a finding
-            theirs = _fails(lambda: run(model, inputs, "YES", **hint)) or _fails(
-                lambda: run(in_float(graph), inputs, "NO", **hint)
+            theirs = (
+                _fails(lambda: run(model, inputs, "YES", **hint))
+                or _fails(lambda: run(in_float(graph), inputs, "NO", **hint))
+                or (way == NATIVE_ONLY and fails_natively(model))
             )
             yield Failure(STOCK if theirs else way, cause_of(error), str(error)[-300:])
             continue
         if failure := of_numbers(way, found, simulated, stock, near):
             again = of_numbers(way, run(changed, inputs, lpt(changed), **hint), simulated, stock, near)
             unsteady = again is None and stock is not None and is_unsteady(model, inputs, stock, **hint)
-            yield replace(failure, way=STOCK) if unsteady else failure
+            theirs = unsteady or (
+                way == failure.way == NATIVE_ONLY and is_wrong_natively(model, inputs, simulated, near)
+            )
+            yield replace(failure, way=STOCK) if theirs else failure
     if only in (None, ONE_PIXEL):
         yield from at_one_pixel(graph, model, hint)
 
 
 def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
     """What is wrong where all open sizes after the channels are 1; nothing where stock does not run so."""
-    if graph.form.dynamic not in ("space", "both") or not model.is_dynamic():
+    inputs = of_one_pixel(graph, model)
+    if inputs is None:
         return
-    inputs = [
-        values[(slice(None), slice(None), *[slice(1)] * (values.ndim - 2))[: values.ndim]].copy()
-        for values in graph.inputs()
-    ]
     fixed, count = reference(graph), len(graph.results)  # afresh: `nearby` changes the one it is given
     try:
         fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
@@ -160,6 +167,31 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
         yield failure
 
 
+def of_one_pixel(graph: Graph, model: Model) -> list[np.ndarray] | None:
+    """The inputs with all open sizes after the channels 1; None where none is open."""
+    if graph.form.dynamic not in ("space", "both") or not model.is_dynamic():
+        return None
+    return [
+        values[(slice(None), slice(None), *[slice(1)] * (values.ndim - 2))[: values.ndim]].copy()
+        for values in graph.inputs()
+    ]
+
+
+def execute(graph: Graph, way: str) -> None:
+    """Run a graph in one way, often, and nothing else: which may end the process. Errors count for nothing here."""
+    model, hint = build(graph), _HINTS[graph.seed % len(_HINTS)]
+    pixel = of_one_pixel(graph, model)
+    ways = {**WAYS, ONE_PIXEL: WAYS["compile"]}
+    for inputs in [graph.inputs()] * (way != ONE_PIXEL) + [pixel] * (way in (STOCK, ONE_PIXEL) and pixel is not None):
+        for time in range(_REPEATS):
+            with contextlib.suppress(RuntimeError):
+                if way == STOCK:
+                    run(model, inputs, ("YES", "NO")[time % 2], **hint)
+                else:
+                    change, lpt = ways[way]
+                    run(changed := change(model), inputs, lpt(changed), **hint)
+
+
 def reads_within(node: Node) -> bool:
     """Whether a node of fixed sizes reads its data only; kernels do not look, and may end the process."""
     shape = node.get_input_shape(0) if node.get_input_size() else ()
@@ -167,6 +199,9 @@ def reads_within(node: Node) -> bool:
         indices, axis = (constant_above(node.input_value(port)) for port in (1, 2))
         size = shape[int(axis)] if axis is not None else 0
         return indices is None or axis is None or bool((indices < size).all() and (indices >= -size).all())
+    if node.get_type_name() == "FakeQuantize":
+        ends = (node.get_input_shape(port) for port in range(1, 5))
+        return all(np.broadcast_shapes(shape, end) == tuple(shape) for end in ends)
     if node.get_type_name() == "Reshape":
         return bool(np.prod(shape) == np.prod(node.get_output_shape(0)))
     if node.get_type_name() == "StridedSlice":
@@ -204,7 +239,7 @@ def of_numbers(
         near_off = 2 * max(_off(outputs[port], b) for outputs in near())
         if _off(a, b) > near_off:
             # native rules are on where stock is wrong at all
-            as_wrong = 0.0 if way == "native only" else 0.5 * min(_off(a, b), 1)
+            as_wrong = 0.0 if way == NATIVE_ONLY else 0.5 * min(_off(a, b), 1)
             like_stock = stock is not None and (
                 not _wrong(a, stock[port]) or _off(stock[port], b) > max(near_off, as_wrong)
             )
@@ -212,12 +247,45 @@ def of_numbers(
     return None
 
 
-def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list[np.ndarray] | None:
-    """What the plugin makes of the FakeQuantizes themselves, in the same form of the model; None where it throws, too."""
+def fails_natively(model: Model) -> bool:
+    """Whether the native library fails where ovlpt calls its own pass."""
     try:
-        return run(model, inputs, "NO", **hint)
-    except RuntimeError:
-        return None
+        native_result(model)
+    except (NativePassFails, NoCompiler) as error:
+        return isinstance(error, NativePassFails)
+    return False
+
+
+def is_wrong_natively(model: Model, inputs: list[np.ndarray], simulated: list[np.ndarray], near: Callable) -> bool:
+    """Whether the native library's own result is wrong where ovlpt calls its own pass.
+
+    The plugin's common optimizations may lead its pass elsewhere.
+    """
+    try:
+        result = native_result(model)
+        found = None if result is None else simulate(unfused(result), inputs)
+    except (NativePassFails, NoCompiler, RuntimeError):
+        return False
+    return found is not None and of_numbers(NATIVE_ONLY, found, simulated, None, near) is not None
+
+
+def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list[np.ndarray] | None:
+    """What the plugin makes of the FakeQuantizes themselves, in the same form of the model: fused into layers or, where
+    that throws, not; None where this throws, too.
+    """
+    for form in (model, unfused(model)):
+        with contextlib.suppress(RuntimeError):
+            return run(form, inputs, "NO", **hint)
+    return None
+
+
+def unfused(model: Model) -> Model:
+    """A copy whose layers with weights have no post-operations."""
+    model = model.clone()
+    for node in model.get_ordered_ops():
+        if node.get_type_name() in WEIGHTED:
+            block_fusion(node)
+    return model
 
 
 def _fails(execute: Callable[[], object]) -> bool:
@@ -268,7 +336,7 @@ def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool((np.abs(found - expected) > 0.01 * scale).mean() > 0.25 and found.size > 8)
 
 
-def interface_difference(before: Model, after: Model) -> str | None:
+def interface_difference(before: Model | CompiledModel, after: Model) -> str | None:
     """What changed of the inputs and outputs; an open size may become known."""
     for name in ("inputs", "outputs"):
         for one, other in zip(getattr(before, name), getattr(after, name), strict=True):
@@ -276,6 +344,15 @@ def interface_difference(before: Model, after: Model) -> str | None:
                 shapes = f"{other.get_partial_shape()}, not {_port(one)} {one.get_partial_shape()}"
                 return f"one of the {name} is {_port(other)} {shapes}"
     return None
+
+
+def _has_stock_interface(model: Model, changed: Model) -> bool:
+    """Whether the stock plugin has the same inputs and outputs: its own transformations open sizes, too."""
+    try:
+        compiled = core().compile_model(model.clone(), "CPU")
+    except RuntimeError:
+        return False
+    return interface_difference(compiled, changed) is None
 
 
 def _port(port) -> str:

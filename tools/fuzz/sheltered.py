@@ -34,16 +34,23 @@ class Sheltered:
             return self.pool.submit(checked, self.check, graph, only).result()
         except BrokenProcessPool:
             self._renew()
-        ways = [numbers.STOCK, *(numbers.WAYS if self.check == "numbers" else ())]
-        return [Failure(self._crashing(graph, ways), "the process ends")]
+        return [Failure(self._crashing(graph), "the process ends")]
 
-    def _crashing(self, graph: Graph, ways: list[str]) -> str:
-        for way in ways:
+    def _crashing(self, graph: Graph) -> str:
+        """The way that ends a process alone, the stock plugin before others. What wrote elsewhere may be another than who
+        falls over it, so that each has a process to itself, and several runs.
+        """
+        if self.check == "numbers":
+            tries = {way: (numbers.execute, graph, way) for way in (numbers.STOCK, *numbers.WAYS, numbers.ONE_PIXEL)}
+        else:
+            tries = {numbers.STOCK: (checked, self.check, graph, numbers.STOCK)}
+        for way, call in tries.items():
             try:
-                self.pool.submit(checked, self.check, graph, way).result()
+                self.pool.submit(*call).result()
             except BrokenProcessPool:
-                self._renew()
                 return way
+            finally:
+                self._renew()
         return self.check
 
 

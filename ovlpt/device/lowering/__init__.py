@@ -17,6 +17,7 @@ from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.names import given
 from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.replaced import detach, is_replaced, sources_of
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import Model, ModelPass, Node
 from ovlpt.trace import InputError, Outcome, Reason, Trace
@@ -62,7 +63,6 @@ class PluginLowering(ModelPass):
         if self.lpt_on is None:
             self.lpt_on = self.device == "CPU" and has_quantized_weights(model)
         check_release(guards.guard_output if self.device == "GPU" else guards.compute_scale_in_f64)
-        # Held to the end: what a rule has replaced still counts among the readers of its inputs.
         nodes = self._lowered(Phase.TYPES, all_nodes(model))
         with remembering(), numbers_read_once():
             nodes = [*nodes, *(lowered := self._lowered(Phase.RELAXED, nodes))]
@@ -94,18 +94,21 @@ class PluginLowering(ModelPass):
         lowered = []
         for node in nodes:
             follows = of_kind(kind := node.get_type_name())
-            if follows and (phase is not Phase.RELAXED or is_relaxed(node)):
+            if follows and not is_replaced(node) and (phase is not Phase.RELAXED or is_relaxed(node)):
                 node = self._follow(follows, node, kind)
             lowered.append(node)
         return lowered
 
     def _follow(self, rules: Iterable[Rule], node: Node, kind: str) -> Node:
+        name, read = node.get_friendly_name(), [node, *sources_of(node)]  # a rule may rename the node
         for rule in rules:
-            if node.get_type_name() == kind:
-                name = node.get_friendly_name()  # a rule may rename the node
-                if (lowered := rule.apply(node)) is not None:
-                    self._add(rule, kind, name)
-                    node = lowered
+            if (lowered := rule.apply(node)) is not None:
+                self._add(rule, kind, name)
+                detach(*read)
+                node, name = lowered, lowered.get_friendly_name()
+                if node.get_type_name() != kind:
+                    break
+                read = [node, *sources_of(node)]
         return node
 
     def _record(self, rule: Rule, changed: Iterable[Node]) -> None:

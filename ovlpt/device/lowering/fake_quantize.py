@@ -8,11 +8,10 @@ import numpy as np
 
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of
-from ovlpt.graph.dequantization import dequantization_above, dequantization_below
+from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
@@ -26,9 +25,10 @@ _MOVES_UP = frozenset((
     "Squeeze", "Transpose", "Unsqueeze",
 ))  # fmt: skip
 # Reductions, before which a Transpose moves through a FakeQuantize
-_MOVES_TRANSPOSE = frozenset(
+_REDUCTIONS = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
-) | {"Squeeze"}
+)
+_MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
 
 
 def bypass_relu(node: Node) -> Node | None:
@@ -101,17 +101,23 @@ def requantize_floats(node: Node) -> Node | None:
 def keep_transpose(node: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x - low; 0, high - low)``
 
-    A Transpose before a FakeQuantize by channel and a reduction would be moved after them, and the channels to another
-    axis, which with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval.
+    A Transpose before a FakeQuantize and a reduction would be moved after them, and the channels to another axis, which
+    with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval. A MatMul that reads
+    the integers, too, would take the Transpose in and be no longer relaxed: wrong numbers, or it throws. There the
+    reduction reads floats.
     """
-    if not _has_open_sizes(node):
-        return None
     details, data = QuantizationDetails.of(node), node.input_value(0)
-    if details is None or precision_of(data) != "f32":
+    if details is None or precision_of(data) != "f32" or data.get_node().get_type_name() != "Transpose":
         return None
-    readers = {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
+    targets = {target: target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
+    reductions = [target for target, kind in targets.items() if kind in _REDUCTIONS and target.get_index() == 0]
+    if reductions and "MatMul" in targets.values():
+        wide = opset1.convert(node.output(0), "f32")
+        for target in reductions:
+            target.replace_source_output(wide.output(0))
+        return node
     by_channel = max(end.size for end in details.intervals) > 1
-    if not by_channel or data.get_node().get_type_name() != "Transpose" or not readers & _MOVES_TRANSPOSE:
+    if not by_channel or not set(targets.values()) & _MOVES_TRANSPOSE or not _has_open_sizes(node):
         return None
     low, high = details.input_low, details.input_high
     shifted = opset1.add(data, constant(-low))
@@ -178,28 +184,6 @@ def keep_scale_before(node: Node) -> Node | None:
             block_fusion(link)
             return node
     return None
-
-
-def quantize_after_transpose(layer: Node) -> Node | None:
-    """``transpose(FQ(x))`` as ``FQ(transpose(x))`` before a recurrent layer, where the ends are the same everywhere.
-
-    The plugin's own LPT forms the quantized layer, and no longer finds a zero point beyond integers that are transposed.
-    """
-    changed = None
-    for port in (0, 1):  # the data and the state
-        transpose = dequantization_above(layer, port).data.get_node()
-        quantize = transpose.input_value(0).get_node() if transpose.get_type_name() == "Transpose" else transpose
-        if transpose is quantize or quantize.get_type_name() != "FakeQuantize":
-            continue
-        ends = map(constant_above, quantize.input_values()[1:])
-        if any(values is None or values.size > 1 for values in ends) or len(quantize.output(0).get_target_inputs()) > 1:
-            continue
-        turned = opset1.transpose(quantize.input_value(0), transpose.input_value(1))
-        turned.set_friendly_name(transpose.get_friendly_name())
-        new = same_on(quantize, [turned.output(0), *quantize.input_values()[1:]])
-        replace_output(transpose.output(0), new.output(0))
-        changed = layer
-    return changed
 
 
 def keep_after_transpose(node: Node) -> Node | None:

@@ -10,7 +10,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
 from ovlpt.precisions import INT8, REAL
 
 
@@ -64,12 +64,13 @@ def keep_weights_zero_point(node: Node) -> Node | None:
     return node
 
 
-def quantizes_input(node: Node) -> bool:
-    """Whether a FakeQuantize reads an input of the model, in f32."""
+def quantizes_input(node: Node, model: Model) -> bool:
+    """Whether a FakeQuantize reads an input of the model, in f32. One of a body stands for what is inside, in f16."""
     if node.get_type_name() != "FakeQuantize":
         return False
     source = node.input_value(0)
-    return source.get_node().get_type_name() == "Parameter" and precision_of(source) == "f32"
+    is_input = source.get_node().get_type_name() == "Parameter" and model.get_parameter_index(source.get_node()) >= 0
+    return is_input and precision_of(source) == "f32"
 
 
 def read_input_in_f32(node: Node, precision: str) -> None:

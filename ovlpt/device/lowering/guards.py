@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.hazards import WEIGHTED, is_int8_layer, negative_scale_after_relu
+from ovlpt.device.int8_layers import is_int8_layer, negative_scale_after_relu
 from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
-from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -19,6 +19,7 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
@@ -96,6 +97,9 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     be post-operations by channel, which the plugin computes wrongly for one element of open sizes, and in a Subgraph:
     wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
     f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
+
+    A factor by channel of what is read elsewhere, too, would be taken in for all readers where sizes are open. A maximum
+    with the least number stands before it.
     """
     links = _affine_links(node)
     if _varies_by_rows(node) or (_has_groups_with_zero_point(node) and multiplies_groups_by_gemm()):
@@ -107,17 +111,36 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     if not links or links[0].get_type_name() != "Multiply" or _is_quantized_by_rows(node, links):
         return guard_output(node)
     links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
-    last, value = links[-1].output(0), opset1.convert(node.output(0), "f64").output(0)
+    last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
     for link in links:
         wide = same_operation(link, [value, constant(constant_above(link.input_value(1)), "f64").output(0)])
         wide.set_friendly_name(link.get_friendly_name())
         value = wide.output(0)
-    targets, back = last.get_target_inputs(), opset1.convert(value, "f32")
+    targets, back = last.get_target_inputs(), converted(value, "f32")
+    shared = len(targets) > 1 and _has_open_sizes(node)
+    scales = [target for target in targets if shared and _scales_by_channel(target)]
     move_tensor_names(last, value)
     insert_after(value, back.output(0), targets, [back])
+    if scales:
+        alone = opset1.maximum(back, constant(-_FLOAT_MAX))
+        for target in scales:
+            target.replace_source_output(alone.output(0))
     # who holds it would let it count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
+
+
+def _has_open_sizes(node: Node) -> bool:
+    return None in (shape_of(node.output(0)) or (None,))
+
+
+def _scales_by_channel(target: Any) -> bool:
+    """Whether the plugin would make a factor of what else the reader multiplies or divides by."""
+    reader = target.get_node()
+    if target.get_index() or reader.get_type_name() not in ("Divide", "Multiply"):
+        return False
+    values = constant_above(reader.input_value(1))
+    return values is not None and values.size > 1
 
 
 def is_in_f64(link: Node) -> bool:
@@ -246,10 +269,12 @@ def scale_before_interval(product: Node) -> Node | None:
     if low.size > 1 or high.size > 1:
         if (low >= high).any():
             return None
-        source = opset1.multiply(opset1.subtract(source, constant(low)), constant(steps / (high - low))).output(0)
+        real = precision_of(source)
+        source = opset1.subtract(source, constant(low, real))
+        source = opset1.multiply(source, constant(steps / (high - low), real)).output(0)
         quantize.input(0).replace_source_output(source)
         for port, end in ((1, 0), (2, steps)):
-            quantize.input(port).replace_source_output(constant(end).output(0))
+            quantize.input(port).replace_source_output(constant(end, real).output(0))
     elif not _is_moved_by_columns(source.get_node(), _affine_links(product)):
         return None
     block_fusion(source.get_node())
@@ -446,6 +471,8 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
     After a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
     would be taken for constants of rows: wrong numbers, no error. A Clamp stands there.
     """
+    if node.get_type_name() != "MatMul":
+        return False
     ends: list[np.ndarray] = []
     above = [(links or [node])[-1]]
     while above:
@@ -454,16 +481,25 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
             details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
             ends += details.intervals if details is not None else ()
             above += [reader] if reader.get_type_name() in BEFORE_INTERVAL else ()
-    return node.get_type_name() == "MatMul" and any(map(_has_rows, ends))
+    return any(map(_has_rows, ends))
 
 
 def _varies_by_rows(node: Node) -> bool:
-    """Whether a constant after a MatMul of open sizes, or of two tensors, differs between rows or heads.
+    """Whether a constant after a MatMul of open sizes, of two tensors, or by a vector, differs between rows or heads.
 
     The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor is put before it.
     """
-    constants = (constant_above(link.input_value(1)) for link in _affine_links(node))
+    if node.get_type_name() != "MatMul":
+        return False
+    constants = [constant_above(link.input_value(1)) for link in _affine_links(node)]
+    if _has_rows_only(node):
+        return any(values.size > 1 for values in constants)
     return _takes_rows_for_columns(node) and any(map(_has_rows, constants))
+
+
+def _has_rows_only(node: Node) -> bool:
+    """Whether a MatMul by a vector leaves no axis of columns."""
+    return node.get_type_name() == "MatMul" and len(shape_of(node.input_value(1)) or (0, 0)) == 1
 
 
 def _has_rows(values: np.ndarray) -> bool:
@@ -498,6 +534,7 @@ def _affine_links(node: Node) -> list[Node]:
         node = targets[0].get_node() if len(targets) == 1 else None
         if node is None or node.get_type_name() not in ("Multiply", "Add", "Subtract") or targets[0].get_index():
             return links
-        if precision_of(node.input_value(1)) != "f32" or constant_above(node.input_value(1)) is None:
+        value = node.input_value(1)
+        if precision_of(value) != "f32" or constant_above(value) is None:
             return links
         links.append(node)

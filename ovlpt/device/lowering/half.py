@@ -44,6 +44,8 @@ _OF_TWO = frozenset(("Add", "Divide", "Maximum", "Minimum", "Multiply", "Squared
 # Operations whose constants are numbers of the data's type, not sizes or axes
 _WITH_NUMBERS = _OF_TWO | {"FakeQuantize", "PRelu"}
 
+_OF_A_LEVEL = 0.5
+
 _Key = tuple[int, int]  # of a value: the instance of its node, and its port
 
 
@@ -65,7 +67,7 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
         _subtract_from_shift(node)
     sums, changed = _Sums(model), []
     for node in sums.nodes:
-        if quantizes_input(node):
+        if quantizes_input(node, model):
             takes_scale = _takes_scale(node)
             if takes_scale:
                 _round_for_products(node)
@@ -81,6 +83,7 @@ class _Sums:
 
     def __init__(self, model: Model):
         self.nodes = all_nodes(model)
+        self._results = {result.get_instance_id() for result in model.get_results()}  # not of bodies, which give f16
         self._unscaled: set[_Key] = set()  # in the scale of integers
         self._scaled: set[_Key] = set()
         for node in self.nodes:
@@ -140,7 +143,8 @@ class _Sums:
         stays = node.get_output_size() == 1 and _key(node.output(0)) in self.in_f32
         if not is_scaled:
             return stays and _is_affine(node)
-        return stays or node.get_type_name() in ("FakeQuantize", "Result") or _is_affine(node)
+        ends = node.get_type_name() == "FakeQuantize" or node.get_instance_id() in self._results
+        return stays or ends or _is_affine(node)
 
 
 def _is_neutral(node: Node) -> bool:
@@ -199,9 +203,9 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
             return True
     elif all(isinstance(value.get_node(), Constant) for value in node.input_values()):
         return False  # weights less their zero point
-    elif is_relaxed(node) or (reads_f32 and _numbers(node)):
+    elif is_relaxed(node) or (reads_f32 and _numbers(node)) or _is_narrow(node):
         if precision_of(outputs[0]) == "f32":
-            _leave_layer(node, siblings, reads_f32 or sums.starts(node))
+            _leave_layer(node, siblings, reads_f32 or sums.starts(node) or _is_narrow(node))
             return True
     elif reads_f32 and kind not in ("Result", "ShapeOf"):
         for port, value in enumerate(node.input_values()):
@@ -209,6 +213,21 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
                 node.input(port).replace_source_output(opset1.convert(opset1.convert(value, "f16"), "f32").output(0))
         return True
     return False
+
+
+def _is_narrow(node: Node) -> bool:
+    """Whether a FakeQuantize has an interval whose ends f16 moves by much of a level, as around 1 that of a mask: two that
+    become equal make it infinite.
+    """
+    ends = (
+        [constant_above(value) for value in node.input_values()[1:3]] if node.get_type_name() == "FakeQuantize" else []
+    )
+    if not ends or any(end is None for end in ends):
+        return False
+    step = np.abs(ends[1] - ends[0]) / (node.get_attributes()["levels"] - 1)
+    with np.errstate(over="ignore"):
+        halves = [end.astype(np.float16).astype(end.dtype) for end in ends]
+    return any(bool((abs(end - half) > _OF_A_LEVEL * step).any()) for end, half in zip(ends, halves, strict=True))
 
 
 def _leave_layer(node: Node, siblings: int, in_f32: bool) -> None:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from ovlpt.graph.constants import constant, precision_of, values_of
+from collections.abc import Callable, Set
+from itertools import pairwise
+
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed, relaxed_like
-from ovlpt.graph.shapes import reshaped, shape_of
+from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Node
+from ovlpt.openvino_api import RELEASE, Constant, Node, Output
 
-_ELEMENTWISE = frozenset(
-    (
-        "Add",
-        "Clamp",
-        "Convert",
-        "FakeQuantize",
-        "Gelu",
-        "HSwish",
-        "Multiply",
-        "Relu",
-        "Sigmoid",
-        "Subtract",
-        "Swish",
-        "Tanh",
-    )
-)
+_ELEMENTWISE = frozenset((
+    "Add", "Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Multiply", "Relu", "Sigmoid", "Subtract", "Swish", "Tanh",
+))  # fmt: skip
+# What a GPU takes into a layer
+_ON_A_GPU = _ELEMENTWISE | {
+    "Abs", "Divide", "Elu", "Exp", "Floor", "HSigmoid", "Maximum", "Minimum", "Mish", "Negative", "SoftPlus", "Sqrt",
+    "SquaredDifference",
+}  # fmt: skip
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -66,8 +61,7 @@ def run_at_rank_3(node: Node) -> Node | None:
     After a MatMul of rank 4 no constant by channel fuses, a bias for instance; since 2026 its scale does. The layer and the
     elementwise chain after it run at rank 3 between two Reshapes, which cost nothing.
     """
-    shape, output_shape = shape_of(node.input_value(0)), shape_of(node.output(0))
-    weights = node.input_value(1)
+    shape, weights = shape_of(node.input_value(0)), node.input_value(1)
     plain = (
         isinstance(weights.get_node(), Constant)
         and len(weights.get_shape()) == 2
@@ -75,29 +69,63 @@ def run_at_rank_3(node: Node) -> Node | None:
     )
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
         return None
-    chain = _elementwise_chain(node)
+    chain = _chain(node, _ELEMENTWISE, lambda value: _is_constant(value) and _flattens(value.get_node()))
     takes_scale = RELEASE >= (2026, 0) and len(chain) > 1 and chain[1].get_type_name() == "Multiply"
     after = chain[2 if takes_scale else 1 :]
     others = (value.get_node() for link in after for value in link.input_values())
     if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
         return None
-    last = chain[-1]
-    flat = reshaped(node.input_value(0), (shape[0], shape[1] * shape[2], shape[3]))
+    return _at_rank_3(node, chain, 1)
+
+
+def run_columns_at_rank_3(node: Node) -> Node | None:
+    """The same with all that may become part of the layer, tensors of its shape as well; data that are to be transposed as
+    [N·H, C, W].
+
+    Without matrix engines a GPU makes rows and columns of four axes, and reads what is by column, or another tensor, as if
+    there still were four: the first column stands for all. Wrong numbers, no error, with the plugin's own LPT too.
+    """
+    shape, weights = shape_of(node.output(0)), node.input_value(1)
+    if shape is None or len(shape) != 4 or None in shape or not is_constant_path(weights.get_node()):
+        return None
+    *more, rows, columns = weights.get_shape()
+    if more and (set(more) != {1} or not _is_constant(weights)):
+        return None
+    if more:
+        flat = constant(values_of(weights.get_node()).reshape(rows, columns), precision_of(weights))
+        node.input(1).replace_source_output(flat.output(0))
+    axis = 0 if node.get_attributes()["transpose_a"] else 1
+
+    def merges(value: Output) -> bool:
+        sizes = shape_of(value)
+        if sizes is None or (not _is_constant(value) and sizes != shape):
+            return False
+        both = ((1,) * (4 - len(sizes)) + sizes)[axis : axis + 2]
+        return both == (1, 1) or (len(sizes) == 4 and both == shape[axis : axis + 2])
+
+    return _at_rank_3(node, _chain(node, _ON_A_GPU, merges), axis)
+
+
+def _at_rank_3(node: Node, chain: list[Node], axis: int) -> Node:
+    """The MatMul, and the chain that begins with it, with this axis and the next as one, between two Reshapes."""
+    last, shape = chain[-1], shape_of(node.output(0))
     targets, original = last.output(0).get_target_inputs(), last.output(0)
-    new = relaxed_like(node, [flat.output(0), weights], precision_of(node.output(0)))
+    flat = reshaped(node.input_value(0), _merged(shape_of(node.input_value(0)), axis))
+    new = relaxed_like(node, [flat.output(0), node.input_value(1)], precision_of(node.output(0)))
     replace_output(node.output(0), new.output(0))
-    for link in chain[1:]:
-        for port in range(link.get_input_size()):
-            source = link.input_value(port).get_node()
-            if isinstance(source, Constant) and len(source.get_output_shape(0)) == 4:
-                values = values_of(source)
-                squeezed = values.reshape(values.shape[0], -1, values.shape[3])
-                link.input(port).replace_source_output(
-                    constant(squeezed, precision_of(link.input_value(port))).output(0)
-                )
+    for before, link in pairwise([new, *chain[1:]]):
+        for port, value in enumerate(link.input_values()):
+            sizes = shape_of(value)
+            if value.get_node() is before or len(sizes) != 4:
+                continue
+            if _is_constant(value):
+                beside = constant(values_of(value.get_node()).reshape(_merged(sizes, axis)), precision_of(value))
+            else:
+                beside = reshaped(value, _merged(sizes, axis))
+            link.input(port).replace_source_output(beside.output(0))
         link.validate_and_infer_types()
     end = new.output(0) if last is node else original
-    shaped = reshaped(end, output_shape)
+    shaped = reshaped(end, shape)
     last = end.get_node()
     shaped.set_friendly_name(last.get_friendly_name())
     last.set_friendly_name(made_for(last.get_friendly_name(), Made.RANK_3))
@@ -107,24 +135,24 @@ def run_at_rank_3(node: Node) -> Node | None:
     return new
 
 
-def _elementwise_chain(node: Node) -> list[Node]:
-    """The node and the single-consumer elementwise operations after it, each with constants as its other inputs."""
+def _merged(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+
+
+def _chain(node: Node, kinds: Set[str], takes: Callable[[Output], bool]) -> list[Node]:
+    """The node and the single-consumer operations of these kinds after it; ``takes``: their other inputs."""
     chain = [node]
-    while True:
-        targets = list(chain[-1].output(0).get_target_inputs())
-        if len(targets) != 1:
-            return chain
+    while len(targets := list(chain[-1].output(0).get_target_inputs())) == 1:
         follower = targets[0].get_node()
-        others = [
-            follower.input_value(port).get_node()
-            for port in range(follower.get_input_size())
-            if port != targets[0].get_index()
-        ]
-        if follower.get_type_name() not in _ELEMENTWISE or not all(
-            isinstance(other, Constant) and _flattens(other) for other in others
-        ):
-            return chain
+        others = [value for port, value in enumerate(follower.input_values()) if port != targets[0].get_index()]
+        if follower.get_type_name() not in kinds or not all(map(takes, others)):
+            break
         chain.append(follower)
+    return chain
+
+
+def _is_constant(value: Output) -> bool:
+    return isinstance(value.get_node(), Constant)
 
 
 def _flattens(node: Constant) -> bool:

@@ -24,6 +24,7 @@ from ovlpt.device.lowering import (
     half,
     hiding,
     mat_mul,
+    recurrent,
     reductions,
     sharing,
     variables,
@@ -94,8 +95,16 @@ RULES = (
         "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
     ),
     _rule(
+        zero_points.pad_before_data, _CONVOLUTIONS, _GPU,
+        "what is padded after the data only would be 0 and not the zero point: wrong numbers",
+    ),
+    _rule(
         windows.see_every_column, "GroupConvolution", _CPU,
         "a strided layer of several outputs a channel and one column would read other rows: wrong numbers",
+    ),
+    _rule(
+        windows.see_padding_alone, _CONVOLUTIONS, _CPU,
+        "a window that stands on a column of padding alone would read and write beyond its memory: wrong numbers",
     ),
     _rule(
         mat_mul.absorb_transposes, "MatMul", _BOTH,
@@ -112,6 +121,10 @@ RULES = (
     _rule(
         mat_mul.lay_weights_in_rows, "MatMul", _GPU,
         "the plugin would make a Transpose of the weights, and a MatMul that is not relaxed",
+    ),
+    _rule(
+        mat_mul.run_columns_at_rank_3, "MatMul", _GPU,
+        "after a MatMul of rank 4 the first column of what is by column would stand for all: wrong numbers",
     ),
     _rule(
         gpu.transpose_before_quantization, "MatMul", _GPU,
@@ -252,6 +265,11 @@ RULES = (
         "integers before float MatMuls would be taken for weights, and their Convert stay a layer", phase=Phase.ALL,
     ),
     _rule(
+        zero_points.keep_stride_over_one_axis, "Convolution", _GPU,
+        "a layer of one group over one axis of open sizes, which keeps a stride, would be read wrongly: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         zero_points.keep_stride, "Convolution", _BOTH,
         "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: float, or wrong numbers",
         phase=Phase.ALL,
@@ -269,8 +287,12 @@ RULES = (
         "there is no FakeQuantize along another axis than the channels: it throws, or wrong numbers", phase=Phase.ALL,
     ),
     _rule(
-        fake_quantize.quantize_after_transpose, "LSTMSequence GRUSequence", _CPU,
+        recurrent.quantize_after_transpose, "LSTMSequence GRUSequence", _CPU,
         "a recurrent layer of data or states that are transposed as integers would run in float", phase=Phase.ALL,
+    ),
+    _rule(
+        recurrent.one_direction_each, "LSTMSequence GRUSequence", _CPU,
+        "the plugin would give both directions names of its own, by which nobody finds them", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.keep_after_transpose, "FakeQuantize", _CPU,
@@ -287,7 +309,7 @@ RULES = (
     ),
     _rule(
         fake_quantize.keep_transpose, "FakeQuantize", _CPU,
-        "a Transpose of open sizes would be moved after the FakeQuantize and a reduction, which throws", phase=Phase.ALL,
+        "a Transpose would be moved after the FakeQuantize and a reduction, which throws, or wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.differ_by_channel, "FakeQuantize", _CPU,

@@ -20,9 +20,9 @@ def keep_products_together(model: Model) -> list[Node]:
 
     Without it a token of a long sequence in f32 takes less time, and its prompt and those of short sequences more.
     """
-    if RELEASE < (2025, 0) or any(node.get_type_name() == _WHOLE for node in model.get_ops()):
-        return []
     caches = [sink for sink in model.get_sinks() if _is_cache(sink)]
+    if not caches or RELEASE < (2025, 0) or any(node.get_type_name() == _WHOLE for node in model.get_ops()):
+        return []
     for assign in caches:
         concat = assign.input_value(0)
         sizes = np.zeros(concat.get_partial_shape().rank.get_length(), np.int64)  # as they are

@@ -14,7 +14,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
@@ -163,6 +163,8 @@ def sibling_numbers(model: Model) -> dict[int, int]:
 def keep_apart(model: Model) -> list[Node]:
     """Each zero point after the first of its tensor gets a length of the input type list of its own."""
     numbers = sibling_numbers(model)
+    if not any(numbers.values()):
+        return []
     changed = [node for node in all_nodes(model) if numbers.get(node.get_instance_id())]
     for subtract in changed:
         output, number = precision_of(subtract.output(0)), numbers[subtract.get_instance_id()]
@@ -191,6 +193,56 @@ def pad_before_zero_point(convolution: Node) -> Node | None:
     return _on_other_data(convolution, padded, {"pads_begin": [0] * 3, "pads_end": [0] * 3, "auto_pad": "explicit"})
 
 
+def pad_before_data(convolution: Node) -> Node | None:
+    """A kernel of zeros before the first column of a layer whose data have a zero point, and are padded after it only.
+
+    Without padding before the data a GPU's kernels take what is padded for 0, not for the zero point: wrong numbers, no
+    error, with the plugin's own LPT too.
+    """
+    subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
+    if subtract.get_type_name() != "Subtract" or any(attributes["pads_begin"]) or not any(attributes["pads_end"]):
+        return None
+    return _with_kernel_of_zeros(convolution)
+
+
+def keep_stride_over_one_axis(convolution: Node) -> Node | None:
+    """As `keep_stride`, over one axis of open sizes, where a GPU's grouped kernel would read the weights wrongly."""
+    shape = shape_of(convolution.input_value(0)) or ()
+    if len(shape) != 3 or None not in shape or not is_relaxed(convolution) or not _moves_stride(convolution):
+        return None
+    return _with_kernel_of_zeros(convolution)
+
+
+def _with_kernel_of_zeros(convolution: Node) -> Node | None:
+    """A zero before the kernel's first column, which falls on padding that is one column more."""
+    attributes, weights = convolution.get_attributes(), _with_zeros_first(convolution.input_value(1))
+    if weights is None:
+        return None
+    *begin, last = attributes["pads_begin"]
+    changed = {"pads_begin": [*begin, last + attributes["dilations"][-1]], "auto_pad": "explicit"}
+    inputs, kind = [convolution.input_value(0), weights], convolution.get_type_name()
+    new = relaxed(kind, inputs, precision_of(convolution.output(0)), attributes | changed)
+    new.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), new.output(0))
+    return new
+
+
+def _with_zeros_first(weights: Output) -> Output | None:
+    """Constant weights, or such less their zero point, with a zero before the first of the last axis."""
+    node = weights.get_node()
+    values = [each.get_node() for each in (node.input_values() if node.get_type_name() == "Subtract" else [weights])]
+    if not all(isinstance(each, Constant) for each in values) or len(values) > 2:
+        return None
+    data, *zero_point = map(values_of, values)
+    if zero_point and (zero_point[0].ndim != data.ndim or zero_point[0].shape[-1] != 1):
+        return None
+    zeros = np.broadcast_to(zero_point[0] if zero_point else data.dtype.type(0), (*data.shape[:-1], 1))
+    wider = constant(np.concatenate([zeros, data], -1), precision_of(values[0].output(0))).output(0)
+    if not zero_point:
+        return wider
+    return relaxed_like(node, [wider, node.input_value(1)], precision_of(node.output(0))).output(0)
+
+
 def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) -> Node:
     """The convolution of ``data`` less the same zero point, with ``changed`` attributes."""
     subtract, kind = convolution.input_value(0).get_node(), convolution.get_type_name()
@@ -209,14 +261,10 @@ def keep_stride(convolution: Node) -> Node | None:
     output: wrong numbers, or it throws. A grouped convolution, here of one group, keeps its stride, and has the same
     kernel.
     """
+    if not _moves_stride(convolution):
+        return None
     attributes, weights = convolution.get_attributes(), convolution.input_value(1)
-    if not _is_pointwise(convolution) or set(attributes["strides"]) == {1}:
-        return None
     shape = shape_of(weights)
-    shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
-    padded = any((*attributes["pads_begin"], *attributes["pads_end"]))
-    if not padded and not (shifted and is_relaxed(convolution)) and not _reads_later_output(convolution):
-        return None
     inputs, output = [convolution.input_value(0), reshaped(weights, (1, *shape)).output(0)], convolution.output(0)
     if isinstance(weights.get_node(), Constant):
         inputs[1] = constant(values_of(weights.get_node()).reshape(1, *shape), precision_of(weights)).output(0)
@@ -228,6 +276,16 @@ def keep_stride(convolution: Node) -> Node | None:
     grouped.set_friendly_name(convolution.get_friendly_name())
     replace_output(output, grouped.output(0))
     return grouped
+
+
+def _moves_stride(convolution: Node) -> bool:
+    """Whether a stride would be moved up through more than it may."""
+    attributes = convolution.get_attributes()
+    if not _is_pointwise(convolution) or set(attributes["strides"]) == {1}:
+        return False
+    shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
+    padded = any((*attributes["pads_begin"], *attributes["pads_end"]))
+    return padded or (shifted and is_relaxed(convolution)) or _reads_later_output(convolution)
 
 
 def _is_pointwise(convolution: Node) -> bool:

@@ -1,0 +1,91 @@
+"""Recurrent layers: how their data comes, and one direction each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.graph.constants import constant, constant_above, is_constant_path
+from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.recurrent import MOVES, RECURRENT
+from ovlpt.graph.relaxed import same_on
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
+
+_DIRECTIONS = {"forward": Made.FORWARD, "reverse": Made.REVERSE}
+_DATA, _STATE = 0, 1  # inputs
+
+
+def quantize_after_transpose(layer: Node) -> Node | None:
+    """``transpose(FQ(x))`` as ``FQ(transpose(x))`` before a recurrent layer, where the ends are the same everywhere; with
+    all else that moves the integers.
+
+    The plugin's own LPT forms the quantized layer, and no longer finds a zero point beyond integers that are transposed.
+    """
+    changed = None
+    for port in (_DATA, _STATE):
+        value = source = dequantization_above(layer, port).data
+        moves: list[Output] = []
+        while source.get_node().get_type_name() in MOVES:
+            moves.insert(0, source)
+            source = source.get_node().input_value(0)
+        quantize = source.get_node()
+        is_transposed = any(each.get_node().get_type_name() == "Transpose" for each in moves)
+        if not is_transposed or quantize.get_type_name() != "FakeQuantize":
+            continue
+        ends = map(constant_above, quantize.input_values()[1:])
+        if any(values is None or values.size > 1 for values in ends):
+            continue
+        data = quantize.input_value(0)
+        for each in moves:
+            data = _again(each.get_node(), data).output(each.get_index())
+        replace_output(value, _again(quantize, data).output(0))
+        changed = layer
+    return changed
+
+
+def _again(node: Node, data: Output) -> Node:
+    """The same on other data. What else reads the node goes on to do so."""
+    new = same_on(node, [data, *node.input_values()[1:]])
+    if sum(len(output.get_target_inputs()) for output in node.outputs()) > 1:
+        new.set_friendly_name(made_for(node.get_friendly_name(), Made.AGAIN))
+    return new
+
+
+def one_direction_each(node: Node) -> Node | None:
+    """A bidirectional sequence as a forward and a reverse one, as the plugin would have it, each with a name."""
+    attributes, states = node.get_attributes(), RECURRENT[node.get_type_name()][0] - 1
+    if attributes["direction"] != "bidirectional":
+        return None
+    lengths, pairs = states, {}
+    for port in range(1, node.get_input_size()):
+        if port != lengths:  # the batch comes first in states
+            pairs[port] = _halves(node.input_value(port), int(port < lengths))
+    sequences = []
+    for half, (direction, made) in enumerate(_DIRECTIONS.items()):
+        inputs = [pairs[port][half] if port in pairs else value for port, value in enumerate(node.input_values())]
+        settings = {**attributes, "direction": direction}
+        sequence = NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, settings)
+        sequence.set_friendly_name(made_for(node.get_friendly_name(), made))
+        sequences.append(sequence)
+    joined = [opset1.concat([each.output(at) for each in sequences], 1) for at in range(node.get_output_size())]
+    for output, each in zip(node.outputs(), joined, strict=True):
+        each.set_friendly_name(f"{node.get_friendly_name()}.{output.get_index()}")
+        if output.get_target_inputs():
+            replace_output(output, each.output(0))
+    return joined[0]
+
+
+def _halves(value: Output, axis: int) -> list[Output]:
+    """Of weights the integers are halved, so that what dequantizes them stays next to the layer."""
+    node = value.get_node()
+    if not is_constant_path(node):
+        return opset1.split(value, constant(np.array(axis), "i64"), 2).outputs()
+    if isinstance(node, Constant):
+        shape = list(value.get_shape())
+        if len(shape) <= axis or shape[axis] == 1:
+            return [value, value]
+        parts = np.split(node.data, 2, axis)
+        return [opset1.constant(np.ascontiguousarray(part), node.get_element_type()).output(0) for part in parts]
+    sources = [_halves(each, axis) for each in node.input_values()]
+    return [same_on(node, list(inputs)).output(0) for inputs in zip(*sources, strict=True)]

@@ -1,0 +1,52 @@
+"""The numbers of the native library's own result, without a plugin's kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ovlpt import plugin_config
+from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
+from ovlpt.common_optimizations import CommonOptimizations
+from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.constants import precision_of, same_operation
+from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import RELEASE, Manager, Model, opset1
+from ovlpt.precisions import INT8
+from tools.parity.driver import core, run_native_with
+
+_STRIPPED = 65536  # levels
+
+
+def native_result(model: Model) -> Model | None:
+    """What the native library makes of ``model`` where `ovlpt.transform` calls its own pass, in real numbers.
+
+    None where its program cannot be given the CPU's settings for an operation. Raises `NativePassFails`, `NoCompiler`.
+    """
+    prepared, manager = model.clone(), Manager()
+    if RELEASE >= (2025, 0):
+        manager.register_pass(FQStrippingTransformation([_STRIPPED]))
+    manager.register_pass(CommonOptimizations())
+    manager.run_passes(prepared)
+    config = plugin_config.for_device(core(), "CPU")
+    plain = tuple(each for each in config.precision_restrictions if not callable(each.by_ports))
+    left_out = {each.operation for each in config.precision_restrictions} - {each.operation for each in plain}
+    if left_out & {node.get_type_name() for node in all_nodes(prepared)}:
+        return None
+    return in_reals(run_native_with(replace(config, precision_restrictions=plain, callbacks={}), prepared))
+
+
+def in_reals(model: Model) -> Model:
+    """Each type-relaxed operation as a plain one that reads f32."""
+    for node in model.get_ordered_ops():
+        if not is_relaxed(node):
+            continue
+        inputs = [
+            opset1.convert(value, "f32").output(0) if precision_of(value) in INT8 else value
+            for value in node.input_values()
+        ]
+        plain = same_operation(node, inputs)
+        plain.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), plain.output(0))
+    model.validate_nodes_and_infer_types()
+    return model
