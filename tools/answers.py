@@ -205,9 +205,9 @@ def deconvolution(data, kernel: Node | None = None, stride: int = 2) -> Node:
     return named(opset1.convolution_backprop_data(data, kernel, [stride] * 2, pads_begin=[0, 0], pads_end=[0, 0]))
 
 
-def group_deconvolution(data, kernel: Node | None = None) -> Node:
+def group_deconvolution(data, kernel: Node | None = None, strides=(2, 2)) -> Node:
     kernel = weights((2, 4, 4, 2, 2), axis=None) if kernel is None else kernel
-    return named(opset1.group_convolution_backprop_data(data, kernel, [2, 2]))
+    return named(opset1.group_convolution_backprop_data(data, kernel, list(strides)))
 
 
 def model(*results) -> Model:
@@ -238,30 +238,34 @@ def loop(name: str) -> Model:
     inside = parameter(name="inside")
     body_out = opset1.relu(convolution(inside, name=LAYER if name == "inside" else "body"))
     body = Model([body_out.output(0), opset1.constant(np.array(True)).output(0)], [inside], "body")
-    node = opset5.loop(opset1.constant(np.int64(2)), opset1.constant(np.array(True)))
-    node.set_function(body)
-    node.set_special_body_ports([-1, 1])
-    node.set_merged_input(
-        inside.get_node() if isinstance(inside, Output) else inside, _before(name), body_out.output(0)
-    )
-    return model(node.get_iter_value(body_out.output(0), -1))
+    return model(_looped(body, inside, _before(name), body_out.output(0)))
 
 
 def _before(name: str) -> Output:
     return opset1.relu(convolution(image(), name=LAYER if name == "outside" else "before")).output(0)
 
 
-def recurrent(kind: str, size: int = 8, **attributes) -> Model:
-    """``kind``: "LSTMSequence" and so on, of quantized data and weights. ``size``: of data and state."""
+def recurrent(
+    kind: str,
+    size: int = 8,
+    data: Callable[[tuple[int, ...]], Node] | None = None,
+    state: Callable[[tuple[int, ...]], Node] | None = None,
+    steps: int = 3,
+    **attributes,
+) -> Model:
+    """``kind``: "LSTMSequence" and so on, of quantized data and weights, two sequences of three steps. ``size``: of data and
+    state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run.
+    """
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
-    of_sequences = kind.endswith("Sequence")
-    data = quantized(parameter((2, 3, size) if of_sequences else (2, size)), -1.28, 1.27)
-    states = [f32(np.zeros((2, 1, size) if of_sequences else (2, size))) for _ in range(2 if gates == 4 else 1)]
-    one = (1,) if of_sequences else ()
+    of_sequences, directions = kind.endswith("Sequence"), 1 + (attributes.get("direction") == "bidirectional")
+    data = (data or _signed)((2, 3, size) if of_sequences else (2, size))
+    one = (directions,) if of_sequences else ()
+    states = [f32(np.zeros((2, *one, size))) for _ in range(2 if gates == 4 else 1)]
+    states[0] = (state or (lambda _: states[0]))((2, *one, size))
     kernels = [weights((*one, gates * size, size), axis=None) for _ in range(2)]
     bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * size)))
-    lengths = [opset1.constant(np.full(2, 3, np.int32))] if of_sequences else []
+    lengths = [opset1.constant(np.full(2, steps, np.int32))] if of_sequences else []
     activations = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}
     attributes = (
         {"hidden_size": size, "activations": activations[name]}
@@ -274,6 +278,52 @@ def recurrent(kind: str, size: int = 8, **attributes) -> Model:
 
 
 _IMAGE, _ROWS = IMAGE, (2, 8, 16)
+
+
+def _signed(shape: tuple[int, ...]) -> Node:
+    return quantized(parameter(shape), -1.28, 1.27)
+
+
+def transposed(shape: tuple[int, ...]) -> Node:
+    """Steps and samples change places after the FakeQuantize, as exporters have it."""
+    return opset1.transpose(_signed((shape[1], shape[0], *shape[2:])), i64(1, 0, 2))
+
+
+def _state(shape: tuple[int, ...]) -> Node:
+    return parameter(shape, "state")
+
+
+def _squeezed_and_transposed(shape: tuple[int, ...]) -> Node:
+    """Columns of an image as steps."""
+    rows = opset1.squeeze(_signed((shape[0], shape[2], 1, shape[1])), i64(2))
+    return opset1.transpose(rows, i64(0, 2, 1))
+
+
+def _of_all_three_axes(group: int, low: float = 0.0) -> Model:
+    """``group``: output channels of each of 4 groups of one input channel."""
+    kernel = weights((4, group, 1, 3, 3, 3), axis=(0, 1))
+    data = quantized(parameter((1, 4, 6, 6, 6)), low, low + 2.55)
+    return model(named(opset1.group_convolution(data, kernel, [1] * 3, [0] * 3, [0] * 3, [1] * 3)))
+
+
+def _multiplied(shape: tuple[int, ...], of_weights: tuple[int, ...]) -> Model:
+    return model(named(opset1.matmul(quantized(parameter(shape)), weights(of_weights, axis=None), False, False)))
+
+
+def in_a_body(layer: Callable[[Node], Node]) -> Model:
+    """A Loop of two rounds, and in its body a layer of quantized data."""
+    inside = parameter(name="inside")
+    result = opset1.relu(layer(quantized(inside, name="quantized_inside")))
+    body = Model([result.output(0), opset1.constant(np.array(True)).output(0)], [inside], "body")
+    return model(_looped(body, inside, parameter().output(0), result.output(0)))
+
+
+def _looped(body: Model, inside: Node, data: Output, result: Output) -> Output:
+    node = opset5.loop(opset1.constant(np.int64(2)), opset1.constant(np.array(True)))
+    node.set_function(body)
+    node.set_special_body_ports([-1, 1])
+    node.set_merged_input(inside, data, result)
+    return node.get_iter_value(result, -1)
 
 
 def _moved(build: Callable[[Node], Node]) -> Callable[[tuple[int, ...]], Node]:
@@ -510,6 +560,95 @@ _SINGLE = [
     Case("RNNSequence", lambda: recurrent("RNNSequence"), (("no_rule",),), curable=False),
     Case("GRUSequence", lambda: recurrent("GRUSequence")),
     Case("LSTMSequence", lambda: recurrent("LSTMSequence")),
+    *(
+        Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more))
+        for kind in ("GRUSequence", "LSTMSequence")
+        for name, more in {
+            " of transposed data": {"data": transposed},
+            " of squeezed and transposed data": {"data": _squeezed_and_transposed},
+            " in both directions": {"direction": "bidirectional"},
+            " of transposed data in both directions": {"data": transposed, "direction": "bidirectional"},
+        }.items()
+    ),
+    *(
+        Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more), codes, curable=curable)
+        for kind in ("GRUSequence", "LSTMSequence")
+        for name, (more, codes, curable) in {
+            " of a float": ({"data": parameter}, (("data_grid",),), True),
+            " of a Tanh": ({"data": _moved(opset1.tanh)}, (("data_grid",),), True),
+            " of a Negative": ({"data": _moved(opset1.negative)}, (("negative_scale",),), True),
+            " of 65536 levels": (
+                {"data": lambda shape: quantized(parameter(shape), -1.0, 1.0, 65536)},
+                (("data_grid",),),
+                True,
+            ),
+            " of a float state": ({"state": _state}, (("state_not_quantized",),), True),
+            " of a float state in both directions": (
+                {"state": _state, "direction": "bidirectional"},
+                (("state_not_quantized",),),
+                True,
+            ),
+            " of a float and a float state": (
+                {"data": parameter, "state": _state},
+                (("data_grid",), ("state_not_quantized",)),
+                True,
+            ),
+            " with a clip": ({"clip": 1.0}, (("activations",),), False),
+            " of two steps": ({"steps": 2}, (("sequence_lengths",),), False),
+        }.items()
+    ),
+    *(
+        Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more), (("data_grid",),))
+        for kind in ("GRUSequence", "LSTMSequence")
+        for name, more in {
+            " of an interval per feature": {"data": lambda shape: _per_channel(shape)},
+            " of an interval per feature in both directions": {
+                "data": lambda shape: _per_channel(shape),
+                "direction": "bidirectional",
+            },
+        }.items()
+    ),
+    Case(
+        "GRUSequence with linear_before_reset in both directions",
+        lambda: recurrent("GRUSequence", linear_before_reset=True, direction="bidirectional"),
+        (("linear_before_reset",),),
+        curable=False,
+    ),
+    *(
+        Case(
+            f"deconvolution of {read} channels to {made}",
+            lambda read=read, made=made: model(
+                named(
+                    opset1.convolution_backprop_data(
+                        quantized(parameter((1, read, 8, 8))),
+                        weights((read, made, 2, 2), axis=1),
+                        [2, 2],
+                        pads_begin=[0, 0],
+                        pads_end=[0, 0],
+                    )
+                )
+            ),
+        )
+        for read, made in ((1, 8), (8, 1), (3, 5), (33, 32))
+    ),
+    Case("depthwise over three axes", lambda: _of_all_three_axes(1)),
+    Case("depthwise over three axes, a zero point", lambda: _of_all_three_axes(1, -0.5), (("zero_point",),)),
+    Case("two outputs for each channel over three axes, a zero point", lambda: _of_all_three_axes(2, -0.5)),
+    *(
+        Case(
+            f"MatMul of ranks {len(first)} and {len(second)}",
+            lambda first=first, second=second: _multiplied(first, second),
+        )
+        for first, second in (
+            ((16,), (16,)),
+            ((16,), (16, 8)),
+            ((4, 16), (16,)),
+            ((2, 4, 16), (16,)),
+            ((4, 1), (1, 8)),
+            ((1, 2, 3, 4, 16), (16, 8)),
+            ((1, 2, 3, 4, 16), (1, 2, 3, 16, 8)),
+        )
+    ),
     Case("LSTMCell", lambda: recurrent("LSTMCell"), (("no_rule",),), curable=False),
     Case("GRUCell", lambda: recurrent("GRUCell"), (("no_rule",),), curable=False),
     Case("RNNCell", lambda: recurrent("RNNCell"), (("no_rule",),), curable=False),

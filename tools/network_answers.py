@@ -138,10 +138,13 @@ def _compiled(model: Model, core: Core) -> CompiledModel:
 
 def main(arguments: Sequence[str]) -> int:
     core, layers = Core(), []
-    for path in (Path(each) for each in arguments):
-        if not path.stem.endswith("_float"):
-            layers += judge(path, core)
-            print(label(path), len(layers), file=sys.stderr)
+    paths = [path for path in map(Path, arguments) if not path.stem.endswith("_float")]
+    if absent := [str(path) for path in paths if not path.exists()]:
+        print(f"not found: {', '.join(absent)}; name networks that are there", file=sys.stderr)
+        return 2
+    for path in paths:
+        layers += judge(path, core)
+        print(label(path), len(layers), file=sys.stderr)
     floats = [each for each in layers if each.answer is not None]
     missed = [each for each in layers if not each.is_true or not each.is_advised]
     print("\n".join(map(str, missed)))

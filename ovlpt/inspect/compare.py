@@ -45,7 +45,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -84,7 +84,7 @@ class Comparison:
     layer_samples: int
     float_precision: str  # in which the default run computes what stays in float
     accuracy: dict[str, float]  # by run; empty without labels
-    latency: dict[str, float]  # by run: median in milliseconds of runs in turn; empty where workers ran
+    latency: dict[str, float]  # by run: median in ms of runs in turn; empty where workers or a virtual GPU ran
     sqnr: dict[str, dict[str, float]]  # by error and output: dB
     layers: tuple[LayerErrors, ...]
     disturbance: float  # largest relative difference of an int8 output once layers are read
@@ -163,7 +163,7 @@ def compare(
     the file has none: the answer is the largest value along the last axis of the first output. Outputs are compared on
     all samples, layers on the first ``layer_samples``. ``seconds``: of measuring latencies. ``virtual``, ``execute``: on
     the kernels of a GPU that this machine need not have (`ovlpt.device.virtual_gpu`), in a process of their own;
-    latencies then mean nothing.
+    there are no latencies then.
 
     ``executor``: a `concurrent.futures.Executor` whose workers compute, or what makes one, which replaces it when its
     workers are lost; no latencies are measured then. ``threads``: of an inference on a CPU; without an executor the
@@ -179,7 +179,7 @@ def compare(
         virtual_gpu.check_computes(virtual, device, execute, config)
         given = model, inputs, float_model, device
         settings = {"layer_samples": layer_samples, "labels": labels, "seconds": seconds}
-        return virtual_gpu.call(virtual, True, compare, *given, **settings)
+        return replace(virtual_gpu.call(virtual, True, compare, *given, **settings), latency={})  # it means nothing
     core = core or Core()
     plugin_config.check_physical(core, device)
     for count, what in (

@@ -313,8 +313,8 @@ class _Measure:
         runs = [execution_types(each, list(self.first)) for each in compiled]
         times = {layer.name: min(run[at].real_time for run in runs) for at, layer in enumerate(runs[0])}
         layers, total = Layers(runs[0], exact), sum(times.values()) or 1.0
-        found = {each.name: layers.of(each.node, each.operation) for each in answers}
-        return {name: times[layer.name] / total if layer else 1.0 for name, layer in found.items()}
+        found = {each.name: layers.all_of(each.node, each.operation) for each in answers}
+        return {name: sum(times[layer.name] for layer in of) / total if of else 1.0 for name, of in found.items()}
 
 
 def _loss(before: Sequence[float], after: Sequence[float]) -> float:

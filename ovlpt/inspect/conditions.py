@@ -13,6 +13,8 @@ import numpy as np
 
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.recurrent import sources
+from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.advice import (
     MOVES,
     Advice,
@@ -30,6 +32,7 @@ from ovlpt.precisions import is_low
 from ovlpt.trace import Reason
 
 DATA, WEIGHTS = "data", "weights"
+STATE = 1  # the input of a recurrent layer
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
 _DEQUANTIZES = frozenset(("Convert", "Subtract", "Multiply"))
 _SIGNED = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
@@ -55,7 +58,7 @@ def lacks(node: Node) -> list[Lack]:
         )
         return [inner, *(lack for port in range(3) for lack in _of_data(node, port))]
     found = [lack for port in data_ports(node) for lack in _of_data(node, port)]
-    return [*found, *_of_weights(node)]
+    return [*found, *_of_state(node), *_of_weights(node)]
 
 
 def title(node: Node) -> str:
@@ -89,9 +92,18 @@ def _has_one_reader(node: Node) -> bool:
 
 def _takes_zero_point(node: Node) -> bool:
     """Whether kernels take data with a zero point, which becomes a constant of the sums where the weights are constant."""
+    if _is_depthwise_over_three_axes(node):
+        return False
     return node.get_type_name() in ("Convolution", "GroupConvolution") or (
         node.get_type_name() == "MatMul" and data_ports(node) == [0]
     )
+
+
+def _is_depthwise_over_three_axes(node: Node) -> bool:
+    if node.get_type_name() != "GroupConvolution":
+        return False
+    shape = node.get_input_partial_shape(1)
+    return len(shape) == 6 and shape[1] == shape[2] == 1
 
 
 def kernel_limit(node: Node, layer: str | None) -> Reason | None:
@@ -121,8 +133,24 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
         yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
     for quantize in found:
         if quantizer(quantize) is not None and (reason := _unfit(node, port, quantize)) is not None:
-            signed = node.get_type_name() in (*_SIGNED, "MatMul")
+            signed = node.get_type_name() in (*_SIGNED, "MatMul") or _is_depthwise_over_three_axes(node)
             yield Lack(DATA, reason, title(quantize), Requantize(quantize.get_friendly_name(), signed))
+
+
+def _of_state(node: Node) -> Iterator[Lack]:
+    """Of the hidden state that a recurrent layer begins with."""
+    if node.get_type_name() not in RECURRENT:
+        return
+    for value in sources(node.input_value(STATE)):
+        source = value.get_node()
+        if (
+            folded_constant(value) is None
+            and source.get_type_name() != "FakeQuantize"
+            and not _is_dequantization(source)
+        ):
+            text = f"its initial state, which {title(source)} gives, is neither constant nor quantized"
+            yield Lack(DATA, Reason("state_not_quantized", text), title(node), quantize_input(node, STATE))
+            return
 
 
 def _sources(node: Node, port: int, seen: set[int]) -> Iterator[tuple[Node, int, Node | None]]:
@@ -169,19 +197,22 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     if details is None or ends is None:
         return None
     kind = node.get_type_name()
-    if details.levels not in (255, 256):
+    is_recurrent = kind in RECURRENT  # which takes any grid of 8 bits
+    if details.levels not in (255, 256) and not (is_recurrent and details.levels < 255):
         return Reason("levels", f"{name} has {details.levels} levels, but the kernels take 8-bit integers")
     if ends[0].size > 1 or ends[1].size > 1:
         if kind.startswith("GroupConvolution") and kind not in _SIGNED:
             return None
         return Reason("per_channel_activations", f"{name} has one interval per channel, and {kind} sums over channels")
     low, high = (float(end.flat[0]) for end in ends)
-    if low > 0 or high < 0:
+    if (low > 0 or high < 0) and not is_recurrent:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
     is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
     takes_unsigned = low == 0 and not (is_product and port == 1)  # the second input of a product is i8
-    if (kind in _SIGNED or is_product) and not takes_unsigned and not _is_around_zero(*ends, details.levels):
+    is_signed = kind in _SIGNED or is_product or _is_depthwise_over_three_axes(node)
+    if is_signed and not takes_unsigned and not _is_around_zero(*ends, details.levels):
         what = "a MatMul of two activations" if is_product else kind
+        what = f"{what} by channel over three axes" if _is_depthwise_over_three_axes(node) else what
         return Reason(
             "zero_point", f"{name} has a zero point on [{low:g}, {high:g}], for which {what} has no int8 kernel"
         )

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
-from ovlpt.device.execution_types import LayerExecution
+import numpy as np
+
+from ovlpt.device.execution_types import LayerExecution, execution_types
 from ovlpt.device.hazards import epilogue
-from ovlpt.graph.names import given, original, renamed
-from ovlpt.openvino_api import Model, Node
+from ovlpt.graph.bodies import all_nodes, bodies_of
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.names import Made, given, made_for, original, renamed
+from ovlpt.openvino_api import CompiledModel, Constant, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import INT8
 from ovlpt.trace import Reason
 
 CONVERTS = frozenset(("Reorder", "Convert"))  # layers that change a type or a layout, and nothing else
+_MOVES = frozenset(("Broadcast", "Concatenation", "Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 WEIGHTED_LAYERS = frozenset(
     ("Convolution", "BinaryConvolution", "DeformableConvolution", "Deconvolution", "FullyConnected", "MatMul", "Gemm",
      "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
 )  # fmt: skip
+_FAR = 8
 _CELLS = frozenset(("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell"))
 
 
@@ -36,10 +43,10 @@ def owners(lowered: Model, wanted: Iterable[str]) -> Iterator[tuple[str, Node]]:
     scale or the bias that follows it. ``wanted``: names of operations in the lowered model.
     """
     wanted = frozenset(wanted)
-    for node in lowered.get_ordered_ops():
+    for node in all_nodes(lowered):
         name = node.get_friendly_name()
         if name in wanted:
-            for each in (name, given(name), *epilogue(node).names[:2]):
+            for each in (name, given(name), made_for(name, Made.OF_VECTOR), *epilogue(node).names[:2]):
                 yield each, node
 
 
@@ -47,9 +54,9 @@ class Layers:
     """The executed layers of a model by the operations that they hold."""
 
     def __init__(self, execution: Iterable[LayerExecution], lowered: Model):
-        weighted = [node.get_friendly_name() for node in lowered.get_ops() if has_weights(node.get_type_name())]
+        weighted = [node.get_friendly_name() for node in all_nodes(lowered) if has_weights(node.get_type_name())]
         owner = dict(owners(lowered, weighted))
-        self._nodes = {renamed(node.get_friendly_name()): node for node in owner.values()}
+        self._nodes = {name: node for node in owner.values() for name in _keys(node)}
         self._weighted: dict[str, LayerExecution] = {}
         self._any: dict[str, LayerExecution] = {}
         for layer in execution:
@@ -58,21 +65,98 @@ class Layers:
             names = names_of(layer)
             if layer.layer_type in WEIGHTED_LAYERS:
                 for node in (owner[name] for name in names if name in owner):
-                    self._weighted.setdefault(renamed(node.get_friendly_name()), layer)
+                    for key in _keys(node):
+                        self._weighted.setdefault(key, layer)
             for name in names:
                 known = self._any.setdefault(name, layer)
                 if layer.layer_type in WEIGHTED_LAYERS and known.layer_type not in WEIGHTED_LAYERS:
                     self._any[name] = layer
 
     def of(self, name: str, operation: str) -> LayerExecution | None:
-        """The layer that holds an operation of the transformed model; None where none is known to."""
+        """The layer that holds an operation of the transformed model, of two directions a float one; None where none is
+        known to.
+        """
+        found = self.all_of(name, operation)
+        return next((layer for layer in found if not layer.is_int8), found[0] if found else None)
+
+    def all_of(self, name: str, operation: str) -> list[LayerExecution]:
+        """The layers: one, those of both directions of a recurrent layer, or none that is known."""
+        directions = [made_for(name, made) for made in (Made.FORWARD, Made.REVERSE)]
+        found = [self._weighted[each] for each in directions if each in self._weighted]
+        if found:
+            return found
+        named: list[LayerExecution | None] = [self._any.get(original(name)), self._any.get(name)]
         if has_weights(operation):
-            return self._weighted.get(name) or self._any.get(original(name)) or self._any.get(name)
-        return self._any.get(original(name)) or self._any.get(name)
+            named = [layer for layer in named if layer is not None and layer.layer_type not in _MOVES]
+            own = [self._weighted.get(name), self._weighted.get(renamed(name))]
+            named = [*own, *named, self._of_equal(name), self._fused(name)]
+        return [layer for layer in named if layer is not None][:1]
+
+    def _fused(self, name: str) -> LayerExecution | None:
+        """Of a MatMul the kernel of an attention that holds what alone reads it: these names can be all that it has."""
+        node = self.lowered(name)
+        for _ in range(_FAR if node is not None and node.get_type_name() == "MatMul" else 0):
+            targets = list(node.output(0).get_target_inputs())
+            if len(targets) != 1:
+                break
+            node = targets[0].get_node()
+            if (layer := self._any.get(node.get_friendly_name())) is not None:
+                return layer if layer.layer_type == "Subgraph" else None
+        return None
+
+    def _of_equal(self, name: str) -> LayerExecution | None:
+        """The layer of an operation that does the same to the same data: the plugin runs one of them."""
+        node = self.lowered(name)
+        for target in node.input_value(0).get_target_inputs() if node is not None else ():
+            other = target.get_node()
+            layer = self._weighted.get(other.get_friendly_name())
+            if layer is not None and _is_equal(node, other):
+                return layer
+        return None
 
     def lowered(self, name: str) -> Node | None:
         """An operation with weights in the model that was compiled."""
         return self._nodes.get(name)
+
+
+def _is_equal(node: Node, other: Node) -> bool:
+    """Whether the plugin makes one operation of both: equal constants are one to it."""
+
+    def same(mine: Output, its: Output) -> bool:
+        if isinstance(mine.get_node(), Constant) and isinstance(its.get_node(), Constant):
+            return precision_of(mine) == precision_of(its) and np.array_equal(mine.get_node().data, its.get_node().data)
+        return (mine.get_node().get_instance_id(), mine.get_index()) == (
+            its.get_node().get_instance_id(),
+            its.get_index(),
+        )
+
+    kinds = [each.get_type_info() for each in (node, other)]
+    return (
+        kinds[0] == kinds[1]
+        and str(node.get_attributes()) == str(other.get_attributes())
+        and node.get_input_size() == other.get_input_size()
+        and all(map(same, node.input_values(), other.input_values()))
+    )
+
+
+def _keys(node: Node) -> tuple[str, str]:
+    return node.get_friendly_name(), renamed(node.get_friendly_name())
+
+
+def layers_of_bodies(
+    model: Model, layers: Sequence[LayerExecution], compile_: Callable[[Model], CompiledModel]
+) -> list[LayerExecution]:
+    """The layers of the bodies that a compiled model runs, each compiled on its own: its execution graph has one layer
+    for an operation with a body, and none for what is in there. A body that cannot be compiled so has none here.
+    """
+    found: list[LayerExecution] = []
+    known = {name for layer in layers for name in names_of(layer)}
+    for node in model.get_ordered_ops():
+        for body in bodies_of(node) if node.get_friendly_name() in known else ():
+            with suppress(RuntimeError):
+                own = execution_types(compile_(body.clone()))
+                found += [*own, *layers_of_bodies(body, own, compile_)]
+    return found
 
 
 def without_kernel(layer: LayerExecution, node: Node | None = None) -> tuple[Reason, str | None]:

@@ -26,7 +26,7 @@ from ovlpt.graph.consumers import is_output
 from ovlpt.graph.names import dequantization, given, is_dequantization, original
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
 from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, lacks, quantize_input, title
-from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, without_kernel
+from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, layers_of_bodies, without_kernel
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT, operation_of
@@ -40,6 +40,10 @@ _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 _PROPERTIES = {**LATENCY, **F32}
 _DYNAMIC = "its data is quantized dynamically, by scales that each inference computes"
+_NO_LAYER = Reason(
+    "no_layer",
+    "it could read integers, but no executed layer is known to hold it: by that alone it may be in int8 or not",
+)
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 
@@ -227,14 +231,16 @@ def explain(
         return diagnosed(found, source)
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
     ready = transform(result, device, config, core=core, serializable=False, precision=precision)
+    properties = {**_PROPERTIES, **lpt_properties(ready, device)}
     try:
-        compiled = core.compile_model(ready, device, {**_PROPERTIES, **lpt_properties(ready, device)})
+        layers = execution_types(core.compile_model(ready, device, properties))
     except RuntimeError as error:
         raise InputError(
             f"{device} cannot compile {label_of(model, source)}, so that nothing is executed: {last_line(error)}; "
             "with graph_only (--graph-only) the answers are of the graph"
         ) from error
-    return diagnosed(as_executed(found, Layers(execution_types(compiled), ready)), source)
+    inner = layers_of_bodies(ready, layers, lambda each: core.compile_model(each, device, properties))
+    return diagnosed(as_executed(found, Layers([*layers, *inner], ready)), source)
 
 
 def explanation(
@@ -253,8 +259,8 @@ def explanation(
 
 
 def as_executed(found: Explanation, layers: Layers) -> Explanation:
-    """The answers corrected by the layers that hold the operations. Operations in no known layer keep their answer: the
-    plugin computed them while it compiled, or they lie in the body of a Loop, which says nothing of its layers.
+    """The answers corrected by the layers that hold the operations. Operations in no known layer keep their answer, as the
+    plugin may have computed them while it compiled; but one with weights is not said to be in low precision.
     """
     operations = [_as_executed(each, layers) for each in found.operations]
     return Explanation(operations, found.hazards, found.overflow_risks, executed=True)
@@ -262,12 +268,13 @@ def as_executed(found: Explanation, layers: Layers) -> Explanation:
 
 def _as_executed(operation: Operation, layers: Layers) -> Operation:
     layer = layers.of(operation.node, operation.kind)
+    answer, weighted = operation.answer, has_weights(operation.kind)
     if layer is None:
-        return operation
-    answer, kernel = operation.answer, f"{layer.layer_type} {layer.exec_type}"
-    weighted = has_weights(operation.kind)
+        return replace(operation, answer=_answered(operation, _NO_LAYER)) if weighted and answer is None else operation
+    kernel = f"{layer.layer_type} {layer.exec_type}"
     if layer.layer_type not in WEIGHTED_LAYERS:  # of operations fused into one kernel each has its own precision
-        is_low = answer is None and (weighted or layer.name != operation.node or layer.precision not in REAL)
+        moved = layer.name != operation.node or layer.precision not in REAL
+        is_low = answer is None and (layer.is_int8 if weighted else moved)
         if operation.kind == "FakeQuantize":
             is_low = answer is None
     elif weighted or layer.is_int8:
@@ -279,9 +286,13 @@ def _as_executed(operation: Operation, layers: Layers) -> Operation:
     part_of = layer.name if layer.layer_type in WEIGHTED_LAYERS and not weighted else None
     if answer is None:
         reason, help_ = without_kernel(layer, layers.lowered(operation.node) if weighted else None)
-        title = f"{operation.kind} {operation.name}"
-        answer = Answer(operation.kind, operation.name, reason, (), help_, weighted, title, reason, operation.node)
+        answer = _answered(operation, reason, help_)
     return replace(operation, answer=replace(answer, layer=kernel, part_of=part_of))
+
+
+def _answered(operation: Operation, reason: Reason, help_: str | None = None) -> Answer:
+    title, weighted = f"{operation.kind} {operation.name}", has_weights(operation.kind)
+    return Answer(operation.kind, operation.name, reason, (), help_, weighted, title, reason, operation.node)
 
 
 def diagnosed(found: Explanation, source: Model) -> Explanation:
@@ -303,7 +314,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         only = Finding(final, title(node))
         return replace(answer, reason=final, root=only.root, root_reason=final, help=None, causes=(only,))
     code = answer.root_reason.code
-    if code == "dynamic_scales":
+    if code in ("dynamic_scales", _NO_LAYER.code):
         return replace(answer, causes=(Finding(answer.reason, answer.root),))
     where = WEIGHTS if ROWS[code].of_weights else DATA
     found = lacks(node)
@@ -337,6 +348,7 @@ def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
     if (
         row.code == "constant_data"
         or row.cause in (Cause.SETTINGS, Cause.HARDWARE)
+        or (node.get_type_name() in RECURRENT and row.cause is Cause.GRAPH)
         or answer.root_reason.code == "no_rule" == answer.reason.code
     ):
         return None

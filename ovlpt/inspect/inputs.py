@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ovlpt.device.execution_types import last_line
-from ovlpt.files import mode_of
+from ovlpt.files import mode_of, why_not
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.precisions import NUMPY, REAL
@@ -232,8 +233,11 @@ def load_samples(
 
 def _read(path: str | Path) -> dict[str, np.ndarray]:
     try:
-        if mode_of(path) is None:
+        mode = mode_of(path)
+        if mode is None:
             raise InputError(f'no file "{path}"; -i takes an .npz with one array per input')
+        if not stat.S_ISREG(mode):
+            raise OSError(0, "it is not a file")
         stored = np.load(path)
         if isinstance(stored, np.ndarray):
             arrays = {"": stored}
@@ -243,7 +247,10 @@ def _read(path: str | Path) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception as error:  # of the archive, of its compression, of a header, of an array too large
-        raise InputError(f'"{path}" is not an .npz or .npy file of arrays: {last_line(error)}') from error
+        reason = why_not(error) if isinstance(error, OSError) else last_line(error)
+        if "allow_pickle" in reason:  # numpy's advice, for any file that begins as none of its own does
+            reason = "it is neither, or holds objects of Python"
+        raise InputError(f'"{path}" is not an .npz or .npy file of arrays: {reason}') from error
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
             kind = f"of {array.dtype}" if isinstance(array, np.ndarray) else "no array"

@@ -22,7 +22,8 @@ import openvino
 
 from ovlpt.device import transform
 from ovlpt.device.execution_types import LayerExecution, execution_types, last_line
-from ovlpt.device.hazards import Epilogue, epilogue, is_int8_layer
+from ovlpt.device.hazards import Epilogue, epilogue
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.loading import read_model
 from ovlpt.device.properties import F32, LATENCY, LPT_OFF
 from ovlpt.fake_quantize.composer import Attributes, Step, predict

@@ -8,6 +8,8 @@ import pytest
 
 import ovlpt
 from ovlpt import cli, plugin_config
+from ovlpt.device import lowering
+from ovlpt.inspect import explain as explaining
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
@@ -18,8 +20,11 @@ from tools.answers import (
     attention,
     convolution,
     f32,
+    group_deconvolution,
     i64,
     image,
+    in_a_body,
+    in_int8,
     judge,
     loop,
     model,
@@ -28,7 +33,11 @@ from tools.answers import (
     parameter,
     real,
     recurrent,
+    transposed,
+    weights,
 )
+
+GATES = {"LSTMSequence": 4, "GRUSequence": 3}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -44,6 +53,59 @@ def test_the_body_of_a_loop_is_explained(core):
         (LAYER, "no_fake_quantize")
     ]
     assert found.headline == "1 of 2 layers with weights run in int8"
+
+
+@pytest.mark.parametrize(("layer", "code"), [(convolution, None), (group_deconvolution, "no_kernel")])
+def test_a_layer_in_a_body_is_what_it_is_outside(layer, code, core):
+    """The execution graph has one layer for the Loop. The kernels are those that oneDNN reports of this network."""
+
+    def of_one_size(data):
+        return layer(data, weights((2, 4, 4, 1, 1), axis=None), [1, 1]) if code else layer(data)
+
+    graph = in_a_body(of_one_size)
+    found = ovlpt.explain(graph, core=core)
+    assert [(each.answer and each.answer.reason.code) for each in found.operations if each.name == LAYER] == [code]
+    assert found.headline == f"{0 if code else 1} of 1 layer with weights runs in int8"
+    outside = ovlpt.compile_model(model(of_one_size(image())), "CPU", core=core)
+    assert in_int8(outside, LAYER) is (code is None)
+    found = ovlpt.report(graph, core=core, seconds=0.05)
+    assert found.facts.int8_work_share == (0.0 if code else 1.0)
+
+
+@pytest.mark.parametrize("kind", ["LSTMSequence", "GRUSequence"])
+def test_a_layer_in_both_directions_is_said_to_be_what_was_executed(kind, core, monkeypatch):
+    """The plugin makes two layers of it, which had names of the plugin's own; without the rule both run in float."""
+    graph = recurrent(kind, data=transposed, direction="bidirectional")
+    found = ovlpt.execution_types(ovlpt.compile_model(graph, "CPU", core=core))
+    assert sorted((layer.name, layer.is_int8) for layer in found if layer.layer_type == "RNNSeq") == [
+        (f"{LAYER}/Forward", True), (f"{LAYER}/Reverse", True)
+    ]  # fmt: skip
+    work = [layer for layer in ovlpt.report(graph, core=core, seconds=0.05).layers if layer.type == "RNNSeq"]
+    assert [(layer.weighted, layer.multiply_accumulates) for layer in work] == [
+        ((LAYER,), 2 * 3 * GATES[kind] * 8 * 16)
+    ] * 2
+    others = tuple(rule for rule in lowering.RULES if rule.name != "quantize_after_transpose")
+    monkeypatch.setattr(lowering, "RULES", others)
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    assert (answer.name, answer.reason.code) == (LAYER, "no_kernel")
+
+
+def test_equal_layers_are_one_layer(core):
+    """The plugin computes equal layers of one value once."""
+    shared, other = image(), image(name="other")
+    graph = model(*(convolution(data, name=name) for name, data in (("one", shared), ("two", shared), ("x", other))))
+    assert ovlpt.explain(graph, core=core).headline == "3 of 3 layers with weights run in int8"
+
+
+def test_a_layer_that_is_not_found_is_not_said_to_be_int8(core, monkeypatch):
+    def without_layer(compiled):
+        return [layer for layer in ovlpt.execution_types(compiled) if layer.layer_type != "Convolution"]
+
+    monkeypatch.setattr(explaining, "execution_types", without_layer)
+    found = ovlpt.explain(model(convolution(image())), core=core)
+    assert [(answer.name, answer.reason.code, answer.advices) for answer in found.quantizable] == [
+        (LAYER, "no_layer", [])
+    ]
 
 
 def test_a_recurrent_layer_in_float_fails_a_strict_run(tmp_path):

@@ -13,7 +13,7 @@ import ovlpt
 from ovlpt.inspect.advice import QuantizeInput
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.inputs import sequence
-from ovlpt.openvino_api import RELEASE
+from ovlpt.openvino_api import RELEASE, opset1
 from tests.conftest import EXACT
 from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels
 from tools.zoo.decoders import GPT2, LLAMA, decoder, quantize_cache, steps
@@ -57,7 +57,7 @@ def test_prefill_and_tokens(name, cache, core):
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_quantized_cache_is_stored_in_integers(name, precision, core):
-    """Its attention stays one layer, so that there are no more layers than stock has, but for what 2024.6 keeps whole."""
+    """Its attention stays one layer, so that there are no more layers than stock has, but for Converts in 2024.6."""
     graph = network(name, cache=True)
     in_products = partial(ovlpt.compile_model, plugin=cpu.config(), core=core)  # not convolutions, whatever the CPU
     both = [
@@ -72,8 +72,26 @@ def test_a_quantized_cache_is_stored_in_integers(name, precision, core):
     theirs, ours = (ovlpt.execution_types(each).executed for each in both)
     if RELEASE >= (2025, 0):
         assert len(ours) <= len(theirs)
-        products = [sum(layer.layer_type == "MatMul" for layer in layers) for layers in (theirs, ours)]
-        assert products[1] <= products[0]  # some CPUs have no kernel of joined ones in bf16
+    products = [sum(layer.layer_type == "MatMul" for layer in layers) for layers in (theirs, ours)]
+    assert products[1] <= products[0]  # some CPUs have no kernel of joined ones in bf16
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_an_attention_of_quantized_keys_is_as_whole_as_stock_keeps_it(name, core):
+    """2024.6 leaves it to one kernel, later releases take it apart."""
+    graph = network(name)
+    for attention in (node for node in graph.get_ops() if node.get_type_name() == "ScaledDotProductAttention"):
+        for port in (0, 1):
+            ends = [opset1.constant(np.float32(end)) for end in (-4.0, 3.96875)]
+            quantized = opset1.fake_quantize(attention.input_value(port), *ends, *ends, 256)
+            attention.input(port).replace_source_output(quantized.output(0))
+    both = [compiled(graph, "CPU", EXACT) for compiled in (core.compile_model, partial(ovlpt.compile_model, core=core))]
+    kinds = [[layer.layer_type for layer in ovlpt.execution_types(each).executed] for each in both]
+    assert kinds[1].count("ScaledDotProductAttention") == kinds[0].count("ScaledDotProductAttention")
+    assert len(kinds[1]) <= len(kinds[0])
+    requests = [each.create_infer_request() for each in both]
+    for step in steps(SHAPES[name], [6, 1, 1]):
+        assert decibels(*[np.array(request.infer(step)[0]).ravel() for request in requests]) > 20
 
 
 WEIGHTED = ("Convolution", "FullyConnected", "MatMul")

@@ -11,6 +11,7 @@ from ovlpt.inspect.explain import explain
 from ovlpt.inspect.report import facts, report
 from ovlpt.inspect.report.causes import Bottleneck, Facts, verdict
 from ovlpt.inspect.report.overhead import Latencies
+from ovlpt.inspect.report.page import LABELS
 from ovlpt.reasons import Cause
 from tests.conftest import is_avx2_vnni
 from tools.verdicts import CASES, Case, is_true
@@ -87,3 +88,11 @@ def test_no_slow_network_has_nothing_in_its_way():
             for found in ((), (SPLIT,), (SIGMOID, SPLIT)):
                 facts = dataclasses.replace(FACTS, speed=speed, speed_interval=(speed, speed), int8_time_share=share)
                 assert verdict(facts, found).cause is not Cause.NOTHING
+
+
+def test_what_is_not_clear_is_not_called_good_news():
+    """The heading of the page stands over either sentence."""
+    unclear = dataclasses.replace(FACTS, int8_time_share=0.9, speed=1.2, speed_interval=(0.7, 1.9))
+    made = verdict(unclear, ())
+    assert made.cause is Cause.NOTHING
+    assert "good news" not in f"{LABELS[made.cause]} {made.text}".lower()

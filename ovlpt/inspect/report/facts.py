@@ -21,7 +21,8 @@ from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.this_cpu import saturates
 from ovlpt.files import csv_cell, write_text
-from ovlpt.inspect.explain import diagnosed, explanation
+from ovlpt.inspect.executed import Layers, layers_of_bodies
+from ovlpt.inspect.explain import as_executed, diagnosed, explanation
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.report.borders import Border, borders
@@ -148,11 +149,14 @@ def report(
     arrays = load_inputs(inputs, source) if inputs is not None else random_inputs(source)
     trace, hints = Trace(), _PROPERTIES if virtual is None else _virtual_hints(virtual)
     transformed = transform(model, device, own, lowered=False, native_only=native_only, core=core, trace=trace)
-    found = diagnosed(explanation(transformed, trace, native_only, source), source)
     precision = inference_precision(core, physical, hints)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
-    compiled = core.compile_model(ready, device, {**hints, **lpt_properties(ready, device)})
+    settings = {**hints, **lpt_properties(ready, device)}
+    compiled = core.compile_model(ready, device, settings)
     ran = execution_types(compiled, None if virtual else arrays)
+    inner = layers_of_bodies(ready, ran, lambda each: core.compile_model(each, device, settings))
+    graph = explanation(transformed, trace, native_only, source)
+    found = diagnosed(as_executed(graph, Layers([*ran, *inner], ready)), source)
     layers = read_layers(compiled, ran, ready, with_shapes(ready, arrays), found)
     measured = None
     if virtual is None:

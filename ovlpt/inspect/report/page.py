@@ -36,7 +36,10 @@ GLOSSARY = {  # what a word says when the pointer rests on it
     "VNNI": "instructions of CPUs that multiply and sum integers of 8 bits without overflow",
     "trace": "what each transformation did to each operation, and why not",
 }
-LABELS = {Cause.NOTHING: "good news", Cause.PLACEMENT: "the quantization"}  # of verdicts; others are the cause's name
+LABELS = {
+    Cause.NOTHING: "nothing in the way",
+    Cause.PLACEMENT: "the quantization",
+}  # of verdicts; others are the cause's name
 
 
 def to_html(report: Report) -> str:
