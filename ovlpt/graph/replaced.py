@@ -33,10 +33,10 @@ def detach(*nodes: Node) -> None:
     pending = list(nodes)
     while pending:
         node = pending.pop()
-        if is_replaced(node) and (sources := sources_of(node)):
+        if node.get_input_size() and is_replaced(node):
+            pending += sources_of(node)
             for port in node.inputs():
                 port.replace_source_output(_nothing())
-            pending += sources
 
 
 def detach_results(results: list[Node]) -> None:
