@@ -40,7 +40,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def unless_told(self, hook: Callable[..., object]) -> Callable[[Any], object]:
-        """A hook of Python that prints where an exception came up, which after an interrupt is no news."""
+        """A hook of Python that prints where an exception came up, which an interrupt makes superfluous."""
         return lambda raised: None if self.told else hook(raised)
 
 
@@ -103,7 +103,7 @@ def end_silently() -> None:
 
 
 class _Forks(threading.local):
-    """A process that a command forks, as OpenVINO's telemetry does, is no command. Interrupts wait until it knows."""
+    """A process that a command forks, as OpenVINO's telemetry does, is not a command. Interrupts wait until it knows."""
 
     mask: set[signal.Signals | int]
 

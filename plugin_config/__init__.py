@@ -152,7 +152,7 @@ def _check_available(core: Core, device: str) -> None:
             core.get_property(device, "FULL_DEVICE_NAME")
             return
     available = core.available_devices
-    first = f"{kind(device)}.0"  # of several; a single one may be called by either name, where it is no CPU
+    first = f"{kind(device)}.0"  # of several; a single one may be called by either name, where it is not a CPU
     if device not in (*available, *(f"{each}.0" for each in available if each != "CPU")) and not (
         first in available and kind(device) == device
     ):

@@ -106,7 +106,7 @@ def of_images(saved: Saved, folder: Path) -> Loaded:
 
 
 def benchmark_app(saved: Saved, folder: Path) -> Loaded:
-    """It puts a PrePostProcessor in front, sets no property of the plugin's, and keeps the outputs to itself."""
+    """It puts a PrePostProcessor before the model, sets no property of the plugin's, and keeps the outputs to itself."""
     code = "from openvino.tools.benchmark.main import main; main()"
     options = ["-m", saved.path, "-d", "CPU", "-niter", "2", "-hint", "none", "-infer_precision", "f32"]
     _call([sys.executable, "-c", code, *options, "-exec_graph_path", "graph.xml"], folder)

@@ -22,7 +22,7 @@ from ovlpt.trace import InputError
 
 _NAMESPACE = rb"N2ov4pass13low_precision"
 
-# What is no class of the same name here, and why.
+# What is not a class of the same name here, and why.
 ELSEWHERE: Mapping[str, str] = {
     "BaseMatcherPass": "`ovlpt.LayerTransformation`",
     "ConvertTransformation": "before 2025; a Convert is read as a part of the dequantization",

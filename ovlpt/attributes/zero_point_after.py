@@ -6,7 +6,7 @@ from ovlpt.attributes.attribute import Attribute
 class ZeroPointAfter(Attribute[bool]):
     """Marks a convolution without padding that was a MatMul: what the zero point of its data adds is subtracted after it.
 
-    In front it would be the plugin's to sum over the weights, element by element whenever the model is loaded. On nodes.
+    Before the layer the plugin would have to sum over the weights, element by element whenever the model is loaded. On nodes.
     """
 
     __slots__ = ()

@@ -30,7 +30,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
         elif action.metavar in _FILES or "." in str(action.metavar):
             action.complete = shtab.FILE
     text = shtab.complete(parser, shell)
-    # one dash and a word, as benchmark_app's options are, is no letter to fish
+    # one dash and a word, as benchmark_app's options are, is not a letter to fish
     return re.sub(r"^(complete .*?) -s (?=\w\w)", r"\1 -o ", text, flags=re.MULTILINE) if shell == "fish" else text
 
 

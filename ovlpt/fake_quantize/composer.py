@@ -257,14 +257,14 @@ class Composer:
             if not isinstance(step, FakeQuantize):
                 groups.append(step)
                 continue
-            front = _front(steps[:at])
-            del groups[len(groups) - len(front) :]
-            if front and isinstance(front[-1], Clip):
-                self._note_clips_apart(front[-1], step)
+            before = _front(steps[:at])
+            del groups[len(groups) - len(before) :]
+            if before and isinstance(before[-1], Clip):
+                self._note_clips_apart(before[-1], step)
             after = [type(later) for later in steps[at + 1 :]]
             residual = not groups and Sum in after and FakeQuantize in after
-            whole = (*front, *decompose(step))
-            groups.append(_Quantizer(whole, simplified(step, None if after else self.store, residual, front)))
+            whole = (*before, *decompose(step))
+            groups.append(_Quantizer(whole, simplified(step, None if after else self.store, residual, before)))
         return groups
 
     def _quantize(self, quantizer: _Quantizer, last: bool) -> None:
@@ -446,30 +446,30 @@ class LegacyComposer(Composer):
 
 def _front(steps: Sequence[Step]) -> list[Operation]:
     """The last of ``steps`` that become part of a FakeQuantize: a per-channel scaling, then a clip."""
-    front: list[Operation] = []
+    before: list[Operation] = []
     for kind in (Clip, Multiply | Add):
         last = steps[-1] if steps else None
         if isinstance(last, kind) and (kind is Clip or not last.per_tensor):
-            front.insert(0, last)
+            before.insert(0, last)
             steps = steps[:-1]
-    return front
+    return before
 
 
 def simplified(
     parameters: FakeQuantize,
     store: str | None = None,
     residual: bool = False,
-    front: Sequence[Operation] = (),
+    before: Sequence[Operation] = (),
 ) -> tuple[Operation, ...]:
     """The FakeQuantize as basic operations, simplified by those rules of `simplify` that the plugin has.
 
     ``store``: what the layer stores, if the FakeQuantize is its last operation. ``residual``: it is the first
-    one, with a sum and another FakeQuantize after it, so its rounding is dropped. ``front``: a per-channel
+    one, with a sum and another FakeQuantize after it, so its rounding is dropped. ``before``: a per-channel
     multiply or add, then a clip, that stand before the FakeQuantize and become part of it.
     """
     crop, *scaling = decompose(parameters)
-    scale = [operation for operation in front if not isinstance(operation, Clip)]
-    for clip in front[len(scale) :]:
+    scale = [operation for operation in before if not isinstance(operation, Clip)]
+    for clip in before[len(scale) :]:
         assert isinstance(clip, Clip)
         assert isinstance(crop, Clip)
         # the plugin does not ask whether the two have a number in common

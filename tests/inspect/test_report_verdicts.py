@@ -64,7 +64,7 @@ SIGMOID = dataclasses.replace(SPLIT, operation="Sigmoid", cause=Cause.GRAPH, mil
     [
         ({}, (SPLIT,), Cause.MOVEMENT, "0.78 of the speed of float, 10 ms an inference: it is slower. Data movement: 48%"),
         ({"speed": 1.5, "speed_interval": (1.4, 1.6)}, (SPLIT,), Cause.MOVEMENT, "runs at 1.50 times the speed of float,"),
-        ({"int8_time_share": 0.8}, (SIGMOID,), Cause.HARDWARE, "no faster in int8 than in f32"),
+        ({"int8_time_share": 0.8}, (SIGMOID,), Cause.HARDWARE, "not faster in int8 than in f32"),
         ({"int8_time_share": 0.8, "speed": 0.9, "speed_interval": (0.8, 0.95)}, (SIGMOID,), Cause.GRAPH, "20% because of Sigmoid"),
         ({"int8_time_share": 0.9, "float_precision": "bf16"}, (), Cause.HARDWARE, "of float in bf16"),
         ({"overhead": 3.0}, (SPLIT,), Cause.TOO_SMALL, "about 30% of the"),

@@ -41,7 +41,7 @@ def by_onnx_runtime(
 ) -> Path:
     """``target.onnx`` with QuantizeLinear and DequantizeLinear, by ONNX Runtime's static quantization.
 
-    Raises `ValueError` where the float model is no ONNX file.
+    Raises `ValueError` where the float model is not an ONNX file.
     """
     import onnx
     from onnx import version_converter
@@ -49,7 +49,7 @@ def by_onnx_runtime(
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     if path.suffix != ".onnx":
-        raise ValueError(f"the float model is no ONNX file but {path.suffix.removeprefix('.')}")
+        raise ValueError(f"the float model is not an ONNX file but {path.suffix.removeprefix('.')}")
 
     class Reader(CalibrationDataReader):
         def __init__(self):

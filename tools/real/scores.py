@@ -19,7 +19,7 @@ def right_class(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
 
 
 def exact_line(alphabet: Sequence[str]) -> Score:
-    """1 where the text that the best path through the characters spells is the line's, spaces aside; 0 is no character."""
+    """1 where the text that the best path through the characters spells is the line's, spaces aside; 0 is not a character."""
 
     def score(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
         return np.array(

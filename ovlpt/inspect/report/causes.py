@@ -101,7 +101,7 @@ def _converts(layer: Layer) -> bool:
 
 
 def _first_that_compute(layer: Layer, beside: Sequence[Sequence[Layer]]) -> Iterator[Layer]:
-    """The nearest layers in one direction that are no conversions."""
+    """The nearest layers in one direction that are not conversions."""
     for each in beside[layer.index]:
         if _converts(each):
             yield from _first_that_compute(each, beside)
@@ -306,7 +306,7 @@ def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottle
     return (
         Cause.HARDWARE,
         f"The hardware: {done} and {facts.int8_time_share:.0%} of the layers' time is spent there, but the kernels of this "
-        f"device are no faster in int8 than in {facts.float_precision} at these sizes.",
+        f"device are not faster in int8 than in {facts.float_precision} at these sizes.",
     )
 
 
