@@ -18,7 +18,7 @@ from ovlpt.commands.printing import STDOUT
 from ovlpt.display import printable
 from ovlpt.files import check_writable, why_not
 from ovlpt.interrupts import held_back, interrupts
-from ovlpt.trace import OvlptError
+from ovlpt.trace import InputError, OvlptError
 from ovlpt.version import VERSION
 
 COMMANDS = {  # in the order of the help; each a function of ovlpt.commands.arguments and a module beside it
@@ -113,9 +113,12 @@ def _without_output(status: int) -> int:
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Raise `InputError` where a file that a command is to write cannot be: before the work, not after it."""
+    for name in ("output", "report_folder", "resume", "junit", "csv", "save_baseline", "save_counters"):
+        if getattr(options, name, None) == STDOUT:
+            raise InputError(f'cannot write "{STDOUT}": only --json writes to the standard output; give a name')
     for name in ("json", "junit", "csv", "save_baseline", "save_counters"):
         path = getattr(options, name, None)
-        if (name, path) != ("json", STDOUT):
+        if path != STDOUT:
             check_writable(path)
 
 

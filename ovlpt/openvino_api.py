@@ -36,6 +36,7 @@ WrapType = _passes.WrapType
 
 opset1, opset6, opset8, opset13 = (openvino_module(f"opset{version}") for version in (1, 6, 8, 13))
 NodeFactory = openvino_module("utils.node_factory").NodeFactory
+FrontEndManager = openvino.frontend.FrontEndManager
 
 if TYPE_CHECKING:  # names to tell apart; OpenVINO's own stubs re-export none of them
 

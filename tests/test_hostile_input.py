@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ovlpt import cli
+from ovlpt import cli, data
 from tests.networks import const, model, one_convolution, parameter
 from tests.test_cli import save
 
@@ -106,6 +106,11 @@ def folder(tmp_path_factory):
         Path("deep.xml").write_text("<net>" * 20000)
         Path("bad.onnx").write_bytes(b"\x08\x01" + bytes(range(256)))
         Path("net.unknown").write_text("no model")
+        for name in ("sparse.xml", "sparse.pb"):
+            Path(name).touch()
+            os.truncate(name, 20 << 30)  # more than most machines could hold
+        Path("levels.xml").write_text(data.digits().read_text().replace('levels="256"', 'levels="0"'))
+        Path("levels.bin").write_bytes(data.digits().with_suffix(".bin").read_bytes())
         os.mkfifo("pipe.npz")  # nobody ever writes to it
         Path("loop.xml").symlink_to("loop.xml")
         with socket.socket(socket.AF_UNIX) as named:
@@ -126,6 +131,8 @@ def folder(tmp_path_factory):
         _zip("not_npy.npz", **{"x.npy": b"no array"})
         huge = "{'descr': '<f4', 'fortran_order': False, 'shape': (2400000000000,), }"
         _zip("huge.npz", **{"x.npy": _npy(huge)})
+        Path("huge.npy").write_bytes(_npy(huge))
+        Path("deep.npy").write_bytes(_npy("(" * 4000))
         _zip("overflow.npz", **{"x.npy": _npy(huge.replace("2400000000000", str(10**30)))})
         _zip("deep.npz", **{"x.npy": _npy("(" * 4000)})
         _zip("negative.npz", **{"x.npy": _npy(huge.replace("2400000000000", "-5"))})
@@ -178,7 +185,18 @@ MODELS = (
         "no_weights.xml",
         "deep.xml",
     ),
-    *("bad.onnx", "net.unknown", "loop.xml", "socket.xml", f"{LONG}.xml", "net.xml/x.xml", "float.xml", "/dev/null"),
+    *(
+        "sparse.xml",
+        "sparse.pb",
+        "bad.onnx",
+        "net.unknown",
+        "loop.xml",
+        "socket.xml",
+        f"{LONG}.xml",
+        "net.xml/x.xml",
+        "float.xml",
+        "/dev/null",
+    ),
     *("[/red].xml", "\x1b[2J.xml", "a\nb.xml", "\udcff.xml", "é層.xml", "shape.npz", "none\0.xml"),
 )
 DATA = (
@@ -214,8 +232,9 @@ CONFIGS = (
     *("name.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml", "/dev/zero"),
 )
 OUTPUTS = ("", ".", "none/x.json", "folder.json", f"{LONG}.json", "net.xml/x.json", "none\0.json", "\x1b/x")
+OTHER_OUTPUTS = ("-", *OUTPUTS)  # of what does not write to the standard output
 IR = (
-    *("", "none/x.xml", "folder.xml", f"{LONG}.xml", "net.xml/x.xml", "out", "out.onnx", "/dev/null", "net.xml"),
+    *("-", "", "none/x.xml", "folder.xml", f"{LONG}.xml", "net.xml/x.xml", "out", "out.onnx", "/dev/null", "net.xml"),
     *("beside.xml", "none\0.xml", "socket.xml", "./net.xml"),
 )
 BASELINES = (
@@ -230,8 +249,9 @@ EXPECTED = ("", "int8", "int8:", "int9:Convolution", "int8:Conv", ":", "int8:[/r
 VALUES = (
     *("", "x", "x=", "=1", "x=none.npy", "x=folder.npz", "x=text.xml", "x=pickle.npy", "x=empty.npz", "x=strings.npz"),
     *("y=1", "[/red]=1", "x=\0", f"x={LONG}.npy", "x=shape.npy", "x=strings.npy", "x=\x1b[2J"),
+    *("x=huge.npy", "x=deep.npy", "x=pipe.npz", "x=complex.npz", "x=/dev/zero", "x=none\0.npy", "x=socket.xml"),
 )
-JOURNALS = ("", "folder.json", "text.json", "binary.json", "none/x.json", f"{LONG}.json", "none\0.json", "net.xml")
+JOURNALS = ("-", "", "folder.json", "text.json", "binary.json", "none/x.json", f"{LONG}.json", "none\0.json", "net.xml")
 
 
 def _with(option: str, values, *others: str) -> list[list[str]]:
@@ -255,14 +275,15 @@ CASES = {
     "run": [*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])],
     "explain": [*_MODELS, *_COMMON, *_JSON],
     "report": [
-        *(*_MODELS, *_with("--config", CONFIGS), *_JSON, *_DATA, *_with("--csv", OUTPUTS), *_with("--output", OUTPUTS))
+        ["net.xml", "net.xml", "--output=-"],
+        *(*_MODELS, *_with("--config", CONFIGS), *_JSON, *_DATA, *_with("--csv", OTHER_OUTPUTS), *_with("--output", OTHER_OUTPUTS))
     ],
     "check": [
-        *(*_MODELS, *_COMMON, *_JSON, *_DATA[:4], *_with("--save-baseline", OUTPUTS), *_with("--save-counters", OUTPUTS)),
+        *(*_MODELS, *_COMMON, *_JSON, *_DATA[:4], *_with("--save-baseline", OTHER_OUTPUTS), *_with("--save-counters", OTHER_OUTPUTS)),
         *(*_with("--baseline", BASELINES), *_with("--expect", EXPECTED), *_with("--counters", COUNTERS, "--expect=u8:MatMul")),
         *([name] for name in CONFIGS if name.endswith(".toml")),
         *([f"fleet{number}.toml"] for number in range(len(FLEETS))),
-        *(["fleet0.toml", f"--junit={name}"] for name in OUTPUTS),
+        *(["fleet0.toml", f"--junit={name}"] for name in OTHER_OUTPUTS),
     ],
     "compare": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])),
@@ -277,7 +298,7 @@ CASES = {
     ],
     "bench": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_in_turn("-t", ("0", "-1", "nan", "inf"))),
-        *(*_in_turn("-niter", ("0", "-1")), *_in_turn("-report_folder", ("net.xml", LONG, "net.xml/x", "none\0"))),
+        *(*_in_turn("-niter", ("0", "-1")), *_in_turn("-report_folder", ("-", "net.xml", LONG, "net.xml/x", "none\0"))),
     ],
     "verify": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_with("--layers", ("0", "-1"))),
@@ -298,6 +319,10 @@ CASES = {
 }  # fmt: skip
 
 
+for command in ("run", "explain", "report", "check", "compare", "bench", "verify"):
+    CASES[command].append(["levels.xml"])  # can be transformed, and no device compiles it
+
+
 def test_each_command_has_its_cases():
     assert set(CASES) == set(cli.COMMANDS)
     assert all(len(cases) >= 25 for cases in CASES.values())
@@ -308,10 +333,10 @@ def test_each_command_has_its_cases():
     [(command, arguments) for command, cases in CASES.items() for arguments in cases],
     ids=lambda value: " ".join(map(ascii, value))[:80] if isinstance(value, list) else value,
 )
-def test_one_sentence_and_status_2(command, arguments, folder, capsys):
+def test_one_sentence_and_status_2(command, arguments, folder, capfd):
     before = {path: path.lstat().st_mtime_ns for path in folder.iterdir()}
     assert cli.main([command, *arguments]) == 2
-    shown = capsys.readouterr()
+    shown = capfd.readouterr()  # what libraries print, too
     assert shown.out == ""
     assert shown.err.startswith("ovlpt: ")
     assert shown.err.count("\n") == 1

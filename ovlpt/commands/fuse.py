@@ -11,10 +11,10 @@ import numpy as np
 from ovlpt.commands.printing import console, table, write_result
 from ovlpt.device.loading import label_of, quantization_of, read_float
 from ovlpt.device.saving import check_output, save_model
-from ovlpt.files import why_not
 from ovlpt.fusions import fuse
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.stamp import is_transformed
+from ovlpt.inspect.inputs import load_arrays
 from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError, Outcome, Trace
 
@@ -55,13 +55,10 @@ def _value(text: str) -> tuple[str, np.ndarray]:
 
 
 def _array(path: str) -> np.ndarray:
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f'cannot read "{path}": {why_not(error)}; give an array that numpy.save wrote') from error
-    if not isinstance(found, np.ndarray):
-        raise InputError(f'"{path}" holds several arrays; give one in a file, as numpy.save writes it')
-    return found
+    arrays = load_arrays(path)
+    if [*arrays] != [""]:
+        raise InputError(f'"{path}" is an archive of arrays; give one array, as numpy.save writes it')
+    return arrays[""]
 
 
 def operations_of(model: Model) -> dict[str, int]:

@@ -17,9 +17,15 @@ from ovlpt.trace import InputError
 
 
 def folder() -> Path:
-    """The package's folder in the user's cache. What XDG_CACHE_HOME says counts only as an absolute path (its standard)."""
+    """The package's folder in the user's cache. What XDG_CACHE_HOME says counts only as an absolute path (its standard).
+
+    Raises `InputError` for a user without a home folder.
+    """
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return Path(given if given.is_absolute() else Path.home() / ".cache", "ovlpt")
+    try:
+        return Path(given if given.is_absolute() else Path.home() / ".cache", "ovlpt")
+    except RuntimeError as error:
+        raise InputError(f"you have no home folder; {_REMEDY}") from error
 
 
 def own_folder(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ovlpt.device.execution_types import last_line
@@ -14,11 +14,14 @@ from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
 from ovlpt.graph.stamp import is_transformed
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node
+from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, FrontEndManager, Model, Node
 from ovlpt.precisions import INT4, INT8
 from ovlpt.trace import InputError
 
 _logger = logging.getLogger("ovlpt")
+_LARGEST = 2 << 30  # bytes of a file: protobuf and flatbuffers have no more, and an .xml has its numbers beside it
+_READERS = ("ir", "onnx", "tflite", "paddle")
+_TENSORFLOW = (".pb", ".meta", ".ckpt")  # and what begins with them: .pbtxt, .ckpt-1000
 
 
 def read_model(model: Model | str | Path, core: Core) -> Model:
@@ -57,12 +60,15 @@ def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Mo
             )
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise OSError(0, "it is not a file")
+        if stat.S_ISREG(mode) and (size := path.stat().st_size) > _LARGEST:
+            raise OSError(0, f"it has {size / 1e9:.0f} GB, and no file of a model has more than 2")
         if path.suffix == ".xml":
             _check_line(path)
     except OSError as error:
         raise InputError(f'cannot read "{path}": {why_not(error)}; give the path of a model') from error
     core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
+        _check_kind(path)
         return core.read_model(native(path))
     except (RuntimeError, UnicodeError) as error:
         raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
@@ -95,6 +101,26 @@ def _check_line(path: Path) -> None:
             f'"{path}" was transformed on OpenVINO {made}, which writes low precision operations differently from the '
             f"{'.'.join(map(str, RELEASE))} that is installed; transform the quantized model again"
         )
+
+
+def _check_kind(path: Path) -> None:
+    """Raises `RuntimeError` for what no other reader knows, which OpenVINO offers to TensorFlow's, which prints complaints of its own."""
+    if path.suffix.startswith(_TENSORFLOW) or not path.is_file():
+        return
+    readers = FrontEndManager()
+    known = set(readers.get_available_front_ends())
+    if not any(readers.load_by_framework(each).supported(native(path)) for each in _READERS if each in known):
+        raise RuntimeError("it holds no model")
+
+
+def compile_given(model: Model, device: str, properties: Mapping[str, object], core: Core) -> CompiledModel:
+    """The model that a caller gave, as it is. Raises `InputError` where the device cannot compile it."""
+    try:
+        return core.compile_model(model, device, properties)
+    except RuntimeError as error:
+        raise InputError(
+            f'{device} cannot compile the model "{model.get_friendly_name()}": {last_line(error)}'
+        ) from error
 
 
 def quantization_of(model: Model) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, is_real, precision_of, values_of
@@ -28,9 +29,9 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6), and
-    reductions that take constants by channel.
+    reductions that take constants by channel. Raises `InputError` for a model that the device cannot compile.
     """
-    return core.compile_model(_computed_rightly(model), device, {**(properties or {}), **simulation(device)})
+    return compile_given(_computed_rightly(model), device, {**(properties or {}), **simulation(device)}, core)
 
 
 def _computed_rightly(model: Model) -> Model:

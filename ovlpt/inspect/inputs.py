@@ -189,7 +189,7 @@ def load_inputs(path: str | Path, model: Model) -> list[np.ndarray]:
 
     Raises `InputError` for an unreadable file, and for arrays that are missing or of another shape.
     """
-    arrays = _by_input(_read(path), model, path)
+    arrays = _by_input(load_arrays(path), model, path)
     for port, array in zip(model.inputs, arrays, strict=True):
         if not _fits(port, array.shape):
             raise _another_shape(port, array)
@@ -208,7 +208,7 @@ def load_samples(
     stored: Mapping[str, np.ndarray] = {}
     label = data if isinstance(data, (str, Path)) else "the data"
     if isinstance(data, (str, Path)):
-        arrays = _by_input(stored := _read(data), model, label)
+        arrays = _by_input(stored := load_arrays(data), model, label)
     elif isinstance(data, Mapping):
         arrays = _by_input(stored := data, model, label)
     else:
@@ -231,11 +231,12 @@ def load_samples(
     return samples, None if labels is None else labels.reshape(-1)
 
 
-def _read(path: str | Path) -> dict[str, np.ndarray]:
+def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of an ``.npz`` by their names; that of an ``.npy`` has none, "". Raises `InputError`."""
     try:
         mode = mode_of(path)
         if mode is None:
-            raise InputError(f'no file "{path}"; -i takes an .npz with one array per input')
+            raise InputError(f'no file "{path}"; give an .npz or .npy of arrays')
         if not stat.S_ISREG(mode):
             raise OSError(0, "it is not a file")
         stored = np.load(path)

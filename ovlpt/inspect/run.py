@@ -13,7 +13,7 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
-from ovlpt.device.loading import read_float, read_quantized
+from ovlpt.device.loading import compile_given, read_float, read_quantized
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.states import anew
 from ovlpt.inspect.float_model import simulate, without_fake_quantize
@@ -97,9 +97,10 @@ def run(
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
     ready = transform(model, device, config, core=core, serializable=False, precision=precision)
     hints = {**_PROPERTIES, **lpt_properties(ready, device)}
+    stock = compile_given(source, device, _PROPERTIES, core)
     compiled = {
         OVLPT: core.compile_model(ready, device, hints),
-        PLUGIN: core.compile_model(source, device, _PROPERTIES),
+        PLUGIN: stock,
         FLOAT: core.compile_model(plain, device, _PROPERTIES),
         SIMULATION: simulate(source, core, device, _PROPERTIES),
     }

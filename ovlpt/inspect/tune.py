@@ -29,6 +29,7 @@ from ovlpt.device.compile import compile_quantized, transform
 from ovlpt.device.loading import read_quantized
 from ovlpt.device.model_cache import machine
 from ovlpt.device.properties import UNCACHED
+from ovlpt.errors import warn
 from ovlpt.files import write_text
 from ovlpt.graph.constants import constant, same_operation
 from ovlpt.graph.mat_mul import sizes_by_weights
@@ -196,6 +197,7 @@ class _Memory:
         ]
         self._name = f"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()}.json"
         self._known = {each.shape: each for each in self._read()}
+        self._is_written = True  # until it cannot be
 
     @property
     def _path(self) -> Path:
@@ -205,11 +207,16 @@ class _Memory:
         return self._known.get(shape)
 
     def keep(self, found: Measured) -> Measured:
-        """Raises `InputError` for a folder that cannot be written to."""
+        """Warns once where the folder cannot be written to."""
         self._known[found.shape] = found
-        cache.own_folder(self._path.parent.parent)
-        cache.own_folder(self._path.parent)
-        write_text(self._path, json.dumps([asdict(each) for each in self._known.values()]))
+        if self._is_written:
+            try:
+                cache.own_folder(self._path.parent.parent)
+                cache.own_folder(self._path.parent)
+                write_text(self._path, json.dumps([asdict(each) for each in self._known.values()]))
+            except InputError as error:
+                self._is_written = False
+                warn(f"what was measured is not remembered: {error}")
         return found
 
     def _read(self) -> Iterator[Measured]:

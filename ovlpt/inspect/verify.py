@@ -27,7 +27,7 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import PluginLowering, saturates, transform, virtual_gpu
 from ovlpt.device.compile import lpt_properties
-from ovlpt.device.loading import read_quantized
+from ovlpt.device.loading import compile_given, read_quantized
 from ovlpt.device.properties import EXACT, LATENCY, simulation
 from ovlpt.device.states import refuse_variables
 from ovlpt.graph.constants import constant_above, precision_of
@@ -155,8 +155,8 @@ class _Whole:
         self._names = output_names(source)
         properties = {**EXACT, **LATENCY}
         forms = (transform(source, device, config, core=core, serializable=each) for each in (False, True))
+        self._stock = compile_given(source, device, properties, core)
         self._compiled = [core.compile_model(form, device, properties | lpt_properties(form, device)) for form in forms]
-        self._stock = core.compile_model(source, device, properties)
 
     def records(self, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> Iterator[Record]:
         """One for each form and real output, against the interpreter's."""

@@ -104,7 +104,7 @@ def test_whole_networks(name, tmp_path):
     "value, sentence",
     [
         ("gamma", 'cannot read the value "gamma"; write NAME=FILE.npy'),
-        ("gamma=nowhere.npy", 'cannot read "nowhere.npy": No such file'),
+        ("gamma=nowhere.npy", 'no file "nowhere.npy"; give an .npz or .npy of arrays'),
         ("gama=1", 'no input "gama" to give a value to; the model has x'),
     ],
 )

@@ -98,6 +98,23 @@ def test_what_was_measured_is_remembered(given, tmp_path):
     assert given == [SMALL, LARGE] * 3
 
 
+def test_without_a_cache_nothing_is_remembered(given, tmp_path, monkeypatch):
+    """A file in its place, which stops root as well; and a user without a home folder."""
+    (tmp_path / "cache").touch()
+    with pytest.warns(UserWarning, match=r'not remembered: cannot write ".*cache/ovlpt": Not a directory') as said:
+        tuned = tune(perceptron())
+    assert [each.shape for each in tuned.measured] == [SMALL, LARGE]
+    assert len(said) == 1
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr("pathlib.Path.home", homeless)
+    with pytest.warns(UserWarning, match="not remembered: you have no home folder; set XDG_CACHE_HOME to"):
+        assert tune(perceptron()) == tuned
+
+
 @pytest.mark.parametrize(("network", "layers"), [(perceptron, 2), (head, 1)])
 def test_measured_for_once(monkeypatch, tmp_path, network, layers):
     """Both forms of the layers alone compile, run, and are what they are called."""

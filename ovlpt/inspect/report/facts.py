@@ -16,7 +16,7 @@ from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform, virtual_gpu
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.hazards import Hazard
-from ovlpt.device.loading import read_float, read_quantized
+from ovlpt.device.loading import compile_given, read_float, read_quantized
 from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.this_cpu import saturates
@@ -152,7 +152,11 @@ def report(
     precision = inference_precision(core, physical, hints)
     ready = transform(transformed, device, own, core=core, serializable=False, precision=precision)
     settings = {**hints, **lpt_properties(ready, device)}
-    compiled = core.compile_model(ready, device, settings)
+    try:
+        compiled = core.compile_model(ready, device, settings)
+    except RuntimeError:
+        compile_given(source, device, hints, core)
+        raise
     ran = execution_types(compiled, None if virtual else arrays)
     inner = layers_of_bodies(ready, ran, lambda each: core.compile_model(each, device, settings))
     graph = explanation(transformed, trace, native_only, source)
