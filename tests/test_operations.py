@@ -7,7 +7,7 @@ import pytest
 
 from ovlpt.graph.copies import copied_data
 from ovlpt.low_precision import MAIN, AssignAndReadValueTransformation
-from ovlpt.openvino_api import NodeFactory, opset1
+from ovlpt.openvino_api import NodeFactory, openvino_module, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED, as_native
 from tests.networks import const, parameter
 
@@ -40,7 +40,15 @@ def test_what_a_node_copies():
     assert copied_data(opset1.transpose(x, axes)) == [x.output(0)]
     assert copied_data(opset1.concat([x, y], 1)) == [x.output(0), y.output(0)]
     pads = const([0, 0, 1, 1], "i64")
-    for node in (opset1.relu(x), opset1.pad(x, pads, pads, "constant", const(0.0)), opset1.add(x, y)):
+    value = const(0.0)
+    assert copied_data(opset1.pad(x, pads, pads, "constant", value)) == [x.output(0), value.output(0)]
+    assert copied_data(opset1.pad(x, pads, pads, "reflect")) == [x.output(0)]
+    for blocks, copied in ((pads, []), (const([0, 0, 0, 0], "i64"), [x.output(0)])):
+        assert (
+            copied_data(openvino_module("opset2").space_to_batch(x, const([1, 1, 2, 2], "i64"), blocks, blocks))
+            == copied
+        )
+    for node in (opset1.relu(x), opset1.add(x, y)):
         assert copied_data(node) == []
     assert copied_data(
         NodeFactory("opset1").create("SpaceToDepth", [x.output(0)], {"mode": "blocks_first", "block_size": 2})

@@ -299,6 +299,13 @@ def _squeezed_and_transposed(shape: tuple[int, ...]) -> Node:
     return opset1.transpose(rows, i64(0, 2, 1))
 
 
+def padded(value: float) -> Callable[[tuple[int, ...]], Node]:
+    """A step of ``value`` before the others."""
+    return lambda shape: opset1.pad(
+        _signed((shape[0], shape[1] - 1, *shape[2:])), i64(0, 1, 0), i64(0, 0, 0), "constant", f32(value)
+    )
+
+
 def _of_all_three_axes(group: int, low: float = 0.0) -> Model:
     """``group``: output channels of each of 4 groups of one input channel."""
     kernel = weights((4, group, 1, 3, 3, 3), axis=(0, 1))
@@ -566,6 +573,7 @@ _SINGLE = [
         for name, more in {
             " of transposed data": {"data": transposed},
             " of squeezed and transposed data": {"data": _squeezed_and_transposed},
+            " of padded data": {"data": padded(0.0)},
             " in both directions": {"direction": "bidirectional"},
             " of transposed data in both directions": {"data": transposed, "direction": "bidirectional"},
         }.items()
@@ -577,6 +585,7 @@ _SINGLE = [
             " of a float": ({"data": parameter}, (("data_grid",),), True),
             " of a Tanh": ({"data": _moved(opset1.tanh)}, (("data_grid",),), True),
             " of a Negative": ({"data": _moved(opset1.negative)}, (("negative_scale",),), True),
+            " of data padded with another value": ({"data": padded(5.0)}, (("data_grid",),), True),
             " of 65536 levels": (
                 {"data": lambda shape: quantized(parameter(shape), -1.0, 1.0, 65536)},
                 (("data_grid",),),

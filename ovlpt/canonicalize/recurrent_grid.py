@@ -33,6 +33,7 @@ _LAST_STATE = 1  # output
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
+_WHOLE = 1e-2  # of a step: what counts as none
 _LOSS = 1 / 40  # of weights in int8, root mean square; their own rounding takes 1/100 of what is normally distributed
 _USUAL_STATE = 1 / 4  # of its largest magnitude
 
@@ -198,15 +199,24 @@ class RecurrentGrid(LayerTransformation):
 
     @read_once
     def _data_grid(self, node: Node) -> tuple[float, float] | None:
-        """The lowest value of the data and its step: the one grid of what gives it, else that of their union."""
-        grids = [_grid_of(each) for each in sources(node.input_value(_DATA))]
-        if None in grids:
+        """The lowest value of the data and its step: the one grid of what gives it, else that of their union. Constants
+        beside, as those that a Pad adds, have to lie on it.
+        """
+        grids, beside = [], []
+        for each in sources(node.input_value(_DATA)):
+            if (grid := _grid_of(each)) is not None:
+                grids.append(grid)
+            elif (values := folded_constant(each)) is not None:
+                beside.append(values)
+            else:
+                return None
+        if not grids:
             return None
-        (low, step), *others = grids
-        if np.allclose(others or grids, (low, step), rtol=_NEAR, atol=0):
-            return low, step
-        low, high = min(each[0] for each in grids), max(each[0] + each[1] * (_LEVELS - 1) for each in grids)
-        return low, (high - low) / (_LEVELS - 1)
+        low, step = grids[0]
+        if not np.allclose(grids, (low, step), rtol=_NEAR, atol=0):
+            low, high = min(each[0] for each in grids), max(each[0] + each[1] * (_LEVELS - 1) for each in grids)
+            step = (high - low) / (_LEVELS - 1)
+        return (low, step) if all(_is_on_grid(values, low, step) for values in beside) else None
 
     @read_once
     def _state(self, node: Node) -> tuple[float, float] | None:
@@ -265,7 +275,7 @@ def _scale(value: Output) -> np.ndarray | None:
         return None
     integers = weights / scale
     whole = np.rint(integers)
-    on_grid = np.abs(integers - whole).max() < 0.01 and whole.min() >= -128 and whole.max() <= 127
+    on_grid = np.abs(integers - whole).max() < _WHOLE and whole.min() >= -128 and whole.max() <= 127
     return scale.astype(np.float64) if on_grid else None
 
 
@@ -307,6 +317,12 @@ def _grid_of(value: Output) -> tuple[float, float] | None:
         0.0 if found.zero_point is None else float(found.zero_point.max()),
     )
     return (np.iinfo(NUMPY[found.data_precision]).min - zero_point) * step, step
+
+
+def _is_on_grid(values: np.ndarray, low: float, step: float) -> bool:
+    levels = (values - low) / (step or 1.0)
+    whole = np.rint(levels)
+    return bool(np.abs(levels - whole).max() < _WHOLE and whole.min() >= 0 and whole.max() < _LEVELS)
 
 
 def _whole_interval(node: Node) -> tuple[float, float] | None:
@@ -379,7 +395,8 @@ def _write_zeros(value: Output, grid: float) -> None:
             precision_of(value),
         )
         for target in value.get_target_inputs():
-            target.replace_source_output(written)
+            if target.get_node().get_type_name() != "Pad":  # which has a value, not integers of a grid
+                target.replace_source_output(written)
 
 
 def _is_plain(value: Output) -> bool:

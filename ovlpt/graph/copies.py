@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.values import copies_values
+
+_VALUE = 3  # the input of a Pad
 
 
 def copied_data(node: Node) -> list[Output]:
     """The inputs of which a node outputs values and no others; none of a node that computes."""
     row = OPERATIONS.get(node.get_type_name())
-    if row is None or not row.copies:
+    if row is None:
         return []
     values = node.input_values()
+    if not row.copies:
+        return [values[port] for port in _chosen(node)]
     return values if row.data_inputs is None else [values[port] for port in row.data_inputs]
+
+
+def _chosen(node: Node) -> tuple[int, ...]:
+    """The inputs that an operation copies in some of its modes."""
+    kind, attributes = node.get_type_name(), node.get_attributes()
+    if kind == "Interpolate":
+        return (0,) if copies_values(attributes) else ()
+    if kind == "Pad":
+        if attributes["pad_mode"] != "constant":
+            return (0,)
+        return (0, _VALUE) if node.get_input_size() > _VALUE else ()
+    if kind == "SpaceToBatch":
+        pads = [constant_above(node.input_value(port)) for port in (2, 3)]
+        return (0,) if all(each is not None and not np.any(each) for each in pads) else ()
+    return ()

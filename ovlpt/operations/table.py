@@ -133,9 +133,9 @@ _ROWS = (
         "reduces",
         check=all_of(along_channels, constant_input(1, "list of axes"), no_zero_point, normalized_together),
     ),
-    _reduces("ReduceMax", positive_scale, precision_preserved=True),
+    _reduces("ReduceMax", positive_scale, precision_preserved=True, copies=True),
     _reduces("ReduceMean"),
-    _reduces("ReduceMin", positive_scale, precision_preserved=True),
+    _reduces("ReduceMin", positive_scale, precision_preserved=True, copies=True),
     # sum((x - z) * s) == (sum(x) - n * z) * s, over n elements
     _reduces("ReduceSum", known_count, move_zero_point=sum_of_zero_points),
     # passes
@@ -170,7 +170,7 @@ _ROWS = (
     ),
     _passes("Reshape", reshapable, move=reshape),
     _passes("Roll", static_rank, rollable, move=roll, opsets=(), added=("opset7",)),
-    Operation("Select", "passes", (), static_rank, data_inputs=(1, 2), **_ADDED),
+    Operation("Select", "passes", (), static_rank, data_inputs=(1, 2), copies=True, **_ADDED),
     _passes("ShuffleChannels", static_rank, move=shuffle),
     _passes("Slice", sliced, move=slice_, opsets=("opset8",)),
     _passes("SpaceToBatch", along_channels, per_tensor, unpadded_or_zero(2, 3), opsets=("opset2",), copies=False),

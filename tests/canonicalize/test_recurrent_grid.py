@@ -295,6 +295,12 @@ def test_states_from_elsewhere(core, kind, state, directions, batch, tmp_path):
         assert [each.is_int8 for each in sequences] == [True] * directions
 
 
+def _padded(x, value):
+    """Another step before, and one after."""
+    inner = fake_quantize(opset8.slice(x, i64(1), i64(-1), i64(1), i64(1)), 0, 0.9)
+    return opset1.pad(inner, i64(0, 1, 0), i64(0, 1, 0), "constant", f32(value))
+
+
 DATA = {
     "255 levels": lambda x: fake_quantize(x, -0.9, 0.9, 255),
     "gathered": lambda x: opset8.gather(
@@ -309,6 +315,18 @@ DATA = {
     ),
     "taken apart": lambda x: opset1.concat(
         opset1.split(fake_quantize(x, 0, 0.9), opset1.constant(np.int64(2)), 2).outputs()[::-1], 2
+    ),
+    "longer by its own values": lambda x: opset1.pad(
+        fake_quantize(opset8.slice(x, i64(1), i64(-1), i64(1), i64(1)), 0, 0.9), i64(0, 1, 0), i64(0, 1, 0), "edge"
+    ),
+    "longer by zeros": lambda x: _padded(x, 0.0),
+    "longer by a value": lambda x: _padded(x, 0.9),
+    "the second part": lambda x: opset1.variadic_split(
+        fake_quantize(opset1.concat([x, x], 1), 0, 0.9), opset1.constant(np.int64(1)), i64(STEPS - 2, STEPS, 2)
+    ).output(1),
+    "largest": lambda x: opset1.reduce_max(fake_quantize(opset1.unsqueeze(x, i64(0)), 0, 0.9), i64(0)),
+    "selected": lambda x: opset1.select(
+        opset1.greater(x, f32(0.5)), fake_quantize(x, 0, 0.9), fake_quantize(opset1.subtract(f32(1.0), x), 0, 0.9)
     ),
     "in half precision": lambda x: opset1.convert(opset1.convert(fake_quantize(x, 0, 0.9), "f16"), "f32"),
 }
@@ -404,6 +422,7 @@ def test_what_kernels_read_as_it_is_stays():
         (lambda: network("gru", form="columns"), "weights_grid"),
         (lambda: network(move=opset1.sigmoid), "data_grid"),
         (lambda: network("gru", interval=(f32(np.zeros(SIZE)), f32(np.linspace(0.5, 1, SIZE)))), "data_grid"),
+        (lambda: network(quantize=False, move=lambda data: _padded(data, 0.5 + 1 / 3)), "data_grid"),
         (lambda: network(state=parameter((1, 1, SIZE), "h")), "state_not_quantized"),
         (lambda: network("gru", state=opset1.tanh(parameter((1, 1, SIZE), "h"))), "state_not_quantized"),
     ],

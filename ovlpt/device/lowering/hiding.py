@@ -15,6 +15,7 @@ from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
 from ovlpt.operations import RECURRENT
+from ovlpt.precisions import REAL
 
 
 def hide_from_lpt(model: Model) -> list[Node]:
@@ -52,6 +53,22 @@ def hide_zero_points(model: Model) -> list[Node]:
         quantize, zero_point = (value.get_node() for value in node.input_values())
         if quantize.get_type_name() == "FakeQuantize" and isinstance(zero_point, Constant):
             node.input(1).replace_source_output(_folded_late(zero_point, precision_of(node.input_value(1))))
+            changed.append(node)
+    return changed
+
+
+def hide_padding(model: Model) -> list[Node]:
+    """Hide the value that a Pad adds from the plugin's own LPT, as `hide_zero_points` does.
+
+    It would move the Pad before the scale of its data, and make the nearest integer of the value.
+    """
+    changed = []
+    for node in model.get_ordered_ops():
+        if node.get_type_name() != "Pad" or node.get_input_size() < 4 or precision_of(node.output(0)) not in REAL:
+            continue
+        value = node.input_value(3).get_node()
+        if isinstance(value, Constant) and np.any(values_of(value)):
+            node.input(3).replace_source_output(_folded_late(value, precision_of(node.input_value(3))))
             changed.append(node)
     return changed
 

@@ -44,6 +44,25 @@ def quantize_after_transpose(layer: Node) -> Node | None:
     return changed
 
 
+def slice_data(layer: Node) -> Node | None:
+    """A part of a VariadicSplit as a Slice, before a layer of other steps than the first part has."""
+    value = dequantization_above(layer, _DATA).data
+    split = value.get_node()
+    if split.get_type_name() != "VariadicSplit":
+        return None
+    axis = constant_above(split.input_value(1))
+    shapes = [output.get_partial_shape() for output in split.outputs()[: value.get_index() + 1]]
+    if axis is None or shapes[0] == shapes[-1] or any(shape[int(axis)].is_dynamic for shape in shapes):
+        return None
+    *before, size = (shape[int(axis)].get_length() for shape in shapes)
+    ends = (sum(before), sum(before) + size, 1, int(axis))
+    inputs = [split.input_value(0), *(constant(np.array([end]), "i64").output(0) for end in ends)]
+    part = NodeFactory("opset8").create("Slice", inputs)
+    part.set_friendly_name(f"{split.get_friendly_name()}.{value.get_index()}")
+    replace_output(value, part.output(0))
+    return layer
+
+
 def _again(node: Node, data: Output) -> Node:
     """The same on other data. What else reads the node goes on to do so."""
     new = same_on(node, [data, *node.input_values()[1:]])

@@ -291,6 +291,10 @@ RULES = (
         "a recurrent layer of data or states that are transposed as integers would run in float", phase=Phase.ALL,
     ),
     _rule(
+        recurrent.slice_data, "LSTMSequence GRUSequence", _CPU,
+        "the steps of a recurrent layer of a VariadicSplit would be those of the first part, which throws", phase=Phase.ALL,
+    ),
+    _rule(
         recurrent.one_direction_each, "LSTMSequence GRUSequence", _CPU,
         "the plugin would give both directions names of its own, by which nobody finds them", phase=Phase.ALL,
     ),
@@ -342,6 +346,11 @@ RULES = (
         hiding.hide_zero_points, "Subtract", _CPU,
         "the plugin's own LPT would fuse the zero point into the FakeQuantize, and the layer run in float",
         phase=Phase.MODEL, lpt_on=True,
+    ),
+    _rule(
+        hiding.hide_padding, "Pad", _CPU,
+        "the plugin's own LPT would make an integer of the value that is added: wrong numbers",
+        phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
         hiding.hide_shifts, "Add FakeQuantize", _CPU,
