@@ -21,6 +21,8 @@ from ovlpt.interrupts import held_back, interrupts
 from ovlpt.trace import InputError, OvlptError
 from ovlpt.version import VERSION
 
+_LONGEST = 900  # characters of a complaint
+
 COMMANDS = {  # in the order of the help; each a function of ovlpt.commands.arguments and a module beside it
     "run": "run a quantized model in int8 and show which layers are",
     "explain": "say why operations are not in int8",
@@ -123,9 +125,12 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def complain(what: object) -> None:
-    """One line on the standard error."""
+    """One line on the standard error, of which what is long, as a name may be, is left out in its middle."""
+    said = printable(str(what), lines=False)
+    if len(said) > _LONGEST:
+        said = f"{said[: _LONGEST // 2]} … {said[-_LONGEST // 2 :]}"
     with activity.paused():
-        print(f"ovlpt: {printable(str(what), lines=False)}", file=sys.stderr)
+        print(f"ovlpt: {said}", file=sys.stderr)
 
 
 def log(verbosity: int) -> None:

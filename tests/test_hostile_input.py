@@ -147,6 +147,8 @@ def folder(tmp_path_factory):
         Path("types.toml").write_text("[precisions.Convolution]\n0 = ['u9']")
         Path("pass.toml").write_text("disabled = ['ConvolutionTransformatoin']")
         Path("name.toml").write_text("name = 5")
+        Path("long.toml").write_text("a" * 100_000 + " = 1")
+        Path("list.toml").write_text("disabled = [['a']]")
 
         Path("deep.json").write_text("[" * 100000)
         Path("text.json").write_text("no baseline")
@@ -197,7 +199,7 @@ MODELS = (
         "float.xml",
         "/dev/null",
     ),
-    *("[/red].xml", "\x1b[2J.xml", "a\nb.xml", "\udcff.xml", "é層.xml", "shape.npz", "none\0.xml"),
+    *("x" * 5000, "[/red].xml", "\x1b[2J.xml", "a\nb.xml", "\udcff.xml", "é層.xml", "shape.npz", "none\0.xml"),
 )
 DATA = (
     *(
@@ -229,7 +231,7 @@ CONFIGS = (
         "types.toml",
         "pass.toml",
     ),
-    *("name.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml", "/dev/zero"),
+    *("name.toml", "long.toml", "list.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml", "/dev/zero"),
 )
 OUTPUTS = ("", ".", "none/x.json", "folder.json", f"{LONG}.json", "net.xml/x.json", "none\0.json", "\x1b/x")
 OTHER_OUTPUTS = ("-", *OUTPUTS)  # of what does not write to the standard output

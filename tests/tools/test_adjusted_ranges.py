@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from ovlpt.openvino_api import RELEASE, opset1
 from tests.networks import int8_weights, model, parameter, quantized
-from tools.adjusted_ranges import fractional, length, measured, nearest, with_ranges
+from tools.adjusted_ranges import fractional, length, measured, nearest, untuned_digits, with_ranges
+
+
+def test_without_the_quantizer_it_says_what_it_needs(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "nncf", None)
+    with pytest.raises(ModuleNotFoundError) as missing:
+        untuned_digits()
+    sys.excepthook(missing.type, missing.value, None)
+    assert capsys.readouterr() == ("", "this needs the package nncf: pip install -e '.[zoo]'\n")
 
 
 def layers(low: float, high: float):
