@@ -161,8 +161,8 @@ def _run_passes(
 ) -> None:
     """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
-    if on_cpu and RELEASE >= (2025, 0):
-        # the plugin takes these out before anything else, when a Relu before it still stands
+    if on_cpu and RELEASE >= (2026, 1):
+        # the plugin drops these before anything else, when a Relu before it still stands
         manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
     passes = config.pass_config()
     manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))

@@ -268,8 +268,8 @@ def infer(core, net, values):
 _AS_NATIVE = pytest.param(
     True,
     marks=pytest.mark.xfail(
-        RELEASE < (2025, 0) and not this_cpu.takes_signed_activations(),
-        reason="2024.6 takes none out, and native_only makes 8 bits of 16 there",
+        RELEASE < (2026, 1) and not this_cpu.takes_signed_activations(),
+        reason="before 2026.1 the plugin drops none, and native_only makes 8 bits of 16 there",
         strict=True,
     ),
 )
@@ -279,7 +279,7 @@ _AS_NATIVE = pytest.param(
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("low", [0.0, -8.0, -1.0])
 def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
-    """The plugin takes it out before anything else; a Relu before it then has to stand still."""
+    """Since 2026.1 the plugin drops it before anything else; a Relu before it then has to stay. Before, it clips."""
     x = parameter([1, 8, 6, 6])
     hidden = convolution(quantized(x, -1.28, 1.27), 8, bias=True)
     hidden = opset1.relu(hidden) if low == 0 else hidden
