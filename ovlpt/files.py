@@ -31,10 +31,10 @@ def mode_of(path: str | Path) -> int | None:
 
 
 def native(path: str | Path) -> str:
-    """A path for OpenVINO, which before 2025 took UTF-8 whatever the locale. Raises `UnicodeError` for what is none."""
+    """A path for OpenVINO, which before 2026.1 took UTF-8 whatever the locale. Raises `UnicodeError` for what is none."""
     from ovlpt.openvino_api import RELEASE  # here, not above: the command line's help is to be there at once
 
-    return str(path) if RELEASE >= (2025, 0) else os.fsencode(path).decode("utf-8")
+    return str(path) if RELEASE >= (2026, 1) else os.fsencode(path).decode("utf-8")
 
 
 def read_text(path: str | Path, purpose: str, what: str = "") -> str:
