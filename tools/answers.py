@@ -251,10 +251,11 @@ def recurrent(
     data: Callable[[tuple[int, ...]], Node] | None = None,
     state: Callable[[tuple[int, ...]], Node] | None = None,
     steps: int = 3,
+    quantize: bool = True,
     **attributes,
 ) -> Model:
     """``kind``: "LSTMSequence" and so on, of quantized data and weights, two sequences of three steps. ``size``: of data and
-    state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run.
+    state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run. ``quantize``: the weights.
     """
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
@@ -263,7 +264,8 @@ def recurrent(
     one = (directions,) if of_sequences else ()
     states = [f32(np.zeros((2, *one, size))) for _ in range(2 if gates == 4 else 1)]
     states[0] = (state or (lambda _: states[0]))((2, *one, size))
-    kernels = [weights((*one, gates * size, size), axis=None) for _ in range(2)]
+    shape = (*one, gates * size, size)
+    kernels = [weights(shape, axis=None) if quantize else real(shape) for _ in range(2)]
     bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * size)))
     lengths = [opset1.constant(np.full(2, steps, np.int32))] if of_sequences else []
     activations = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}
@@ -616,6 +618,18 @@ _SINGLE = [
                 "direction": "bidirectional",
             },
         }.items()
+    ),
+    Case(
+        "GRUSequence with linear_before_reset of a float",
+        lambda: recurrent("GRUSequence", linear_before_reset=True, data=parameter),
+        (("linear_before_reset",),),
+        curable=False,
+    ),
+    Case(
+        "LSTMSequence with a clip and weights that are not quantized",
+        lambda: recurrent("LSTMSequence", clip=1.0, quantize=False),
+        (("activations",),),
+        curable=False,
     ),
     Case(
         "GRUSequence with linear_before_reset in both directions",

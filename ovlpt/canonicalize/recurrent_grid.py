@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.dequantization import read_dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
@@ -14,12 +14,15 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import (
     MOVES,
     RECURRENT,
+    bias_port,
     evaluated,
+    form_obstacle,
     make_weights_real,
     quantized_weights,
     sources,
     state_interval,
     state_readers,
+    weights_ports,
 )
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import LayerTransformation, read_once
@@ -30,7 +33,6 @@ from ovlpt.trace import Reason, Rejected
 
 _DATA, _STATE = 0, 1  # inputs
 _LAST_STATE = 1  # output
-_ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
 _WHOLE = 1e-2  # of a step: what counts as none
@@ -78,19 +80,19 @@ class RecurrentGrid(LayerTransformation):
         scale, integers, _ = self._weights(node)
         # the data is step * q + low, and the layer reads grid * (q - 128)
         shift = low * grid / step + _CENTRE * grid
-        bias = folded_constant(node.input_value(_bias(node))) + (integers[0] * scale).sum(axis=2) * shift
+        bias = folded_constant(node.input_value(bias_port(node))) + (integers[0] * scale).sum(axis=2) * shift
 
         self._put_data_on_grid(node, grid)
         for reader in state_readers(node):
             if (finer := _grid(reader)) is not None and finer < grid:
                 _take_grid(reader, grid)
         self._put_state_on_grid(node, grid)
-        for port, each in zip(_ports(node), integers, strict=True):
+        for port, each in zip(weights_ports(node), integers, strict=True):
             stored = opset1.convert(constant(each, "i8"), _precision(node, port))
             dequantized = opset1.multiply(stored, constant(scale, _precision(node, port)))
             dequantized.set_friendly_name(node.input_value(port).get_node().get_friendly_name())
             _read(node, port, dequantized)
-        _read(node, _bias(node), constant(bias, _precision(node, _bias(node))))
+        _read(node, bias_port(node), constant(bias, _precision(node, bias_port(node))))
 
     def _put_data_on_grid(self, node: Node, grid: float) -> None:
         value, (low, step) = node.input_value(_DATA), self._data_grid(node)
@@ -102,7 +104,7 @@ class RecurrentGrid(LayerTransformation):
             _quantize_again(node, _DATA, (low, low + step * (_LEVELS - 1), *_ends(grid)), "DataGrid")
 
     def _put_state_on_grid(self, node: Node, grid: float) -> None:
-        states = range(_STATE, _ports(node)[0] - 1)  # of an LSTM the cell state, too
+        states = range(_STATE, weights_ports(node)[0] - 1)  # of an LSTM the cell state, too
         constants = [port for port in states if _is_constant(node.input_value(port))]
         for port in constants:
             _read(node, port, constant(evaluated(node.input_value(port)), _precision(node, port)))
@@ -123,21 +125,11 @@ class RecurrentGrid(LayerTransformation):
 
     def _obstacle(self, node: Node) -> Reason | None:
         """What keeps the layer from the kernels."""
-        attributes = node.get_attributes()
-        if attributes.get("linear_before_reset"):
-            return Reason("linear_before_reset", "linear_before_reset has no int8 kernel")
-        activations = [each.lower() for each in attributes["activations"]]
-        if activations != _ACTIVATIONS[node.get_type_name()] or attributes["clip"]:
-            return Reason("activations", "the kernels do not support its activations or its clip")
-        if not _runs_all_steps(node):
-            return Reason(
-                "sequence_lengths", "its sequences may end before the last step, but the kernels always run every step"
-            )
-        if folded_constant(node.input_value(_bias(node))) is None:
-            return Reason("dynamic_bias", "its bias is not a constant")
-        if len(quantized_weights(node)) < len(_ports(node)):
+        if (reason := form_obstacle(node)) is not None:
+            return reason
+        if len(quantized_weights(node)) < len(weights_ports(node)):
             return Reason("weights_not_quantized", f"its {_names_of_real_weights(node)} are not quantized")
-        for port in _ports(node):
+        for port in weights_ports(node):
             if _scale(node.input_value(port)) is None:
                 text = f"its weights on input {port} are not multiples, in i8, of one scale or of one for each row"
                 return Reason("weights_grid", text)
@@ -190,7 +182,7 @@ class RecurrentGrid(LayerTransformation):
         both products, root mean square.
         """
         step = self._data_grid(node)[1] / self._step_of_states(node)
-        both = [folded_constant(node.input_value(port)).astype(np.float64) for port in _ports(node)]
+        both = [folded_constant(node.input_value(port)).astype(np.float64) for port in weights_ports(node)]
         both[0] *= step
         scale = _by_gates(node, np.maximum(_rows(node, 0) * step, _rows(node, 1)))
         integers = [np.clip(np.rint(each / scale), -128, 127) for each in both]
@@ -234,27 +226,9 @@ class RecurrentGrid(LayerTransformation):
         return min(ends), max(ends)
 
 
-def _runs_all_steps(node: Node) -> bool:
-    """Whether the plugin takes every sequence to have all steps: of open shapes it does; else it runs a float loop."""
-    shape = node.get_input_partial_shape(_DATA)
-    lengths = node.input_value(_ports(node)[0] - 1).get_node()
-    return shape.is_dynamic or (
-        isinstance(lengths, Constant) and bool((values_of(lengths) == shape[1].get_length()).all())
-    )
-
-
 def _names_of_real_weights(node: Node) -> str:
     names, quantized = ("weights", "recurrent weights"), quantized_weights(node)
-    return " and ".join(name for name, port in zip(names, _ports(node), strict=True) if port not in quantized)
-
-
-def _ports(node: Node) -> tuple[int, ...]:
-    """Of the weights; the bias comes next."""
-    return RECURRENT[node.get_type_name()]
-
-
-def _bias(node: Node) -> int:
-    return _ports(node)[1] + 1
+    return " and ".join(name for name, port in zip(names, weights_ports(node), strict=True) if port not in quantized)
 
 
 def _precision(node: Node, port: int) -> str:
@@ -281,7 +255,7 @@ def _scale(value: Output) -> np.ndarray | None:
 
 def _rows(node: Node, which: int) -> np.ndarray:
     """The scale of weights as [directions, rows, 1]."""
-    value = node.input_value(_ports(node)[which])
+    value = node.input_value(weights_ports(node)[which])
     return np.broadcast_to(_scale(value), (*value.get_shape()[:2], 1))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -15,9 +15,12 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Model, Node, Output, Tensor, opset1
 from ovlpt.operations import RECURRENT
 from ovlpt.precisions import REAL
+from ovlpt.trace import Reason
 
 MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
+_DATA = 0  # input
 _STATES, _LAST_STATE = 0, 1  # outputs
+_ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 
 
 def has_quantized_weights(model: Model) -> bool:
@@ -26,6 +29,41 @@ def has_quantized_weights(model: Model) -> bool:
         not isinstance(node.input_value(port).get_node(), Constant)
         for node in all_nodes(model)
         for port in RECURRENT.get(node.get_type_name(), ())
+    )
+
+
+def weights_ports(node: Node) -> tuple[int, ...]:
+    """Of the weights by data and by state; the bias comes next."""
+    return RECURRENT[node.get_type_name()]
+
+
+def bias_port(node: Node) -> int:
+    return weights_ports(node)[1] + 1
+
+
+def form_obstacle(node: Node) -> Reason | None:
+    """What keeps the layer from the int8 kernels of a CPU, however it is quantized."""
+    attributes = node.get_attributes()
+    if attributes.get("linear_before_reset"):
+        return Reason("linear_before_reset", "linear_before_reset has no int8 kernel")
+    activations = [each.lower() for each in attributes["activations"]]
+    if activations != _ACTIVATIONS[node.get_type_name()] or attributes["clip"]:
+        return Reason("activations", "the kernels do not support its activations or its clip")
+    if not _runs_all_steps(node):
+        return Reason(
+            "sequence_lengths", "its sequences may end before the last step, but the kernels always run every step"
+        )
+    if folded_constant(node.input_value(bias_port(node))) is None:
+        return Reason("dynamic_bias", "its bias is not a constant")
+    return None
+
+
+def _runs_all_steps(node: Node) -> bool:
+    """Whether the plugin takes every sequence to have all steps: of open shapes it does; else it runs a float loop."""
+    shape = node.get_input_partial_shape(_DATA)
+    lengths = node.input_value(weights_ports(node)[0] - 1).get_node()
+    return shape.is_dynamic or (
+        isinstance(lengths, Constant) and bool((values_of(lengths) == shape[1].get_length()).all())
     )
 
 

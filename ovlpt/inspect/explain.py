@@ -312,7 +312,9 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         return answer
     if (final := kernel_limit(node, answer.layer)) is not None:
         only = Finding(final, title(node))
-        return replace(answer, reason=final, root=only.root, root_reason=final, help=None, causes=(only,))
+        return replace(
+            answer, reason=final, root=only.root, root_reason=final, help=ROWS[final.code].help, causes=(only,)
+        )
     code = answer.root_reason.code
     if code in ("dynamic_scales", _NO_LAYER.code):
         return replace(answer, causes=(Finding(answer.reason, answer.root),))
