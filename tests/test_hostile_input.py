@@ -155,6 +155,7 @@ def folder(tmp_path_factory):
         Path("binary.json").write_bytes(bytes(range(256)))
         Path("list.json").write_text("[]")
         Path("number.json").write_text('{"layers": 5}')
+        Path("keys.json").write_text('{"device": "CPU", "layers": {}}')
         fields = {"name": [], "layer_type": "x", "precision": 5, "exec_type": None, "operations": "xy"}
         Path("fields.json").write_text(json.dumps({"device": "CPU", "layers": [fields]}))
         Path("other.json").write_text('{"device": "GPU", "layers": []}')
@@ -240,7 +241,7 @@ IR = (
     *("beside.xml", "none\0.xml", "socket.xml", "./net.xml"),
 )
 BASELINES = (
-    *("none.json", "", "folder.json", "deep.json", "text.json", "binary.json", "list.json", "number.json"),
+    *("none.json", "", "folder.json", "deep.json", "text.json", "binary.json", "list.json", "number.json", "keys.json"),
     *("fields.json", "other.json", f"{LONG}.json", "none\0.json", "/dev/zero"),
 )
 COUNTERS = (
@@ -300,6 +301,7 @@ CASES = {
     ],
     "bench": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_in_turn("-t", ("0", "-1", "nan", "inf"))),
+        *_in_turn("-nstreams", ("", "1.5", "AUTO ", "-2", "[/red]", "9" * 30)),
         *(*_in_turn("-niter", ("0", "-1")), *_in_turn("-report_folder", ("-", "net.xml", LONG, "net.xml/x", "none\0"))),
     ],
     "verify": [
@@ -321,6 +323,8 @@ CASES = {
 }  # fmt: skip
 
 
+for command in ("run", "report", "compare"):
+    CASES[command].append(["net.xml", "--float=levels.xml"])
 for command in ("run", "explain", "report", "check", "compare", "bench", "verify"):
     CASES[command].append(["levels.xml"])  # can be transformed, and no device compiles it
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -172,6 +173,8 @@ def bench(
         if value is not None and not 0 < value < math.inf:
             problem = "have no end" if value > 0 else "leave nothing to measure"
             raise InputError(f"{value} {what} {problem}; give a number above 0")
+    if streams is not None and not re.fullmatch(r"-1|\d{1,4}|AUTO|NUMA", str(streams)):
+        raise InputError(f'there are no "{streams}" streams; give a number, AUTO or NUMA')
     if seconds is None:
         seconds = 0.0 if iterations else 5.0
     properties = {

@@ -630,6 +630,8 @@ def _read_baseline(path: str | Path, device: str | None) -> dict[str, Any]:
     try:
         content = json.loads(text)
         content = dict(content.get("result", content))  # which stood alone in 0.1
+        if not isinstance(content["layers"], list):
+            raise TypeError("layers are a list")
         content["layers"] = [
             LayerPrecision(**{**layer, "operations": tuple(layer["operations"])}) for layer in content["layers"]
         ]

@@ -101,7 +101,7 @@ def run(
     compiled = {
         OVLPT: core.compile_model(ready, device, hints),
         PLUGIN: stock,
-        FLOAT: core.compile_model(plain, device, _PROPERTIES),
+        FLOAT: compile_given(plain, device, _PROPERTIES, core),
         SIMULATION: simulate(source, core, device, _PROPERTIES),
     }
     latencies = {}

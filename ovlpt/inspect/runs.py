@@ -10,6 +10,7 @@ import numpy as np
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
 from ovlpt.device import compile_quantized
+from ovlpt.device.loading import compile_given
 from ovlpt.device.properties import EXACT, F32, LATENCY
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
@@ -55,7 +56,7 @@ class Runs:
         self.source, self.original, self.device = source, original, device
         hints = latency_hints(device, threads)
         self.compile: dict[str, Callable[[Model], CompiledModel]] = {
-            FLOAT: lambda model: core.compile_model(model, device, {**hints, **EXACT}),
+            FLOAT: lambda model: compile_given(model, device, {**hints, **EXACT}, core),
             FAKE_QUANTIZED: lambda model: simulate(model, core, device, hints),
             INT8: lambda model: compile_quantized(model, device, {**hints, **F32}, config, core=core),
             DEFAULT: lambda model: compile_quantized(model, device, hints, config, core=core),

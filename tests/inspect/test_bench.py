@@ -105,7 +105,8 @@ def float_network():
         (lambda: bench(one_convolution(), seconds=-1), "-1 seconds leave nothing"),
         (lambda: bench(one_convolution(), device="TPU"), 'no device "TPU"'),
         (lambda: bench(one_convolution(), inputs=[np.zeros((1, 3), np.float32)]), "inputs do not fit"),
-        (lambda: bench(one_convolution(), streams="many"), "cannot be compiled"),
+        (lambda: bench(one_convolution(), streams="many"), 'no "many" streams'),
+        (lambda: bench(one_convolution(), infer_precision="i4"), "cannot be compiled"),
     ],
 )
 def test_unusable_input_is_one_sentence(call, sentence):

@@ -165,7 +165,7 @@ def report(
     measured = None
     if virtual is None:
         plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
-        both = {"int8": compiled, "float": core.compile_model(plain, device, _PROPERTIES)}
+        both = {"int8": compiled, "float": compile_given(plain, device, _PROPERTIES, core)}
         measured = latencies(both, arrays, core, device, _PROPERTIES, seconds)
         layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
     facts, worst = _facts(core, device, physical, layers, measured), bottlenecks(layers, config is not None)
