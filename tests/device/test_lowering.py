@@ -1193,6 +1193,40 @@ def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=21 / 254, share=0.01)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [(-1, 12), (1, -1, 12)], ids=["rank_2", "rank_3"])
+@pytest.mark.parametrize("last", [opset1.add, opset1.multiply], ids=["shift", "scale"])
+@pytest.mark.parametrize("by_row", [True, False], ids=["by_row", "of_two"])
+def test_what_differs_by_column_where_their_number_is_open(by_form, form, sizes, last, by_row):
+    """It threw, as in float. Stock runs the scale of rows between."""
+    x, lead = parameter(sizes), [1] * (len(sizes) - 2)
+    data = quantized(x, 0, 2.55)
+    stored = const(np.random.default_rng(0).integers(-60, 61, (*lead, 8, 12)), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(np.linspace(0.01, 0.03, 8).reshape(8, 1)))
+    product = opset1.matmul(weights if by_row else data, data, False, True)
+    values = [np.random.default_rng(1).uniform(0, 2.5, (*lead, 2, 12)).astype(np.float32)]
+    net = model(last(product, const([0.5, -2.0])), x)
+    fixed = net.clone()
+    fixed.reshape(list(values[0].shape))
+    expected = by_form(fixed, values)
+    assert_close([by_form(net, values, form)], [expected], level=0.02 * float(np.abs(expected).max()), share=1)
+
+
+@pytest.mark.parametrize("levels", [256, 255])
+def test_a_zero_point_that_no_layer_takes_after_a_float_product_of_open_sizes(core, infer, levels):
+    """The MatMul took that of the channels for one of columns, and threw; depthwise kernels over three axes are of floats."""
+    x = parameter([1, 4, -1, -1, -1])
+    product = opset1.matmul(x, const(np.random.default_rng(0).standard_normal((12, 4))), False, True)
+    stored = np.random.default_rng(1).integers(-63, 64, (4, 1, 1, 1, 3, 2)).astype(np.int8)
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    ones, zeros = [1, 1, 1], [0, 0, 0]
+    data = opset1.fake_quantize(product, *(const(end) for end in (-4.0, 3.0) * 2), levels)
+    net, values = model(opset1.group_convolution(data, weights, ones, zeros, zeros, ones), x), [np.random.default_rng(2).standard_normal((1, 4, 3, 4, 4)).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape(list(values[0].shape))
+    assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=0.05)
+
+
 def test_an_int8_product_of_two_tensors_that_is_quantized_by_rows(core, infer):
     """As above; the plugin's own LPT leaves it a model that throws."""
     x, y = parameter([1, 5, 8]), parameter([1, 8, 6], name="y")

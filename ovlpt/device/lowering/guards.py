@@ -223,6 +223,13 @@ def part_by_column(product: Node) -> Node | None:
     return product
 
 
+def part_open_columns(product: Node) -> Node | None:
+    """A MatMul whose number of columns is open takes nothing by column: it throws, in float, too. It stands alone."""
+    shape = shape_of(product.output(0))
+    last = _first_by_channel(product) if shape and shape[-1] is None else None
+    return None if last is None else block_fusion(last)
+
+
 def scale_after_interval(product: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs by column.
 
@@ -314,8 +321,14 @@ def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
 def _is_zero_point(subtract: Node) -> bool:
     """Whether layers with integer weights take it with their data."""
     readers = [target.get_node() for target in subtract.output(0).get_target_inputs()]
-    is_of_integers = precision_of(subtract.input_value(0)) in INT8
-    return is_of_integers and all(reader.get_type_name() in WEIGHTED and is_relaxed(reader) for reader in readers)
+    return precision_of(subtract.input_value(0)) in INT8 and all(map(_takes_zero_point, readers))
+
+
+def _takes_zero_point(node: Node) -> bool:
+    """Depthwise kernels over three axes are of floats."""
+    weights = tuple(shape_of(node.input_value(1)) or ())
+    depthwise = node.get_type_name() == "GroupConvolution" and len(weights) == 6 and weights[1:3] == (1, 1)
+    return node.get_type_name() in WEIGHTED and is_relaxed(node) and not depthwise
 
 
 def _only_reader(node: Node) -> Node | None:
@@ -454,15 +467,27 @@ def block_fusion(node: Node) -> Node:
 
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
-    """A MatMul of open sizes, or of two tensors, takes an interval by rows for one by columns, too (`_varies_by_rows`)."""
+    """A MatMul of open sizes, or of two tensors, takes an interval by rows, or a zero point after it that no layer takes,
+    for one by columns, too (`_varies_by_rows`).
+    """
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
-    if details is None or not any(_has_rows(end) for end in details.intervals):
+    if details is None or not any(map(_has_rows, (*details.intervals, *_zero_point_after(quantize)))):
         return None
     _, product = links_above(source)
     if not _takes_rows_for_columns(product):
         return None
     block_fusion(source)
     return quantize
+
+
+def _zero_point_after(quantize: Node) -> list[np.ndarray]:
+    """What is subtracted from the integers, and taken by no layer."""
+    target = merged_target(quantize)
+    subtract = None if target is None else target.get_node()
+    if subtract is None or subtract.get_type_name() != "Subtract" or _is_zero_point(subtract):
+        return []
+    zero_point = constant_above(subtract.input_value(1))
+    return [] if zero_point is None else [zero_point]
 
 
 def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:

@@ -303,8 +303,12 @@ RULES = (
         "a FakeQuantize by channel would be moved before the Transpose, to another axis", phase=Phase.ALL,
     ),
     _rule(
+        guards.part_open_columns, "MatMul", _CPU,
+        "a MatMul whose number of columns is open would take what differs by column, and throw", phase=Phase.ALL,
+    ),
+    _rule(
         guards.quantize_rows_alone, "FakeQuantize", _CPU,
-        "an interval by rows would be read as one by columns: wrong numbers", phase=Phase.ALL,
+        "an interval or zero point by rows would be read as one by columns: it throws, or wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.keep_scale_before, "FakeQuantize", _CPU,
