@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import is_low
+
+_AFFINE = frozenset(("Add", "Divide", "Multiply", "Negative", "Subtract"))  # beside constants
 
 
 def is_int8_layer(node: Node) -> bool:
@@ -26,21 +30,37 @@ def _precision_read(value: Output) -> str:
 
 
 def negative_scale_after_relu(node: Node) -> Node | None:
-    """The Relu or PRelu after a layer, with at most a scale and a shift between, before a negative Multiply."""
+    """The Relu or PRelu after a layer, with at most a scale and a shift between, before scales of a negative product."""
     while True:
-        targets = list(node.output(0).get_target_inputs())
-        if len(targets) != 1:
-            return None
-        follower = targets[0].get_node()
-        kind = follower.get_type_name()
-        others = [
-            constant_above(follower.input_value(at))
-            for at in range(follower.get_input_size())
-            if at != targets[0].get_index()
-        ]
+        found = _only_reader(node)
         if node.get_type_name() in ("Relu", "PRelu"):
-            negative = kind == "Multiply" and others[0] is not None and (others[0] < 0).any()
-            return node if negative else None
-        if kind not in ("Multiply", "Add", "Subtract", "Relu", "PRelu") or any(each is None for each in others):
+            return node if found is not None and _scales_negatively(*found) else None
+        if found is None or found[0].get_type_name() not in _AFFINE | {"Relu", "PRelu"}:
             return None
-        node = follower
+        node = found[0]
+
+
+def _scales_negatively(node: Node, port: int) -> bool:
+    """Whether what is multiplied by from ``node`` on, a constant less it counting as -1, is negative; shifts come after."""
+    scale: np.ndarray | int = 1
+    found: tuple[Node, int] | None = (node, port)
+    while found is not None and (kind := found[0].get_type_name()) in _AFFINE:
+        node, port = found
+        if kind in ("Multiply", "Divide"):
+            scale = scale * np.sign(constant_above(node.input_value(1 - port)))
+        elif kind == "Negative" or (kind == "Subtract" and port == 1):
+            scale = -1 * scale
+        if (np.asarray(scale) < 0).any():
+            return True
+        found = _only_reader(node)
+    return False
+
+
+def _only_reader(node: Node) -> tuple[Node, int] | None:
+    """What alone reads a result, beside constants, and at which input."""
+    targets = list(node.output(0).get_target_inputs())
+    if len(targets) != 1:
+        return None
+    reader, port = targets[0].get_node(), targets[0].get_index()
+    others = (constant_above(reader.input_value(at)) for at in range(reader.get_input_size()) if at != port)
+    return None if any(values is None for values in others) else (reader, port)

@@ -11,7 +11,8 @@ from ovlpt.device.hazards import epilogue, hazards
 from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.fake_quantize.chain import Eltwise, Relu
 from ovlpt.openvino_api import opset1
-from tests.conftest import EXACT, TRUTH
+from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
+from tests.device.test_lowering import drop_in
 from tests.graphs import opset5
 from tests.networks import const, convolution, model, parameter, quantized
 
@@ -20,6 +21,10 @@ rng = np.random.default_rng(0)
 MIXED = rng.choice([-1, 1], (1, CHANNELS, 1, 1)) * rng.uniform(0.5, 2, (1, CHANNELS, 1, 1))
 PER_TENSOR = np.float32(-0.5)
 SLOPES = rng.uniform(0.1, 0.5, CHANNELS)
+
+
+def as_natively(net, core):
+    return ovlpt.transform(net, core=core, native_only=True)
 
 
 def network(scale, prelu: bool, followed: bool):
@@ -62,6 +67,29 @@ def test_a_negative_scale_stays_after_a_relu(core, prelu, scale, followed):
     own_prelu = prelu and not has_avx512(core)  # which lets no scale through
     if (followed or scale is MIXED) and not own_prelu:  # what is kept right here: the plugin's own LPT is wrong
         assert np.abs(core.compile_model(net, "CPU", EXACT)(inputs)[0] - expected).max() > 100 * tolerance
+
+
+NEGATIVE = {
+    "constant less it": lambda value: opset1.subtract(const(0.5), value),
+    "after a scale": lambda value: opset1.subtract(const(0.5), opset1.multiply(value, const(np.abs(MIXED)))),
+    "after a shift": lambda value: opset1.multiply(opset1.add(value, const(SLOPES.reshape(MIXED.shape))), const(MIXED)),
+    "divided": lambda value: opset1.divide(value, const(MIXED)),
+    "negative": lambda value: opset1.add(opset1.negative(value), const(SLOPES.reshape(MIXED.shape))),
+}
+
+
+@pytest.mark.parametrize("build", NEGATIVE.values(), ids=NEGATIVE)
+@pytest.mark.parametrize(
+    "active", [opset1.relu, lambda value: opset1.prelu(value, const(SLOPES))], ids=["relu", "prelu"]
+)
+@pytest.mark.parametrize("how", [ovlpt.transform, as_natively, drop_in], ids=lambda each: each.__name__)
+def test_what_becomes_a_negative_scale_after_a_relu(core, infer, how, active, build):
+    """The plugin makes one factor of what it finds after the Relu, and of the layer: more than 100 % off."""
+    x = parameter([1, 16, 8, 8])
+    net = model(build(active(convolution(quantized(x, -1, 1.5), CHANNELS, kernel=1))), x)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    assert_close(infer(how(net, core=core), inputs), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
 
 
 @pytest.mark.parametrize("prelu", [False, True], ids=["relu", "prelu"])

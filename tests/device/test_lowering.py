@@ -1193,6 +1193,18 @@ def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=21 / 254, share=0.01)
 
 
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+def test_weights_of_a_strided_layer_that_stays_in_float(core, how):
+    """Restored by the plugin; with several streams the layer then read other numbers, once in twenty times."""
+    x, ones, twos = parameter([1, 4, 3, 4, 8]), [1, 1, 1], [2, 2, 2]
+    stored = const(np.random.default_rng(0).integers(-60, 61, (16, 4, *ones)), "i8")
+    weights = opset1.multiply(opset1.convert(stored, "f32"), const(0.03))
+    layer = opset1.convolution(x, weights, twos, ones, ones, ones)
+    found = how(model([layer, quantized(x, -1, 1.5)], x), core=core)
+    (lowered,) = (node for node in found.get_ops() if node.get_type_name() == "GroupConvolution")
+    assert lowered.input_value(1).get_node().get_type_name() == "Constant"
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [(-1, 12), (1, -1, 12)], ids=["rank_2", "rank_3"])
 @pytest.mark.parametrize("last", [opset1.add, opset1.multiply], ids=["shift", "scale"])
@@ -1221,7 +1233,10 @@ def test_a_zero_point_that_no_layer_takes_after_a_float_product_of_open_sizes(co
     weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
     ones, zeros = [1, 1, 1], [0, 0, 0]
     data = opset1.fake_quantize(product, *(const(end) for end in (-4.0, 3.0) * 2), levels)
-    net, values = model(opset1.group_convolution(data, weights, ones, zeros, zeros, ones), x), [np.random.default_rng(2).standard_normal((1, 4, 3, 4, 4)).astype(np.float32)]
+    net, values = (
+        model(opset1.group_convolution(data, weights, ones, zeros, zeros, ones), x),
+        [np.random.default_rng(2).standard_normal((1, 4, 3, 4, 4)).astype(np.float32)],
+    )
     fixed = net.clone()
     fixed.reshape(list(values[0].shape))
     assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=0.05)

@@ -265,6 +265,10 @@ RULES = (
         "integers before float MatMuls would be taken for weights, and their Convert stay a layer", phase=Phase.ALL,
     ),
     _rule(
+        folding.fold_float_weights, WEIGHTED, _CPU,
+        "weights that stay in float would be restored in layers of their own", phase=Phase.ALL,
+    ),
+    _rule(
         zero_points.keep_stride_over_one_axis, "Convolution", _GPU,
         "a layer of one group over one axis of open sizes, which keeps a stride, would be read wrongly: wrong numbers",
         phase=Phase.ALL,
@@ -273,10 +277,6 @@ RULES = (
         zero_points.keep_stride, "Convolution", _BOTH,
         "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: float, or wrong numbers",
         phase=Phase.ALL,
-    ),
-    _rule(
-        folding.fold_float_weights, WEIGHTED, _CPU,
-        "weights that stay in float would be restored in layers of their own", phase=Phase.ALL,
     ),
     _rule(
         reductions.reduce_alone, reductions.REDUCTIONS, _CPU,
