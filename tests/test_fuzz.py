@@ -329,6 +329,31 @@ def test_what_the_native_library_gets_wrong_alone_is_its_own(monkeypatch, honest
     assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
 
 
+@against_native
+@pytest.mark.parametrize(("honest", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
+def test_what_the_native_library_gets_wrong_beside_what_it_fails_on(monkeypatch, honest, expected):
+    """A shift by column after a scale by channel is divided by the scales one by one, as if they were by column, too; the
+    scales of a convolution of two groups throw.
+    """
+    shape, volumes = (1, 4, 3, 4, 4), (1, 4, 3, 3, 4)
+    steps = (
+        Step("Parameter", (), 1458137179, shape),
+        Step("ConstantTimes", ((0, 0),), 1542280278, shape),
+        Step("AddBiasLast", ((1, 0),), 25561450, shape),
+        Step("QuantizeDequantize", ((2, 0),), 1486645590, shape),
+        Step("Convolution", ((3, 0),), 450997807, (1, 6, 2, 2, 3)),
+        Step("GroupConvolution", ((2, 0),), 1291360911, volumes),
+        Step("MatMul", ((5, 0),), 1107258488, (1, 4, 3, 3, 8)),
+        Step("FakeQuantize", ((6, 0),), 1734521571, (1, 4, 3, 3, 8)),
+        Step("GroupConvolution", ((7, 0),), 1449913800, (1, 4, 4, 1, 4)),
+    )
+    graph, library = Graph(steps, ((4, 0), (8, 0)), 700166), numbers.native_result
+    if not honest:
+        monkeypatch.setattr(numbers, "native_result", lambda model: library(model) if len(model.outputs) > 1 else model)
+    found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
+    assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
+
+
 def test_a_failing_graph_is_made_smaller():
     def has_relu(graph: Graph) -> bool:
         return any(step.kind == "Relu" for step in graph.steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ovlpt import plugin_config
+from ovlpt import PrecisionsRestriction, plugin_config
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.graph.bodies import all_nodes
@@ -21,7 +21,8 @@ _STRIPPED = 65536  # levels
 def native_result(model: Model) -> Model | None:
     """What the native library makes of ``model`` where `ovlpt.transform` calls its own pass, in real numbers.
 
-    None where its program cannot be given the CPU's settings for an operation. Raises `NativePassFails`, `NoCompiler`.
+    None where the CPU's settings differ between nodes of an operation, which its program cannot be given. Raises
+    `NativePassFails`, `NoCompiler`.
     """
     prepared, manager = model.clone(), Manager()
     if RELEASE >= (2025, 0):
@@ -29,11 +30,18 @@ def native_result(model: Model) -> Model | None:
     manager.register_pass(CommonOptimizations())
     manager.run_passes(prepared)
     config = plugin_config.for_device(core(), "CPU")
-    plain = tuple(each for each in config.precision_restrictions if not callable(each.by_ports))
-    left_out = {each.operation for each in config.precision_restrictions} - {each.operation for each in plain}
-    if left_out & {node.get_type_name() for node in all_nodes(prepared)}:
+    found = [_of_all(each, prepared) for each in config.precision_restrictions]
+    plain = tuple(each for each in found if each is not None)
+    if len(plain) < len(found):
         return None
     return in_reals(run_native_with(replace(config, precision_restrictions=plain, callbacks={}), prepared))
+
+
+def _of_all(restriction: PrecisionsRestriction, model: Model) -> PrecisionsRestriction | None:
+    """The same with what it says of all nodes of its operation; None where it says different things of them."""
+    nodes = (node for node in all_nodes(model) if node.get_type_name() == restriction.operation)
+    said = {restriction.of(node) for node in nodes} if callable(restriction.by_ports) else {restriction.by_ports}
+    return replace(restriction, by_ports=next(iter(said), ())) if len(said) < 2 else None
 
 
 def in_reals(model: Model) -> Model:

@@ -18,7 +18,7 @@ from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import CompiledModel, Manager, Model, Node
 from ovlpt.operations import WEIGHTED
-from tools.fuzz.graphs import Graph, build, in_float, reference
+from tools.fuzz.graphs import Graph, build, in_float, pruned, reference
 from tools.fuzz.native_library import native_result
 from tools.fuzz.shifts import activations, quantum, with_rounded_states, with_shifts
 from tools.parity.driver import NativePassFails, NoCompiler, core
@@ -136,7 +136,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             again = of_numbers(way, run(changed, inputs, lpt(changed), **hint), simulated, stock, near)
             unsteady = again is None and stock is not None and is_unsteady(model, inputs, stock, **hint)
             theirs = unsteady or (
-                way == failure.way == NATIVE_ONLY and is_wrong_natively(model, inputs, simulated, near)
+                way == failure.way == NATIVE_ONLY and is_wrong_natively(graph, model, found, simulated, near)
             )
             yield replace(failure, way=STOCK) if theirs else failure
     if only in (None, ONE_PIXEL):
@@ -256,17 +256,40 @@ def fails_natively(model: Model) -> bool:
     return False
 
 
-def is_wrong_natively(model: Model, inputs: list[np.ndarray], simulated: list[np.ndarray], near: Callable) -> bool:
-    """Whether the native library's own result is wrong where ovlpt calls its own pass.
+def is_wrong_natively(
+    graph: Graph, model: Model, found: list[np.ndarray], simulated: list[np.ndarray], near: Callable
+) -> bool:
+    """Whether the native library's own result is wrong where ovlpt calls its own pass; where it throws, its result of what
+    leads to the first output that is wrong.
 
     The plugin's common optimizations may lead its pass elsewhere.
     """
+
+    def wrong(values: list[np.ndarray] | None, port: int, at: int) -> bool:
+        def near_one() -> list[list[np.ndarray]]:
+            return [[outputs[port]] for outputs in near()]
+
+        return (
+            values is not None and of_numbers(NATIVE_ONLY, [values[at]], [simulated[port]], None, near_one) is not None
+        )
+
+    first = next(port for port in range(len(simulated)) if wrong(found, port, port))
     try:
-        result = native_result(model)
-        found = None if result is None else simulate(unfused(result), inputs)
-    except (NativePassFails, NoCompiler, RuntimeError):
+        whole = _native_numbers(model, graph)
+        return any(wrong(whole, port, port) for port in range(len(simulated)))
+    except NativePassFails:
+        alone = pruned(replace(graph, results=(graph.results[first],)))
+    except (NoCompiler, RuntimeError):
         return False
-    return found is not None and of_numbers(NATIVE_ONLY, found, simulated, None, near) is not None
+    try:
+        return wrong(_native_numbers(build(alone), alone), first, 0)
+    except (NativePassFails, RuntimeError):
+        return False
+
+
+def _native_numbers(model: Model, graph: Graph) -> list[np.ndarray] | None:
+    result = native_result(model)
+    return None if result is None else simulate(unfused(result), graph.inputs())
 
 
 def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list[np.ndarray] | None:
