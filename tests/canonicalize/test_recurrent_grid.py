@@ -158,6 +158,18 @@ def test_int8_kernels_compute_the_model(core, kind, case):
     assert hazards(ovlpt.transform(graph, core=core, lowered=False)) == []
 
 
+@pytest.mark.parametrize("interval", [(0.0, 0.7), (-0.5, 0.4), (-1.5, 1.9)], ids=str)
+@pytest.mark.parametrize("kind", GATES)
+def test_natively_the_state_is_clipped_as_by_the_plugins_own_pass(core, kind, interval):
+    """Stock throws where the weights stand after a FakeQuantize; native_only gives what stock makes of the same integers."""
+    after, stored = (network(kind, interval, quantized=quantized) for quantized in (True, False))
+    inputs = inputs_of(stored, *interval)
+    stock = core.compile_model(stored, "CPU", EXACT)(inputs)
+    natively = ovlpt.compile_model(after, core=core, properties=EXACT, native_only=True)(inputs)
+    for found, expected in zip(natively.values(), stock.values(), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("interval", [(0.3, 0.6), (0.0, 0.2)], ids=str)
 @pytest.mark.parametrize("kind", GATES)
 def test_weights_that_would_lose_much_stay_real(core, kind, interval):
