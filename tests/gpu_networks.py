@@ -205,6 +205,24 @@ def padded_sum() -> Model:
     return model(last, [x, y])
 
 
+def second_factor() -> Model:
+    """Floats, times what is quantized."""
+    x, y = parameter([3, 8]), parameter([8, 5], name="y")
+    return model(opset1.matmul(x, quantized(y, 0, 2.55), False, False), [x, y])
+
+
+def heads(quantizes: bool, layer_is_int8: bool) -> Model:
+    """An open batch, and after a MatMul of four axes an interval, or a scale and a shift, by heads."""
+    x, sizes = parameter([-1, 6, 9, 32]), np.linspace(1, 2, 6).reshape(1, 6, 1, 1)
+    weights = int8_weights([8, 32]) if layer_is_int8 else values((8, 32))
+    layer, ends = opset1.matmul(quantized(x, -2, 2.1), weights, False, True), (const(-sizes), const(sizes))
+    if quantizes:
+        low = opset1.fake_quantize(layer, *ends, *ends, 255)
+    else:
+        low = quantized(opset1.relu(opset1.add(opset1.multiply(layer, ends[1]), ends[1])), 0, 9)
+    return model(opset1.matmul(low, int8_weights([4, 8], seed=1), False, True), x)
+
+
 def vector() -> Model:
     """Its quantization after the layer differs by element."""
     x = parameter([16])
@@ -468,6 +486,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "row_of_groups": row_of_groups,
     "scaled_and_shifted": _on_image(scaled_and_shifted),
     "scaled_product": scaled_product,
+    "second_factor": second_factor,
     "shuffled": _on_image(shuffled),
     "squeezed": _on_image(squeezed),
     "strided_row": strided_row,

@@ -30,6 +30,8 @@ def _parsed(text: str) -> Shape | None:
 
 
 def reshaped(output: Output, shape: Shape) -> Node:
-    """A Reshape to ``shape``, at most one dimension of which is dynamic."""
+    """A Reshape to ``shape``, at most one dimension of which is dynamic; or two, the first of which is that of the data."""
     sizes = np.array([-1 if size is None else size for size in shape])
-    return opset1.reshape(output, constant(sizes, "i64"), False)
+    if keeps_first := shape.count(None) > 1:
+        sizes[0] = 0
+    return opset1.reshape(output, constant(sizes, "i64"), keeps_first)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
-from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
+from ovlpt.device.lowering.guards import FLOAT_MAX
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import shape_of
@@ -93,12 +94,10 @@ def transpose_before_quantization(node: Node) -> Node | None:
     it and a MatMul that is not relaxed.
     """
     quantize, attributes = node.input_value(1).get_node(), node.get_attributes()
-    shape = shape_of(node.input_value(1))
-    if quantize.get_type_name() != "FakeQuantize" or attributes["transpose_b"] or shape is None or len(shape) < 2:
+    if not _looks_like_weights(node):
         return None
-    if sum(size != 1 for size in shape) > 2:
-        return None
-    inputs = [_with_last_axes_swapped(value, len(shape)) for value in quantize.input_values()]
+    rank = len(shape_of(node.input_value(1)))
+    inputs = [_with_last_axes_swapped(value, rank) for value in quantize.input_values()]
     turned = relaxed_like(quantize, inputs, precision_of(quantize.output(0)))
     new = relaxed(
         "MatMul",
@@ -109,6 +108,26 @@ def transpose_before_quantization(node: Node) -> Node | None:
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
+
+
+def guard_second_factor(node: Node) -> Node | None:
+    """The same of floats: a Clamp that changes nothing stands between. The plugin would forget the Transpose."""
+    factor = node.input_value(1)
+    if not _looks_like_weights(node) or not is_real(precision_of(factor)) or is_constant_path(factor.get_node()):
+        return None
+    if None in shape_of(factor):
+        return None
+    clamp = opset1.clamp(factor, -FLOAT_MAX, FLOAT_MAX)
+    clamp.set_friendly_name(made_for(factor.get_node().get_friendly_name(), Made.GUARD))
+    node.input(1).replace_source_output(clamp.output(0))
+    return node
+
+
+def _looks_like_weights(node: Node) -> bool:
+    shape = shape_of(node.input_value(1))
+    if node.input_value(1).get_node().get_type_name() != "FakeQuantize" or node.get_attributes()["transpose_b"]:
+        return False
+    return shape is not None and len(shape) > 1 and sum(size != 1 for size in shape) <= 2
 
 
 def _with_last_axes_swapped(value: Output, rank: int) -> Output:

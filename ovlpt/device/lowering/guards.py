@@ -30,7 +30,7 @@ _POST_OPERATIONS = BEFORE_INTERVAL | {
     "Swish", "Tanh",
 }  # fmt: skip
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
-_FLOAT_MAX = float(np.finfo(np.float32).max)
+FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
 def constant_second(node: Node) -> Node | None:
@@ -122,7 +122,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     move_tensor_names(last, value)
     insert_after(value, back.output(0), targets, [back])
     if scales:
-        alone = opset1.maximum(back, constant(-_FLOAT_MAX))
+        alone = opset1.maximum(back, constant(-FLOAT_MAX))
         for target in scales:
             target.replace_source_output(alone.output(0))
     # who holds it would let it count among the readers of its data
@@ -412,7 +412,7 @@ def guard_output(node: Node, floor: bool = False) -> Node | None:
         target.get_node().get_friendly_name() == made_for(node.get_friendly_name(), Made.GUARD) for target in targets
     ):
         return None
-    guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -_FLOAT_MAX, _FLOAT_MAX)
+    guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -FLOAT_MAX, FLOAT_MAX)
     guard.set_friendly_name(made_for(node.get_friendly_name(), Made.GUARD))
     for target in targets:
         target.replace_source_output(guard.output(0))

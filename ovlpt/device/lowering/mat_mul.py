@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Set
 from itertools import pairwise
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.relaxed import relaxed, relaxed_like
+from ovlpt.graph.relaxed import relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
@@ -75,7 +76,7 @@ def run_at_rank_3(node: Node) -> Node | None:
     others = (value.get_node() for link in after for value in link.input_values())
     if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
         return None
-    return _at_rank_3(node, chain, 1)
+    return _with_merged(node, chain, slice(1, 3))
 
 
 def run_columns_at_rank_3(node: Node) -> Node | None:
@@ -94,24 +95,44 @@ def run_columns_at_rank_3(node: Node) -> Node | None:
     if more:
         flat = constant(values_of(weights.get_node()).reshape(rows, columns), precision_of(weights))
         node.input(1).replace_source_output(flat.output(0))
-    axis = 0 if node.get_attributes()["transpose_a"] else 1
+    axes = slice(0, 2) if node.get_attributes()["transpose_a"] else slice(1, 3)
 
     def merges(value: Output) -> bool:
         sizes = shape_of(value)
         if sizes is None or (not _is_constant(value) and sizes != shape):
             return False
-        both = ((1,) * (4 - len(sizes)) + sizes)[axis : axis + 2]
-        return both == (1, 1) or (len(sizes) == 4 and both == shape[axis : axis + 2])
+        both = ((1,) * (4 - len(sizes)) + sizes)[axes]
+        return both == (1, 1) or (len(sizes) == 4 and both == shape[axes])
 
-    return _at_rank_3(node, _chain(node, _ON_A_GPU, merges), axis)
+    return _with_merged(node, _chain(node, _ON_A_GPU, merges), axes)
 
 
-def _at_rank_3(node: Node, chain: list[Node], axis: int) -> Node:
-    """The MatMul, and the chain that begins with it, with this axis and the next as one, between two Reshapes."""
+def run_rows_apart(node: Node) -> Node | None:
+    """A MatMul by weights of rank 4, some of whose sizes are open, as [N, H·W, C] up to what differs by rows or heads; as
+    [N·H·W, C] where one size is open, since the plugin would drop the Reshapes of the other around floats.
+
+    The plugin makes rows and columns of four axes, and what becomes part of the layer is read by those: wrong numbers, no
+    error, with the plugin's own LPT and in a network of floats too. What differs by column alone is right.
+    """
+    shape, weights = shape_of(node.output(0)), node.input_value(1)
+    if shape is None or len(shape) != 4 or None not in shape or shape[1:].count(None) > 1:
+        return None
+    is_plain = is_constant_path(weights.get_node()) and not node.get_attributes()["transpose_a"]
+    if not is_plain or len(shape_of(weights) or ()) != 2 or (shape_of(node.input_value(0)) or (None,))[-1] is None:
+        return None
+    others = [value for link in _chain(node, _ON_A_GPU, lambda value: True)[1:] for value in link.input_values()]
+    if all(_is_by_column(value) for value in others if _is_constant(value)):
+        return None
+    axes = slice(0 if shape.count(None) == 1 else 1, 3)
+    return _with_merged(node, _chain(node, _ON_A_GPU, _is_by_column), axes)
+
+
+def _with_merged(node: Node, chain: list[Node], axes: slice) -> Node:
+    """The MatMul, and the chain that begins with it, with these axes as one, between two Reshapes."""
     last, shape = chain[-1], shape_of(node.output(0))
     targets, original = last.output(0).get_target_inputs(), last.output(0)
-    flat = reshaped(node.input_value(0), _merged(shape_of(node.input_value(0)), axis))
-    new = relaxed_like(node, [flat.output(0), node.input_value(1)], precision_of(node.output(0)))
+    flat = reshaped(node.input_value(0), _merged(shape_of(node.input_value(0)), axes))
+    new = same_on(node, [flat.output(0), node.input_value(1)])
     replace_output(node.output(0), new.output(0))
     for before, link in pairwise([new, *chain[1:]]):
         for port, value in enumerate(link.input_values()):
@@ -119,9 +140,9 @@ def _at_rank_3(node: Node, chain: list[Node], axis: int) -> Node:
             if value.get_node() is before or len(sizes) != 4:
                 continue
             if _is_constant(value):
-                beside = constant(values_of(value.get_node()).reshape(_merged(sizes, axis)), precision_of(value))
+                beside = constant(values_of(value.get_node()).reshape(_merged(sizes, axes)), precision_of(value))
             else:
-                beside = reshaped(value, _merged(sizes, axis))
+                beside = reshaped(value, _merged(sizes, axes))
             link.input(port).replace_source_output(beside.output(0))
         link.validate_and_infer_types()
     end = new.output(0) if last is node else original
@@ -135,8 +156,9 @@ def _at_rank_3(node: Node, chain: list[Node], axis: int) -> Node:
     return new
 
 
-def _merged(shape: Shape, axis: int) -> Shape:
-    return (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+def _merged(shape: Shape, axes: slice) -> Shape:
+    sizes = shape[axes]
+    return (*shape[: axes.start], None if None in sizes else math.prod(sizes), *shape[axes.stop :])
 
 
 def _chain(node: Node, kinds: Set[str], takes: Callable[[Output], bool]) -> list[Node]:
@@ -153,6 +175,10 @@ def _chain(node: Node, kinds: Set[str], takes: Callable[[Output], bool]) -> list
 
 def _is_constant(value: Output) -> bool:
     return isinstance(value.get_node(), Constant)
+
+
+def _is_by_column(value: Output) -> bool:
+    return _is_constant(value) and set(value.get_shape()[:-1]) <= {1}
 
 
 def _flattens(node: Constant) -> bool:

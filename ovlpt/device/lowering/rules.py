@@ -324,6 +324,15 @@ RULES = (
         "with open sizes the scale of the first channel would stand for all the others: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        gpu.guard_second_factor, "MatMul", _GPU,
+        "floats that are quantized would be taken for weights, and their Transpose be lost, which throws", phase=Phase.ALL,
+    ),
+    _rule(
+        mat_mul.run_rows_apart, "MatMul", _GPU,
+        "after a MatMul of rank 4 and open sizes what differs by rows or heads would be read wrongly: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         gpu.quantize_vector_as_row, "FakeQuantize", _GPU,
         "a vector would be quantized with the first channel's ends: wrong numbers", phase=Phase.ALL,
     ),
