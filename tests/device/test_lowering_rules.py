@@ -68,10 +68,10 @@ def test_a_saved_model_is_changed_in_more_places(serializable, rules, core):
 
 def test_rules_of_a_gpu(core):
     found = lowered(shared_zero_point(), core, "GPU", precision="f32")
-    assert {rule for rule, _ in found} == {"guard_output", "keep_apart", "hide_end"}
+    assert {rule for rule, _ in found} == {"guard_scale", "keep_apart", "hide_end"}
     assert ("keep_apart", "Subtract") in found
     in_half = lowered(shared_zero_point(), core, "GPU", precision="f16")
-    assert {rule for rule, _ in in_half} == {"guard_output", "keep_sums_in_f32", "hide_end"}
+    assert {rule for rule, _ in in_half} == {"guard_scale", "keep_sums_in_f32", "hide_end"}
 
 
 def test_what_was_lowered_before_is_not_changed_again(core):

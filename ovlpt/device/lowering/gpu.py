@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
-from ovlpt.device.lowering.guards import FLOAT_MAX
+from ovlpt.device.lowering.guards import FLOAT_MAX, guard_output
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
@@ -31,6 +31,18 @@ def add_negative(subtract: Node) -> Node | None:
     new.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), new.output(0))
     return new
+
+
+def guard_scale(layer: Node) -> Node | None:
+    """A Clamp before the scale (`guards.guard_output`): after the shift of a MatMul, which the plugin else would multiply by
+    the scale, and round once more.
+    """
+    readers = [target.get_node() for target in layer.output(0).get_target_inputs()]
+    shifts = (
+        len(readers) == 1 and layer.get_type_name() == "MatMul" and readers[0].get_type_name() in ("Add", "Subtract")
+    )
+    last = readers[0] if shifts and constant_above(readers[0].input_value(1)) is not None else layer
+    return layer if guard_output(last) else None
 
 
 def scale_in_f32_before_weights(multiply: Node) -> Node | None:

@@ -103,13 +103,13 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     """
     links = _affine_links(node)
     if _varies_by_rows(node) or (_has_groups_with_zero_point(node) and multiplies_groups_by_gemm()):
-        return guard_output(node, floor=is_int8_layer(node))
+        return node if guard_output(node, floor=is_int8_layer(node)) else None
     targets = list(node.output(0).get_target_inputs())
     reader = targets[0].get_node() if len(targets) == 1 else None
     if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
         return None  # done before the model was saved; no fusion reaches through
     if not links or links[0].get_type_name() != "Multiply" or _is_quantized_by_rows(node, links):
-        return guard_output(node)
+        return node if guard_output(node) else None
     links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
     last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
     for link in links:
@@ -405,19 +405,19 @@ def shift_after_scale(node: Node) -> Node | None:
     return node
 
 
-def guard_output(node: Node, floor: bool = False) -> Node | None:
-    """A Floor changes no integer, and no post-operation passes it."""
+def guard_output(node: Node, floor: bool = False) -> bool:
+    """A Clamp after a node, or a Floor, which changes no integer, and which no post-operation passes. Whether there was none."""
     targets = node.output(0).get_target_inputs()
     if any(
         target.get_node().get_friendly_name() == made_for(node.get_friendly_name(), Made.GUARD) for target in targets
     ):
-        return None
+        return False
     guard = opset1.floor(node.output(0)) if floor else opset1.clamp(node.output(0), -FLOAT_MAX, FLOAT_MAX)
     guard.set_friendly_name(made_for(node.get_friendly_name(), Made.GUARD))
     for target in targets:
         target.replace_source_output(guard.output(0))
     move_tensor_names(node.output(0), guard.output(0))
-    return node
+    return True
 
 
 def keep_negative_scale_after_relu(node: Node) -> Node | None:
@@ -425,7 +425,7 @@ def keep_negative_scale_after_relu(node: Node) -> Node | None:
     error, with the plugin's own LPT too. A Clamp between the two keeps them apart.
     """
     relu = negative_scale_after_relu(node)
-    return None if relu is None or guard_output(relu) is None else node
+    return node if relu is not None and guard_output(relu) else None
 
 
 def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:

@@ -176,7 +176,7 @@ RULES = (
         "the scale would be fused into the integer weights, which throws, and the bias into the next FakeQuantize",
     ),
     _rule(
-        guards.guard_output, WEIGHTED, _GPU,
+        gpu.guard_scale, WEIGHTED, _GPU,
         "the scale would be fused into the integer weights, which throws",
     ),
     # other relaxed operations
