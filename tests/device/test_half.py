@@ -87,7 +87,7 @@ def test_no_half_holds_a_sum(build):
 
 
 def test_scale_and_bias_of_a_layer():
-    """The scale comes first, and neither loses bits; the last operation of the layer reports f16."""
+    """The shift comes first, in integers, and neither loses bits; the last operation of the layer reports f16."""
     x = parameter([1, 4, 32])
     layer = opset1.matmul(quantized(x, -1.0, 1.55), int8_weights([8, 32]), False, True)
     layer.set_friendly_name("layer")
@@ -98,7 +98,7 @@ def test_scale_and_bias_of_a_layer():
         (target,) = node.output(0).get_target_inputs()
         node = target.get_node()
     assert chain == [
-        ("MatMul", "f32"), ("Clamp", "f32"), ("Multiply", "f32"), ("Add", "f16"), ("Convert", "f32"),
+        ("MatMul", "f32"), ("Subtract", "f32"), ("Clamp", "f32"), ("Multiply", "f16"), ("Convert", "f32"),
     ]  # fmt: skip
 
 
