@@ -186,6 +186,16 @@ def scaled_product() -> Model:
     return model(opset1.tanh(opset1.multiply(product, values((1, 4, 1, 1), 2))), [x, y])
 
 
+def windows() -> Model:
+    """An attention whose products stay in floats, of layers in int8, and a constant that is added to what is scaled."""
+    x = parameter([4, 16, 16])
+    low = quantized(x, -2, 2.1)
+    query, key, value = (quantized(linear(low, 16, seed), -1.5, 1.6) for seed in range(3))
+    scores = opset1.multiply(opset1.matmul(query, key, False, True), const(0.25))
+    weights = quantized(opset1.softmax(opset1.add(scores, values((1, 16, 16), 9)), 2), 0, 1)
+    return model(linear(quantized(opset1.matmul(weights, value, False, False), -1, 1), 16, 5), x)
+
+
 def two_tensors() -> Model:
     x, y = parameter([1, 4, 8, 16]), parameter([1, 4, 16, 8], name="y")
     return model(opset1.softmax(opset1.matmul(quantized(x, -2, 2.1), quantized(y, -1.5, 1.6), False, False), 3), [x, y])
@@ -503,6 +513,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "weights_zero_point_by_channel": _on_image(
         weights_zero_point([8, 16, 1, 1], "u8", np.arange(90, 98).reshape(8, 1, 1, 1), -1.0)
     ),
+    "windows": windows,
     "with_branches": with_branches,
     "weights_zero_point_depthwise": _on_image(weights_zero_point([16, 1, 1, 3, 3], "u8", 91)),
 }

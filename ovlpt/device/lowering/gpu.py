@@ -86,14 +86,14 @@ def quantizes_input(node: Node, model: Model) -> bool:
     return is_input and precision_of(source) == "f32"
 
 
-def read_input_in_f32(node: Node, precision: str) -> None:
-    """Let a FakeQuantize read f32, and report ``precision`` where it reports f32.
+def read_input_in_f32(node: Node) -> None:
+    """Let a FakeQuantize read f32, and report f16 where it reports f32.
 
     In f16 a Convert follows each input, which only the plugin's own LPT fuses into a FakeQuantize. One that reads
     an input is marked to stay in f32, and no Convert is put there.
     """
     stored = precision_of(node.output(0))
-    reported = precision if stored == "f32" else stored
+    reported = "f16" if stored == "f32" else stored
     new = relaxed("FakeQuantize", node.input_values(), reported, node.get_attributes(), in_f32=True)
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0) if reported == stored else opset1.convert(new, stored).output(0))

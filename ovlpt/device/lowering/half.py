@@ -65,13 +65,12 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
             _scale_before_shift(node)
     for node in all_nodes(model):
         _subtract_from_shift(node)
+        if node.get_type_name() == "MatMul" and _would_scale_factor(node):
+            guard_output(node)
     sums, changed = _Sums(model), []
     for node in sums.nodes:
         if quantizes_input(node, model):
-            takes_scale = _takes_scale(node)
-            if takes_scale:
-                _round_for_products(node)
-            read_input_in_f32(node, "f32" if takes_scale else "f16")
+            read_input_in_f32(node)
             changed.append(node)
         elif _set_type(node, sums, siblings.get(node.get_instance_id(), 0)):
             changed.append(node)
@@ -162,25 +161,19 @@ def _is_neutral(node: Node) -> bool:
     return bool((value == neutral).all())
 
 
-def _takes_scale(node: Node) -> bool:
-    """Whether the plugin would move a scale after a MatMul of two tensors into the ends of a FakeQuantize of floats: its
-    constants are of f32, and the scale's of f16.
+def _would_scale_factor(product: Node) -> bool:
+    """Whether the plugin would move a scale after a MatMul of floats into the ends of a FakeQuantize before it: those are of
+    f32, and the scale's of f16.
     """
-    if precision_of(node.output(0)) != "f32":
+    factors = [value.get_node() for value in product.input_values()]
+    factors = [each.input_value(0).get_node() if each.get_type_name() == "Convert" else each for each in factors]
+    if is_relaxed(product) or all(each.get_type_name() != "FakeQuantize" for each in factors):
         return False
-    scales = [each.get_node() for product in _products(node) for each in consumers_of(product.get_node().output(0))]
-    return any(scale.get_type_name() == "Multiply" and _is_affine(scale) for scale in scales)
-
-
-def _round_for_products(node: Node) -> None:
-    """A Convert between a FakeQuantize and MatMuls, which no fusion reaches through."""
-    for product in _products(node):
-        product.replace_source_output(opset1.convert(opset1.convert(node.output(0), "f16"), "f32").output(0))
-
-
-def _products(node: Node) -> list:
-    """The inputs of MatMuls that read a node."""
-    return [target for target in consumers_of(node.output(0)) if target.get_node().get_type_name() == "MatMul"]
+    node = product
+    while len(readers := list(consumers_of(node.output(0)))) == 1 and _is_affine(node := readers[0].get_node()):
+        if node.get_type_name() == "Multiply":
+            return True
+    return False
 
 
 def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
