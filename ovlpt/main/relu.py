@@ -40,4 +40,4 @@ class ReluTransformation(MoveDequantizationAfter):
         maximum.set_friendly_name(name)
         self.attributes.move(node, maximum)
         replace_output(node.output(0), maximum.output(0))
-        self.dequantize(maximum.output(0), name, targets, found, found.scale, found.zero_point, original)
+        self.dequantize(maximum.output(0), name, targets, found, found.scale, zero, original)

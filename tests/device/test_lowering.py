@@ -583,6 +583,37 @@ def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):
     assert np.array_equal(found(inputs)[0], expected(inputs)[0])
 
 
+@pytest.mark.parametrize("hint", [{}, {"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"}], ids=str)
+def test_a_saved_network_has_the_numbers_of_one_in_memory(core, tmp_path, hint):
+    """Of shuffled channels and a head: with one thread other operations were fused, and rounded apart."""
+    random, size = np.random.default_rng(3), (1, 32, 12, 12)
+
+    def layer(data, groups, low, high, active=opset1.relu):
+        shape = (16, 1, 1, 3, 3) if groups else (16, 16, 1, 1)
+        build = opset1.group_convolution if groups else opset1.convolution
+        values = random.standard_normal(shape) / np.sqrt(np.prod(shape[-3:] if groups else shape[1:]))
+        ends = np.abs(values).max(tuple(range(1, len(shape))), keepdims=True)
+        weights = opset1.fake_quantize(const(values), *[const(sign * ends) for sign in (-1, 1)] * 2, 255)
+        pads = [1, 1] if groups else [0, 0]
+        biased = opset1.add(
+            build(data, weights, [1, 1], pads, pads, [1, 1]), const(random.uniform(-0.3, 0.3, (1, 16, 1, 1)))
+        )
+        return quantized(active(biased), low, high)
+
+    x = parameter(list(size))
+    data = quantized(x, -2.5, 2.6)
+    for _ in range(6):
+        kept, changed = opset1.split(data, const(1, "i64"), 2).outputs()
+        changed = layer(layer(layer(changed, False, 0, 2.2), True, -2.1, 2.3, lambda value: value), False, -2.5, 2.6)
+        pairs = opset1.reshape(opset1.concat([kept, changed.output(0)], 1), const([1, 2, 16, 12, 12], "i64"), False)
+        data = opset1.reshape(opset1.transpose(pairs, const([0, 2, 1, 3, 4], "i64")), const(size, "i64"), False)
+    mean = quantized(opset1.reduce_mean(data, const([2, 3], "i64"), False), -1, 1.2)
+    net = model(opset1.matmul(mean, int8_weights((10, 32)), False, True), x)
+    in_memory, saved = (compiled_in(form, net, core, tmp_path, **hint) for form in FORMS[:2])
+    for inputs in random.uniform(-2.4, 2.5, (24, 1, *size)).astype(np.float32):
+        np.testing.assert_array_equal(saved(list(inputs))[0], in_memory(list(inputs))[0])
+
+
 def expanded(x, data, target, mode="bidirectional"):
     shape = NodeFactory("opset3").create("ShapeOf", [x.output(0)], {"output_type": "i64"})
     target = const(target, "i64")
@@ -1203,6 +1234,30 @@ def test_weights_of_a_strided_layer_that_stays_in_float(core, how):
     found = how(model([layer, quantized(x, -1, 1.5)], x), core=core)
     (lowered,) = (node for node in found.get_ops() if node.get_type_name() == "GroupConvolution")
     assert lowered.input_value(1).get_node().get_type_name() == "Constant"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_zero_of_a_relu_of_data_with_a_zero_point(by_form, form):
+    """It was 3e-7, which a comparison takes for more: the zero point is an integer but for a rounding."""
+    x = parameter([2, 6, 4, 4])
+    data = quantized(x, -2.36692214012146, 2.348430633544922)
+    above = opset1.convert(opset1.greater(opset1.relu(data), const(0.0)), "f32")
+    net = model([above, depthwise(data)], x)
+    inputs = [np.zeros((2, 6, 4, 4), np.float32)]
+    assert not by_form(net, inputs, form).any()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
+def test_a_factor_after_a_float_product_of_a_vector(by_form, form, first):
+    """It threw, as does the plugin with a vector of floats; stock's is a FakeQuantize for longer."""
+    x = parameter([1, 7, 7, 8])
+    ends = [const(sign * np.linspace(0.5, 2, 8)) for sign in (-1, 1)] * 2
+    weights = opset1.fake_quantize(const(np.linspace(-1, 1, 8)), *ends, 256)
+    pair = [const(0.4), opset1.matmul(quantized(x, -1.2, 2.2), weights, False, False)]
+    net = model(opset1.multiply(*pair[:: 1 if first else -1]), x)
+    inputs = inputs_of(net)
+    np.testing.assert_allclose(by_form(net, inputs, form), by_form(net, inputs), atol=1e-5)
 
 
 @pytest.mark.parametrize("form", FORMS)

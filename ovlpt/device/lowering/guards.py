@@ -230,6 +230,14 @@ def part_open_columns(product: Node) -> Node | None:
     return None if last is None else block_fusion(last)
 
 
+def part_from_vector(product: Node) -> Node | None:
+    """A factor after a float MatMul by a constant vector would be taken into the vector as a row of its own: it throws."""
+    reader = _only_reader(product)
+    if is_relaxed(product) or not _has_rows_only(product) or reader is None or reader.get_type_name() != "Multiply":
+        return None
+    return block_fusion(product)
+
+
 def scale_after_interval(product: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs by column.
 

@@ -307,6 +307,10 @@ RULES = (
         "a MatMul whose number of columns is open would take what differs by column, and throw", phase=Phase.ALL,
     ),
     _rule(
+        guards.part_from_vector, "MatMul", _CPU,
+        "a factor after a float MatMul by a vector would be taken into the vector as a row, which throws", phase=Phase.ALL,
+    ),
+    _rule(
         guards.quantize_rows_alone, "FakeQuantize", _CPU,
         "an interval or zero point by rows would be read as one by columns: it throws, or wrong numbers", phase=Phase.ALL,
     ),
