@@ -1247,6 +1247,18 @@ def test_the_zero_of_a_relu_of_data_with_a_zero_point(by_form, form):
     assert not by_form(net, inputs, form).any()
 
 
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+def test_weights_of_a_float_product_of_transposed_data(core, how):
+    """Restored by the plugin; with several streams the layer read other numbers, once in four times."""
+    x = parameter([-1, 8, -1, -1])
+    weights = opset1.multiply(opset1.convert(const([[-60, 7, 60]], "i8"), "f32"), const(0.03))
+    product = opset1.matmul(x, weights, True, False)
+    product.set_friendly_name("product")
+    found = how(model([product, quantized(x, -1, 1.5)], x), core=core)
+    (lowered,) = (node for node in found.get_ops() if node.get_friendly_name() == "product")
+    assert lowered.input_value(1).get_node().get_type_name() == "Constant"
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("first", [True, False], ids=["first", "second"])
 def test_a_factor_after_a_float_product_of_a_vector(by_form, form, first):

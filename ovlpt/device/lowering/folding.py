@@ -10,8 +10,8 @@ from ovlpt.openvino_api import Constant, Node
 
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
-    first, has a vector for data, or reads anything but one matrix of up to three axes, which the plugin keeps compressed;
-    for one of more axes it throws.
+    first, has a vector or a transpose for data, or reads anything but one matrix of up to three axes, which the plugin keeps
+    compressed; for one of more axes it throws.
 
     It would restore the others in layers of their own, some with its own LPT, too. With several streams and open sizes,
     or f16, the layer then reads other numbers, no error.
@@ -34,6 +34,8 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
     data = layer.get_input_partial_shape(0)
     if layer.get_type_name() != "MatMul" or (data.rank.is_static and len(data) == 1):
         return (1,)
+    if layer.get_attributes()["transpose_a"]:
+        return (0, 1)
     weights = shape_of(layer.input_value(1))
     is_one_matrix = weights is None or (len(weights) in (2, 3) and set(weights[:-2]) <= {1})
     return (0,) if is_one_matrix else (0, 1)
