@@ -275,6 +275,13 @@ def padded_after(x: Node) -> Node:
     return opset1.group_convolution(quantized(first, -0.4, 2.15), groups, [1, 1], *ends, [1, 1])
 
 
+def padded_before(x: Node) -> Node:
+    """Data with a zero point, which a kernel of layers of one channel each reads before their start, too."""
+    weights = opset1.reshape(int8_weights([12, 1, 3, 3]), const([12, 1, 1, 3, 3], "i64"), False)
+    layer = opset1.add(opset1.group_convolution(quantized(x, -0.7, 1.85), weights, *ONE), values((1, 12, 1, 1)))
+    return convolution(quantized(opset1.relu(layer), -0.4, 2.15), 8, 1)
+
+
 def row_of_groups() -> Model:
     """Groups of several channels over one axis; with open sizes stock reads their weights wrongly, in float too."""
     x = parameter([-1, 6, 12])
@@ -484,6 +491,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "open_sizes": open_sizes,
     "padded": _on_image(padded),
     "padded_after": _on_image(padded_after),
+    "padded_before": _on_image(padded_before, (1, 12, 5, 5)),
     "padded_layer": _on_image(padded_layer),
     "padded_sum": padded_sum,
     "pooled": _on_image(pooled),

@@ -7,7 +7,7 @@
  *               each launch has one dimension, and its real sizes travel in the work offset, which the plugin leaves
  *               unused; what is put before each program computes the three dimensions from it.
  *   programs    built ones are kept in a folder, since building takes nearly all the time
- *   memory      has room after its end, which kernels read
+ *   memory      has room before its start and after its end, which kernels read
  *   oneDNN      learns that the driver takes no machine code, and makes OpenCL programs instead
  *
  * Environment: OVLPT_OPENCL_RUNTIME, the runtime's library; OVLPT_KERNELS, the folder of built programs, optional. */
@@ -131,9 +131,10 @@ API cl_int clGetDeviceInfo(cl_device_id device, ASKED) {
 
 /* Memory */
 
-/* Work items that have no output of their own read after the end of a tensor, and drop what they read. A GPU gives memory
- * in large pages, where that reads something; a page of the CPU may be the last one. */
-enum { AFTER_END = 64 << 10 };
+/* Work items that have no output of their own read after the end of a tensor, and those of a padded layer before its start;
+ * both drop what they read. A GPU gives memory in large pages, where that reads something; a page of the CPU may be the
+ * last one. */
+enum { AFTER_END = 64 << 10, BEFORE_START = 64 << 10 };
 
 API cl_mem clCreateBuffer(cl_context context, cl_flags flags, size_t size, void *host, cl_int *status) {
     if (flags & CL_MEM_USE_HOST_PTR)
@@ -152,20 +153,42 @@ typedef void *shared_by_one(cl_context context, cl_device_id device, const cl_ul
 
 static shared_by_both *real_clHostMemAllocINTEL;
 static shared_by_one *real_clDeviceMemAllocINTEL, *real_clSharedMemAllocINTEL;
+static cl_int (*real_clMemFreeINTEL)(cl_context, char *), (*real_clMemBlockingFreeINTEL)(cl_context, char *);
+static cl_int (*real_clGetMemAllocInfoINTEL)(cl_context, const char *, ASKED);
+
+/* Of memory with room on both sides, what is given to the plugin. */
+static void *within(char *memory) { return memory ? memory + BEFORE_START : NULL; }
 
 static void *clHostMemAllocINTEL(cl_context context, const cl_ulong *properties, size_t size, cl_uint alignment,
                                  cl_int *status) {
-    return real_clHostMemAllocINTEL(context, properties, size + AFTER_END, alignment, status);
+    return within(real_clHostMemAllocINTEL(context, properties, BEFORE_START + size + AFTER_END, alignment, status));
 }
 
 static void *clDeviceMemAllocINTEL(cl_context context, cl_device_id device, const cl_ulong *properties, size_t size,
                                    cl_uint alignment, cl_int *status) {
-    return real_clDeviceMemAllocINTEL(context, device, properties, size + AFTER_END, alignment, status);
+    size += BEFORE_START + AFTER_END;
+    return within(real_clDeviceMemAllocINTEL(context, device, properties, size, alignment, status));
 }
 
 static void *clSharedMemAllocINTEL(cl_context context, cl_device_id device, const cl_ulong *properties, size_t size,
                                    cl_uint alignment, cl_int *status) {
-    return real_clSharedMemAllocINTEL(context, device, properties, size + AFTER_END, alignment, status);
+    size += BEFORE_START + AFTER_END;
+    return within(real_clSharedMemAllocINTEL(context, device, properties, size, alignment, status));
+}
+
+static cl_int clMemFreeINTEL(cl_context context, char *memory) {
+    return real_clMemFreeINTEL(context, memory ? memory - BEFORE_START : NULL);
+}
+
+static cl_int clMemBlockingFreeINTEL(cl_context context, char *memory) {
+    return real_clMemBlockingFreeINTEL(context, memory ? memory - BEFORE_START : NULL);
+}
+
+static cl_int clGetMemAllocInfoINTEL(cl_context context, const char *pointer, ASKED) {
+    const cl_int status = real_clGetMemAllocInfoINTEL(context, pointer, question, capacity, out, size);
+    if (status == CL_SUCCESS && question == CL_MEM_ALLOC_BASE_PTR_INTEL && out && *(char **)out)
+        *(char **)out += BEFORE_START;
+    return status;
 }
 
 API void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
@@ -178,6 +201,9 @@ API void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, cons
     WITH_ROOM(clHostMemAllocINTEL)
     WITH_ROOM(clDeviceMemAllocINTEL)
     WITH_ROOM(clSharedMemAllocINTEL)
+    WITH_ROOM(clMemFreeINTEL)
+    WITH_ROOM(clMemBlockingFreeINTEL)
+    WITH_ROOM(clGetMemAllocInfoINTEL)
     return found;
 }
 
@@ -260,13 +286,35 @@ static void add_to_key(unsigned long long key[2], const char *bytes, size_t size
             key[half] = (key[half] ^ (unsigned char)bytes[i]) * 0x100000001B3ull;
 }
 
-/* What `before` defines has the length of what it replaces. */
-static char *with_barriers(const char *source, size_t size) {
-    static const char plain[] = "READ_VEC(0, &transpose_buf", synchronized[] = "OVLPT_READ(  transpose_buf";
-    char *text = memcpy(allocate(size + 1), source, size);
-    for (char *at = text; (at = strstr(at, plain));)
-        memcpy(at, synchronized, sizeof synchronized - 1);
-    return text;
+static size_t count_of(const char *part, const char *text) {
+    size_t count = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        count++;
+    return count;
+}
+
+/* The text with each `part` as `other`, in its place. */
+static char *replace(char *text, const char *part, const char *other) {
+    char *whole = allocate(strlen(text) + count_of(part, text) * strlen(other) + 1), *end = whole;
+    const char *from = text;
+    for (const char *at; (at = strstr(from, part)); from = at + strlen(part)) {
+        end = mempcpy(end, from, at - from);
+        end = stpcpy(end, other);
+    }
+    strcpy(end, from);
+    free(text);
+    return whole;
+}
+
+/* A barrier where `before` says; and signed places of what a subgroup reads, since those before a tensor's start would be
+ * 4 GB after it. */
+static char *adapted(const char *source, size_t size) {
+    char *text = allocate(size + 1);
+    memcpy(text, source, size);
+    text[size] = 0;
+    text = replace(text, "READ_VEC(0, &transpose_buf", "OVLPT_READ(transpose_buf");
+    text = replace(text, "*)(ptr)+(offset))", "*)(ptr)+(int)(offset))");
+    return replace(text, "*)(ptr) + (offset))", "*)(ptr) + (int)(offset))");
 }
 
 API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const char **sources, const size_t *lengths,
@@ -277,8 +325,8 @@ API cl_program clCreateProgramWithSource(cl_context context, cl_uint count, cons
     *new = (struct sourced){.context = context, .key = {0xCBF29CE484222325ull, 0x6C62272E07BB0142ull}};
     texts[0] = (char *)before, sizes[0] = sizeof before - 1;
     for (cl_uint i = 0; i < count; i++) {
-        sizes[i + 1] = lengths && lengths[i] ? lengths[i] : strlen(sources[i]);
-        texts[i + 1] = with_barriers(sources[i], sizes[i + 1]);
+        texts[i + 1] = adapted(sources[i], lengths && lengths[i] ? lengths[i] : strlen(sources[i]));
+        sizes[i + 1] = strlen(texts[i + 1]);
     }
     for (cl_uint i = 0; i <= count; i++)
         add_to_key(new->key, texts[i], sizes[i]);
