@@ -252,10 +252,12 @@ def recurrent(
     state: Callable[[tuple[int, ...]], Node] | None = None,
     steps: int = 3,
     quantize: bool = True,
+    folded: bool = True,
     **attributes,
 ) -> Model:
     """``kind``: "LSTMSequence" and so on, of quantized data and weights, two sequences of three steps. ``size``: of data and
     state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run. ``quantize``: the weights.
+    ``folded``: the bias as one constant.
     """
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
@@ -267,6 +269,7 @@ def recurrent(
     shape = (*one, gates * size, size)
     kernels = [weights(shape, axis=None) if quantize else real(shape) for _ in range(2)]
     bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * size)))
+    bias = bias if folded else opset1.add(bias, bias)
     lengths = [opset1.constant(np.full(2, steps, np.int32))] if of_sequences else []
     activations = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "tanh", "tanh"]}
     attributes = (
@@ -630,6 +633,11 @@ _SINGLE = [
         lambda: recurrent("LSTMSequence", clip=1.0, quantize=False),
         (("activations",),),
         curable=False,
+    ),
+    Case(
+        "LSTMSequence of a float with a bias of two parts, as in ONNX",
+        lambda: recurrent("LSTMSequence", data=parameter, folded=False),
+        (("data_grid",),),
     ),
     Case(
         "GRUSequence with linear_before_reset in both directions",

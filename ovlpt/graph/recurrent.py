@@ -41,14 +41,21 @@ def bias_port(node: Node) -> int:
     return weights_ports(node)[1] + 1
 
 
-def form_obstacle(node: Node) -> Reason | None:
-    """What keeps the layer from the int8 kernels of a CPU, however it is quantized."""
+def cell_obstacle(node: Node) -> Reason | None:
+    """What of its attributes keeps the layer from the int8 kernels of a CPU, however it is quantized."""
     attributes = node.get_attributes()
     if attributes.get("linear_before_reset"):
         return Reason("linear_before_reset", "linear_before_reset has no int8 kernel")
     activations = [each.lower() for each in attributes["activations"]]
     if activations != _ACTIVATIONS[node.get_type_name()] or attributes["clip"]:
         return Reason("activations", "the kernels do not support its activations or its clip")
+    return None
+
+
+def form_obstacle(node: Node) -> Reason | None:
+    """The same, of attributes and of inputs whose constants are folded."""
+    if (reason := cell_obstacle(node)) is not None:
+        return reason
     if not _runs_all_steps(node):
         return Reason(
             "sequence_lengths", "its sequences may end before the last step, but the kernels always run every step"

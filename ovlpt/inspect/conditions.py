@@ -13,7 +13,7 @@ import numpy as np
 
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.recurrent import form_obstacle, sources
+from ovlpt.graph.recurrent import cell_obstacle, sources
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.advice import (
     MOVES,
@@ -109,7 +109,7 @@ def _is_depthwise_over_three_axes(node: Node) -> bool:
 def kernel_limit(node: Node, layer: str | None) -> Reason | None:
     """Why no quantization gives an operation an int8 kernel. ``layer``: the one it was executed as."""
     if node.get_type_name() in RECURRENT:
-        return form_obstacle(node)
+        return cell_obstacle(node)
     if layer is None or not layer.startswith("Deconvolution "):
         return None
     stride = node.get_attributes()["strides"][-1]
