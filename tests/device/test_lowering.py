@@ -16,6 +16,7 @@ from ovlpt.device.properties import F32
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
+from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.networks import (
@@ -709,6 +710,52 @@ def test_a_gate_of_open_sizes_reads_integers(core):
     counts = [len(ovlpt.execution_types(each, inputs).executed) for each in (compiled, stock)]
     assert counts[0] <= counts[1]
     assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
+
+
+ARITHMETIC = {"add": opset1.add, "subtract": opset1.subtract, "multiply": opset1.multiply}
+
+
+def positions(precision: str, read, before=None):
+    """A quantized layer whose data depend on open positions: integers, arithmetic ``before`` with a constant, a scale."""
+    place, x = parameter([-1, -1, 1], precision, "place"), parameter([-1, -1, 8])
+    integers = before(place, const(3, precision)) if before else place
+    added = read(opset1.convert(integers, "f32"), const(np.geomspace(1, 0.03, 8).reshape(1, 1, 8)))
+    return model(opset1.matmul(quantized(opset1.add(x, added), -3, 3), int8_weights([8, 8]), False, True), [place, x])
+
+
+def of_positions(precision: str, batch: int, length: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    place = rng.integers(3, 40, (batch, length, 1)).astype(NUMPY[precision])
+    return [place, rng.standard_normal((batch, length, 8)).astype(np.float32)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["i64", "u8"])
+@pytest.mark.parametrize(
+    "read",
+    [lambda angle: opset1.sin(angle), lambda angle: opset1.cos(opset1.concat([angle], 2))],
+    ids=["sin", "concat"],
+)
+def test_positions_of_a_rotary_embedding_need_no_layer_of_their_own(core, by_form, form, precision, read):
+    """The Convert of open sizes before their scale."""
+    net = positions(precision, lambda place, scale: read(opset1.multiply(place, scale)))
+    for inputs in (of_positions(precision, 1, 1), of_positions(precision, 2, 7)):
+        assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=0.02)
+    config = cpu.config(this_cpu.takes_signed_activations())
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, config, core=core)
+    scaled = [each for each in ovlpt.execution_types(compiled, inputs).executed if each.layer_type == "Eltwise"]
+    assert scaled[0].precision in ("i32", "u8")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["i64", "u8"])
+@pytest.mark.parametrize("after", ARITHMETIC)
+@pytest.mark.parametrize("before", ARITHMETIC)
+def test_integers_and_floats_are_computed_with_constants(by_form, form, precision, after, before):
+    """As sizes and positions are; two sums, or two products, would be merged over the Convert between them and throw."""
+    net = positions(precision, lambda *operands: opset1.sin(ARITHMETIC[after](*operands)), ARITHMETIC[before])
+    inputs = of_positions(precision, 2, 5)
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=0.02)
 
 
 @pytest.mark.parametrize("form", FORMS)

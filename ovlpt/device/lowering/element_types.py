@@ -5,7 +5,7 @@ Only where it must: a Convert before every zero point or residual Add loses the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
-_NO_FUSION = frozenset(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Result"))  # with a scale before them
+_NO_FUSION = frozenset(  # with a scale before them
+    ("Concat", "Cos", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Result", "Sin")
+)
+_BY_CONSTANT = ("Add", "Multiply", "Subtract")  # merged with another of their kind after them
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
@@ -129,16 +132,16 @@ def reduce_in_f32(node: Node) -> Node | None:
 def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
-    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
-    end of the model or a reduction reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
-    does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
+    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product or only
+    `_NO_FUSION` reads the result, the plugin changes nothing, and a Convert would be a layer of its own where sizes are
+    open, as after the positions of a rotary embedding, or be moved before a Transpose, which then moves floats. After
+    integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be computed in
+    the type of the result.
     """
-    if _readers(multiply) <= _NO_FUSION:
+    if _readers(multiply) <= _NO_FUSION and not _follows_constant(multiply, _BY_CONSTANT):
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
-    by_constant = constant_above(multiply.input_value(1)) is not None and not (
-        _is_factor_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
-    )
+    by_constant = constant_above(multiply.input_value(1)) is not None and not _is_factor_of_open_sizes(multiply)
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
 
@@ -160,12 +163,13 @@ def convert_by_f64(convert: Node) -> Node | None:
 
 
 def add_in_f32(add: Node) -> Node | None:
-    """A relaxed Add of a constant to f16 or integers, before another Add, would be merged with it into one that is not
-    relaxed and throw; so would it before a Subtract, which the plugin makes an Add of. One of what is multiplied by -1
-    would become such a Subtract.
+    """A relaxed Add of a constant to f16 or integers, before or after another Add, would be merged with it into one that
+    is not relaxed and throw; so would it beside a Subtract, which the plugin makes an Add of. One of what is multiplied
+    by -1 would become such a Subtract.
     """
     is_of_constant = is_widened(add) and constant_above(add.input_value(1)) is not None
-    if is_of_constant and not _readers(add).isdisjoint(("Add", "Subtract")):
+    sums = ("Add", "Subtract")
+    if is_of_constant and (not _readers(add).isdisjoint(sums) or _follows_constant(add, sums)):
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
     if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):
@@ -175,6 +179,12 @@ def add_in_f32(add: Node) -> Node | None:
     plain.set_friendly_name(add.get_friendly_name())
     replace_output(add.output(0), plain.output(0))
     return plain
+
+
+def _follows_constant(node: Node, kinds: Collection[str]) -> bool:
+    """Whether the data is the result of an operation of ``kinds`` with a constant."""
+    before = node.input_value(0).get_node()
+    return before.get_type_name() in kinds and any(constant_above(value) is not None for value in before.input_values())
 
 
 def _is_turned(node: Node) -> bool:
@@ -201,13 +211,6 @@ def _is_factor_of_open_sizes(multiply: Node) -> bool:
         reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
         for reader in readers
     )
-
-
-def _is_transposed_for_concat(multiply: Node) -> bool:
-    """Whether a Transpose that nothing else reads comes before, and nothing but Concats after."""
-    data = multiply.input_value(0)
-    alone = data.get_node().get_type_name() == "Transpose" and len(data.get_target_inputs()) == 1
-    return alone and _readers(multiply) == {"Concat"}
 
 
 def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:
