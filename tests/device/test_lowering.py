@@ -731,24 +731,6 @@ def of_positions(precision: str, batch: int, length: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("precision", ["i64", "u8"])
-@pytest.mark.parametrize(
-    "read",
-    [lambda angle: opset1.sin(angle), lambda angle: opset1.cos(opset1.concat([angle], 2))],
-    ids=["sin", "concat"],
-)
-def test_positions_of_a_rotary_embedding_need_no_layer_of_their_own(core, by_form, form, precision, read):
-    """The Convert of open sizes before their scale."""
-    net = positions(precision, lambda place, scale: read(opset1.multiply(place, scale)))
-    for inputs in (of_positions(precision, 1, 1), of_positions(precision, 2, 7)):
-        assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=0.02)
-    config = cpu.config(this_cpu.takes_signed_activations())
-    compiled = ovlpt.compile_model(net, "CPU", EXACT, config, core=core)
-    scaled = [each for each in ovlpt.execution_types(compiled, inputs).executed if each.layer_type == "Eltwise"]
-    assert scaled[0].precision in ("i32", "u8")
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("precision", ["i64", "u8"])
 @pytest.mark.parametrize("after", ARITHMETIC)
 @pytest.mark.parametrize("before", ARITHMETIC)
 def test_integers_and_floats_are_computed_with_constants(by_form, form, precision, after, before):

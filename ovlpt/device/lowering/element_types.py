@@ -20,9 +20,7 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
-_NO_FUSION = frozenset(  # with a scale before them
-    ("Concat", "Cos", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Result", "Sin")
-)
+_NO_FUSION = frozenset(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Result"))  # with a scale before them
 _BY_CONSTANT = ("Add", "Multiply", "Subtract")  # merged with another of their kind after them
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
@@ -132,16 +130,18 @@ def reduce_in_f32(node: Node) -> Node | None:
 def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
-    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product or only
-    `_NO_FUSION` reads the result, the plugin changes nothing, and a Convert would be a layer of its own where sizes are
-    open, as after the positions of a rotary embedding, or be moved before a Transpose, which then moves floats. After
-    integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be computed in
-    the type of the result.
+    subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
+    end of the model or a reduction reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
+    does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
+    After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
+    computed in the type of the result.
     """
     if _readers(multiply) <= _NO_FUSION and not _follows_constant(multiply, _BY_CONSTANT):
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
-    by_constant = constant_above(multiply.input_value(1)) is not None and not _is_factor_of_open_sizes(multiply)
+    by_constant = constant_above(multiply.input_value(1)) is not None and not (
+        _is_factor_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
+    )
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
 
@@ -211,6 +211,13 @@ def _is_factor_of_open_sizes(multiply: Node) -> bool:
         reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
         for reader in readers
     )
+
+
+def _is_transposed_for_concat(multiply: Node) -> bool:
+    """Whether a Transpose that nothing else reads comes before, and nothing but Concats after."""
+    data = multiply.input_value(0)
+    alone = data.get_node().get_type_name() == "Transpose" and len(data.get_target_inputs()) == 1
+    return alone and _readers(multiply) == {"Concat"}
 
 
 def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:
