@@ -391,6 +391,11 @@ DATA = {
         "float_result no_fake_quantize",
         False,
     ),
+    "Concat with a float constant": (
+        _joined(lambda a, _: opset1.concat([a, real(a.get_output_shape(0))], 1), 1),
+        "not_quantized",
+        False,
+    ),
     "Concat with a float branch": (_joined(lambda a, b: opset1.concat([a, b], 1), 1), "not_quantized", False),
     "Maximum with a float branch": (_joined(opset1.maximum), "not_quantized", False),
     "16 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 16), "levels", False),

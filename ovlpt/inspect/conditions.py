@@ -162,7 +162,10 @@ def _sources(node: Node, port: int, seen: set[int]) -> Iterator[tuple[Node, int,
         yield node, port, source
     elif source.get_type_name() in _JOINS:
         for each in range(source.get_input_size()):
-            if is_constant_path(source.input_value(each).get_node()):
+            value = source.input_value(each)
+            if is_constant_path(value.get_node()):
+                if source.get_type_name() == "Concat" and not _is_quantized(value):
+                    yield source, each, None
                 continue
             for reader, at, quantize in _sources(source, each, seen):
                 is_branch = quantize is None and reader.get_type_name() not in _JOINS

@@ -41,7 +41,11 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             return
         reject_unless(details is not None, "dynamic_intervals", "a bound of its intervals is not a constant")
         reject_unless(details.is_supported, "levels", f"it has {details.levels} levels; a low precision has 255 or 256")
-        reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer decomposes it")
+        reject_unless(
+            not is_constant_path(node) or self._is_branch(node),
+            "weights",
+            "its data is constant; the consumer decomposes it",
+        )
         reject_unless(allowed is not None, "no_markup", "nothing marks which precisions its consumers take")
         reject_unless(allowed.value, "consumer_forbids", "no integer type suits all of its consumers")
         if is_low(stored):
@@ -127,6 +131,11 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         self.attributes.move(node, quantize)
         replace_output(below.output, quantize.output(0))
         self.register_new_node(quantize)
+
+    def _is_branch(self, node: Node) -> bool:
+        """Whether only Concats read the constant, which join it with what is none."""
+        readers = [target.get_node() for target in node.output(0).get_target_inputs()]
+        return all(each.get_type_name() == "Concat" and not is_constant_path(each) for each in readers)
 
     def _meets_others(self, node: Node, dequantized: Output) -> bool:
         """Whether the dequantized value is to share its scale with values of other intervals."""

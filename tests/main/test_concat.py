@@ -126,3 +126,16 @@ def test_without_a_layer_that_wants_one_scale_each_keeps_its_own():
         fake_quantize(parameter((2, 4, 4, 4), "x1"), -high, high, 255, name="fq1"),
     ]
     Transformed(model(opset1.max_pool(opset1.concat(branches, 1), [1, 1], [0, 0], [0, 0], [2, 2]))).assert_numbers(1e-5)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["quantized branches", "quantized after"])
+def test_a_constant_branch_is_quantized_like_the_others(after):
+    """As a class token is joined with patches. The native library leaves all in float."""
+    x, token = parameter((2, 4, 4, 4), "x"), f32(np.random.default_rng(0).uniform(0, 3, (2, 4, 4, 4)))
+    joined = opset1.concat([x, token] if after else [fake_quantize(each, 0.0, 2.55) for each in (x, token)], 1)
+    data = fake_quantize(joined, 0.0, 2.55) if after else joined
+    graph = model(opset1.convolution(data, weights([3, 8, 1, 1], 0.02), [1, 1], [0, 0], [0, 0], [1, 1]))
+    result = Transformed(graph, **_RESTRICTIONS)
+    result.assert_numbers()
+    assert result.transformed("Convolution")
+    assert not Transformed(graph, Params(native_only=True), **_RESTRICTIONS).transformed("Convolution")

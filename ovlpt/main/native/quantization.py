@@ -21,6 +21,9 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
     shapes_follow = True
     one_each = False
 
+    def _is_branch(self, node: Node) -> bool:
+        return False
+
     def _meets_others(self, node: Node, dequantized: Output) -> bool:
         """What a Convert to integers follows is decomposed by itself."""
         return False
