@@ -29,7 +29,6 @@ from ovlpt.trace import Event, Outcome, Trace
 from ovlpt.version import VERSION
 
 _logger = logging.getLogger("ovlpt")
-_STRIPPED_LEVELS = 65536
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
 
 
@@ -161,9 +160,8 @@ def _run_passes(
 ) -> None:
     """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
-    if on_cpu and RELEASE >= (2026, 1):
-        # the plugin drops these before anything else, when a Relu before it still stands
-        manager.register_pass(FQStrippingTransformation([_STRIPPED_LEVELS]))
+    if on_cpu and plugin_config.cpu.DROPPED_LEVELS:
+        manager.register_pass(FQStrippingTransformation(plugin_config.cpu.DROPPED_LEVELS))
     passes = config.pass_config()
     manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace, in_place=True))

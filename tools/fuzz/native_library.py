@@ -11,11 +11,9 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of, same_operation
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Manager, Model, opset1
+from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.precisions import INT8
 from tools.parity.driver import core, run_native_with
-
-_STRIPPED = 65536  # levels
 
 
 def native_result(model: Model) -> Model | None:
@@ -25,8 +23,7 @@ def native_result(model: Model) -> Model | None:
     `NativePassFails`, `NoCompiler`.
     """
     prepared, manager = model.clone(), Manager()
-    if RELEASE >= (2025, 0):
-        manager.register_pass(FQStrippingTransformation([_STRIPPED]))
+    manager.register_pass(FQStrippingTransformation(plugin_config.cpu.DROPPED_LEVELS))
     manager.register_pass(CommonOptimizations())
     manager.run_passes(prepared)
     config = plugin_config.for_device(core(), "CPU")
