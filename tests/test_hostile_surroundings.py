@@ -194,6 +194,16 @@ def test_names_beyond_ascii_in_the_c_locale(tmp_path):
     assert any(layer["name"].startswith("größe 層") for layer in layers)
 
 
+def interrupted_at(line: bytes, code: str) -> int:
+    """The status of a program that is interrupted, with its processes, when it has printed a line, and says nothing of it."""
+    program = [sys.executable, "-c", code, MODEL]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
+        assert running.stdout.readline() == line
+        os.killpg(running.pid, signal.SIGINT)
+        assert running.communicate(timeout=50)[1] == b""
+    return running.returncode
+
+
 FORKS = """
 import multiprocessing, sys, time
 from ovlpt import __main__ as program
@@ -212,12 +222,7 @@ sys.exit(program.main())
 
 def test_a_process_that_was_forked_says_nothing_of_an_interrupt():
     """As OpenVINO's telemetry forks one. A terminal sends the interrupt to it, too."""
-    program = [sys.executable, "-c", FORKS, MODEL]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
-        assert running.stdout.readline() == b"under way\n"
-        os.killpg(running.pid, signal.SIGINT)
-        assert running.communicate(timeout=50)[1] == b""
-    assert running.returncode == 130
+    assert interrupted_at(b"under way\n", FORKS) == 130
 
 
 WHILE_IMPORTED = """
@@ -255,12 +260,7 @@ sys.exit(program.main())
 
 
 def test_an_interrupt_while_python_ends_leaves_no_trace():
-    program = [sys.executable, "-c", AT_THE_END, MODEL]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as running:
-        assert running.stdout.readline() == b"ends\n"
-        os.killpg(running.pid, signal.SIGINT)
-        assert running.communicate(timeout=50)[1] == b""
-    assert running.returncode == -signal.SIGINT
+    assert interrupted_at(b"ends\n", AT_THE_END) == -signal.SIGINT
 
 
 def test_a_full_disk_leaves_no_folder(tmp_path, monkeypatch, capsys):

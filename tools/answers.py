@@ -256,8 +256,8 @@ def recurrent(
     **attributes,
 ) -> Model:
     """``kind``: "LSTMSequence" and so on, of quantized data and weights, two sequences of three steps. ``size``: of data and
-    state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run. ``quantize``: the weights.
-    ``folded``: the bias as one constant.
+    state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run.
+    ``quantize``: the weights. ``folded``: the bias as one constant.
     """
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]

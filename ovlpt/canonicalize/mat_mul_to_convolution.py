@@ -12,7 +12,7 @@ from ovlpt.graph.consumers import is_output
 from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.shapes import reshaped, shape_of
+from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
 from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
@@ -63,7 +63,7 @@ class MatMulToConvolution(LayerTransformation):
         # in whose memory the data then is, while the convolution, whose Transpose is not a copy, reads where it was
         concatenated = _is_concatenated(quantizer(node.input_value(0)))
         reject_unless(not concatenated, "concatenated", "a Concat also reads its data")
-        apart = None in (shape_of(node.input_value(0)) or (None,)) and _is_moved_apart(node)
+        apart = may_be_open(node.input_value(0)) and _is_moved_apart(node)
         reject_unless(not apart, "open_sizes", "its data has an open size, and others read it in another shape")
         # plugins would take it before the Transpose and into the convolution
         last = [node, *self._followers(node)][-1]

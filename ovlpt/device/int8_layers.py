@@ -6,6 +6,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.precisions import is_low
@@ -20,6 +21,12 @@ def is_int8_layer(node: Node) -> bool:
         and is_relaxed(node)
         and all(is_low(_precision_read(value)) for value in node.input_values()[:2])
     )
+
+
+def is_depthwise_over_three_axes(node: Node) -> bool:
+    """Whose kernels with a zero point are of floats."""
+    weights = tuple(shape_of(node.input_value(1)) or ()) if node.get_type_name() == "GroupConvolution" else ()
+    return len(weights) == 6 and weights[1:3] == (1, 1)
 
 
 def _precision_read(value: Output) -> str:

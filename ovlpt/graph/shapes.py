@@ -29,6 +29,11 @@ def _parsed(text: str) -> Shape | None:
     return tuple(int(size) if size.isdigit() else None for size in sizes)
 
 
+def may_be_open(output: Output) -> bool:
+    """Whether a size is open, or none is known: of a dynamic rank, or of a scalar, which has none."""
+    return None in (shape_of(output) or (None,))
+
+
 def reshaped(output: Output, shape: Shape) -> Node:
     """A Reshape to ``shape``, at most one dimension of which is dynamic; or two, the first of which is that of the data."""
     sizes = np.array([-1 if size is None else size for size in shape])

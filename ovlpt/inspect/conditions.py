@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovlpt.device.int8_layers import is_depthwise_over_three_axes
 from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import cell_obstacle, sources
@@ -92,18 +93,11 @@ def _has_one_reader(node: Node) -> bool:
 
 def _takes_zero_point(node: Node) -> bool:
     """Whether kernels take data with a zero point, which becomes a constant of the sums where the weights are constant."""
-    if _is_depthwise_over_three_axes(node):
+    if is_depthwise_over_three_axes(node):
         return False
     return node.get_type_name() in ("Convolution", "GroupConvolution") or (
         node.get_type_name() == "MatMul" and data_ports(node) == [0]
     )
-
-
-def _is_depthwise_over_three_axes(node: Node) -> bool:
-    if node.get_type_name() != "GroupConvolution":
-        return False
-    shape = node.get_input_partial_shape(1)
-    return len(shape) == 6 and shape[1] == shape[2] == 1
 
 
 def kernel_limit(node: Node, layer: str | None) -> Reason | None:
@@ -135,7 +129,7 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
         yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
     for quantize in found:
         if quantizer(quantize) is not None and (reason := _unfit(node, port, quantize)) is not None:
-            signed = node.get_type_name() in (*_SIGNED, "MatMul") or _is_depthwise_over_three_axes(node)
+            signed = node.get_type_name() in (*_SIGNED, "MatMul") or is_depthwise_over_three_axes(node)
             yield Lack(DATA, reason, title(quantize), Requantize(quantize.get_friendly_name(), signed))
 
 
@@ -214,10 +208,10 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
     is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
     takes_unsigned = low == 0 and not (is_product and port == 1)  # the second input of a product is i8
-    is_signed = kind in _SIGNED or is_product or _is_depthwise_over_three_axes(node)
+    is_signed = kind in _SIGNED or is_product or is_depthwise_over_three_axes(node)
     if is_signed and not takes_unsigned and not _is_around_zero(*ends, details.levels):
         what = "a MatMul of two activations" if is_product else kind
-        what = f"{what} by channel over three axes" if _is_depthwise_over_three_axes(node) else what
+        what = f"{what} by channel over three axes" if is_depthwise_over_three_axes(node) else what
         return Reason(
             "zero_point", f"{name} has a zero point on [{low:g}, {high:g}], for which {what} has no int8 kernel"
         )

@@ -12,7 +12,7 @@ from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, opset1
@@ -117,7 +117,7 @@ def keep_transpose(node: Node) -> Node | None:
             target.replace_source_output(wide.output(0))
         return node
     by_channel = max(end.size for end in details.intervals) > 1
-    if not by_channel or not set(targets.values()) & _MOVES_TRANSPOSE or not _has_open_sizes(node):
+    if not by_channel or not set(targets.values()) & _MOVES_TRANSPOSE or not may_be_open(node.output(0)):
         return None
     low, high = details.input_low, details.input_high
     shifted = opset1.add(data, constant(-low))
@@ -133,7 +133,7 @@ def differ_by_channel(node: Node) -> Node | None:
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
     interval differs by channel from the start, by one step of f32.
     """
-    if not _has_open_sizes(node):
+    if not may_be_open(node.output(0)):
         return None
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     if details is None or rank.is_dynamic:
@@ -174,7 +174,7 @@ def keep_scale_before(node: Node) -> Node | None:
     shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
     """
     details, is_moved = QuantizationDetails.of(node), False
-    if not _has_open_sizes(node) or details is None or not all(map(is_scalar_like, details.intervals)):
+    if not may_be_open(node.output(0)) or details is None or not all(map(is_scalar_like, details.intervals)):
         return None
     links, _ = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
     for link in links:
@@ -232,10 +232,6 @@ def compute_in_steps(node: Node) -> Node | None:
     value.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), value.output(0))
     return value
-
-
-def _has_open_sizes(node: Node) -> bool:
-    return None in (shape_of(node.output(0)) or (None,))
 
 
 def _in_f32(node: Node) -> Node:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.int8_layers import is_int8_layer, negative_scale_after_relu
+from ovlpt.device.int8_layers import is_depthwise_over_three_axes, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
@@ -15,7 +15,7 @@ from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
@@ -117,7 +117,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
         wide.set_friendly_name(link.get_friendly_name())
         value = wide.output(0)
     targets, back = last.get_target_inputs(), converted(value, "f32")
-    shared = len(targets) > 1 and _has_open_sizes(node)
+    shared = len(targets) > 1 and may_be_open(node.output(0))
     scales = [target for target in targets if shared and _scales_by_channel(target)]
     move_tensor_names(last, value)
     insert_after(value, back.output(0), targets, [back])
@@ -128,10 +128,6 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     # who holds it would let it count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
-
-
-def _has_open_sizes(node: Node) -> bool:
-    return None in (shape_of(node.output(0)) or (None,))
 
 
 def _scales_by_channel(target: Any) -> bool:
@@ -333,10 +329,7 @@ def _is_zero_point(subtract: Node) -> bool:
 
 
 def _takes_zero_point(node: Node) -> bool:
-    """Depthwise kernels over three axes are of floats."""
-    weights = tuple(shape_of(node.input_value(1)) or ())
-    depthwise = node.get_type_name() == "GroupConvolution" and len(weights) == 6 and weights[1:3] == (1, 1)
-    return node.get_type_name() in WEIGHTED and is_relaxed(node) and not depthwise
+    return node.get_type_name() in WEIGHTED and is_relaxed(node) and not is_depthwise_over_three_axes(node)
 
 
 def _only_reader(node: Node) -> Node | None:
@@ -544,7 +537,7 @@ def _takes_rows_for_columns(node: Node) -> bool:
     """A MatMul of open sizes, or of two tensors."""
     if node.get_type_name() != "MatMul":
         return False
-    return None in (shape_of(node.output(0)) or (None,)) or not isinstance(node.input_value(1).get_node(), Constant)
+    return may_be_open(node.output(0)) or not isinstance(node.input_value(1).get_node(), Constant)
 
 
 def _has_groups_with_zero_point(node: Node) -> bool:
