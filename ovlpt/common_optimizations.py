@@ -17,8 +17,8 @@ from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.graph.names import made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.recurrent import in_both_directions
 from ovlpt.graph.replaced import detach
 from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
 from ovlpt.low_precision import BEFORE_LPT, check_names
@@ -544,25 +544,16 @@ def _is(value: Output, number: float) -> bool:
 
 def _one_direction_each(node: Node) -> Node | None:
     """A bidirectional sequence as a forward and a reverse one."""
-    attributes = node.get_attributes()
-    if attributes["direction"] != "bidirectional":
+    if node.get_attributes()["direction"] != "bidirectional":
         return None
-    states = 3 if node.get_type_name() == "LSTMSequence" else 2  # data and states have the batch first; then lengths
-    axes = {port: 1 if port < states else 0 for port in range(1, node.get_input_size()) if port != states}
-    halves = {
-        port: opset1.split(node.input_value(port), constant(np.array(axis), "i64"), 2) for port, axis in axes.items()
-    }
-    each = []
-    for half, direction in enumerate(("forward", "reverse")):
-        inputs = [
-            halves[port].output(half) if port in halves else value for port, value in enumerate(node.input_values())
-        ]
-        each.append(NodeFactory("opset5").create(node.get_type_name(), inputs, {**attributes, "direction": direction}))
-        each[half].set_friendly_name(made_for(node.get_friendly_name(), direction))
-    for port in range(1, node.get_output_size()):
-        joined = opset1.concat([sequence.output(port) for sequence in each], 1)
+
+    def halves(value: Output, axis: int) -> list[Output]:
+        return opset1.split(value, constant(np.array(axis), "i64"), 2).outputs()
+
+    first, *others = in_both_directions(node, halves)
+    for port, joined in enumerate(others, 1):
         replace_output(node.output(port), joined.output(0))
-    return opset1.concat([sequence.output(0) for sequence in each], 1)
+    return first
 
 
 def _convert_like(node: Node) -> Node | None:

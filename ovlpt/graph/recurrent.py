@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,15 +10,17 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.copies import copied_data
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
-from ovlpt.openvino_api import Constant, Model, Node, Output, Tensor, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, Tensor, opset1
 from ovlpt.operations import RECURRENT
 from ovlpt.precisions import REAL
 from ovlpt.trace import Reason
 
 MOVES = frozenset(("Reshape", "Slice", "Split", "Squeeze", "StridedSlice", "Transpose", "Unsqueeze", "VariadicSplit"))
 _DATA = 0  # input
+_DIRECTIONS = {"forward": Made.FORWARD, "reverse": Made.REVERSE}
 _STATES, _LAST_STATE = 0, 1  # outputs
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 
@@ -149,3 +151,21 @@ def make_weights_real(node: Node) -> bool:
         real.set_friendly_name(value.get_node().get_friendly_name())
         node.input(port).replace_source_output(real.output(0))
     return bool(ports)
+
+
+def in_both_directions(node: Node, halves: Callable[[Output, int], Sequence[Output]]) -> list[Node]:
+    """The outputs of a bidirectional sequence, each of a forward one and a reverse one. ``halves``: those of an input along an axis."""
+    lengths = weights_ports(node)[0] - 1
+    pairs = {  # the batch comes first in states
+        port: halves(node.input_value(port), int(port < lengths))
+        for port in range(1, node.get_input_size())
+        if port != lengths
+    }
+    sequences = []
+    for half, (direction, made) in enumerate(_DIRECTIONS.items()):
+        inputs = [pairs[port][half] if port in pairs else value for port, value in enumerate(node.input_values())]
+        settings = {**node.get_attributes(), "direction": direction}
+        sequence = NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, settings)
+        sequence.set_friendly_name(made_for(node.get_friendly_name(), made))
+        sequences.append(sequence)
+    return [opset1.concat([each.output(port) for each in sequences], 1) for port in range(node.get_output_size())]

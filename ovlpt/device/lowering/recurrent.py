@@ -7,12 +7,11 @@ import numpy as np
 from ovlpt.graph.constants import constant, constant_above, is_constant_path
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.recurrent import MOVES, RECURRENT
+from ovlpt.graph.recurrent import MOVES, in_both_directions
 from ovlpt.graph.relaxed import same_on
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 
-_DIRECTIONS = {"forward": Made.FORWARD, "reverse": Made.REVERSE}
 _DATA, _STATE = 0, 1  # inputs
 
 
@@ -73,21 +72,9 @@ def _again(node: Node, data: Output) -> Node:
 
 def one_direction_each(node: Node) -> Node | None:
     """A bidirectional sequence as a forward and a reverse one, as the plugin would have it, each with a name."""
-    attributes, states = node.get_attributes(), RECURRENT[node.get_type_name()][0] - 1
-    if attributes["direction"] != "bidirectional":
+    if node.get_attributes()["direction"] != "bidirectional":
         return None
-    lengths, pairs = states, {}
-    for port in range(1, node.get_input_size()):
-        if port != lengths:  # the batch comes first in states
-            pairs[port] = _halves(node.input_value(port), int(port < lengths))
-    sequences = []
-    for half, (direction, made) in enumerate(_DIRECTIONS.items()):
-        inputs = [pairs[port][half] if port in pairs else value for port, value in enumerate(node.input_values())]
-        settings = {**attributes, "direction": direction}
-        sequence = NodeFactory(node.get_type_info().version_id).create(node.get_type_name(), inputs, settings)
-        sequence.set_friendly_name(made_for(node.get_friendly_name(), made))
-        sequences.append(sequence)
-    joined = [opset1.concat([each.output(at) for each in sequences], 1) for at in range(node.get_output_size())]
+    joined = in_both_directions(node, _halves)
     for output, each in zip(node.outputs(), joined, strict=True):
         each.set_friendly_name(f"{node.get_friendly_name()}.{output.get_index()}")
         if output.get_target_inputs():
