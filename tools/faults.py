@@ -157,6 +157,8 @@ def a_killed_run(subject: Subject) -> str:
     call += ["-i", str(subject.images), "--workers", "2", "--resume", str(journal)]
     run = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     while not journal.exists() or journal.read_bytes().count(b"\n") < KILLED_AT[0]:
+        if run.poll() is not None:
+            return f"the run ended with status {run.returncode}"
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
