@@ -1721,12 +1721,13 @@ def recurrent(batch: int = 1, transposed: str = ""):
     """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand, of one sample.
 
     ``transposed``: "x" or "h", whose first two axes change places after its FakeQuantize; or "columns", the data of an
-    image of one row, which another operation reads as well.
+    image of one row, which another operation reads as well; or "image", the same with an interval of the image's rank,
+    as a scale that was taken into it leaves it, and another reader of the columns.
     """
 
     generator = np.random.default_rng(0)
     shapes = {"x": [batch, 6, 16], "h": [batch, 1, 32]}
-    if transposed == "columns":
+    if transposed in ("columns", "image"):
         shapes["x"] = [batch, 16, 1, 6]
     elif transposed:
         shapes[transposed][:2] = shapes[transposed][1::-1]
@@ -1735,9 +1736,12 @@ def recurrent(batch: int = 1, transposed: str = ""):
     b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
     intervals = dict.fromkeys("xh", (-2.0, 1.984375))  # the one grid that its kernel has
     data, state = (quantized(each, *intervals["x"]) for each in (x, h))
+    if transposed == "image":
+        data = quantized(x, *(np.full((1, 1, 1, 1), end) for end in intervals["x"]))
     other = [opset1.relu(data)] if transposed == "columns" else []
-    if transposed == "columns":
+    if transposed in ("columns", "image"):
         data = opset1.transpose(opset1.squeeze(data, const([2], "i64")), const([0, 2, 1], "i64"))
+        other += [opset1.relu(data)] if transposed == "image" else []
     if transposed == "x":
         data = opset1.transpose(data, const([1, 0, 2], "i64"))
     if transposed == "h":
@@ -1780,7 +1784,7 @@ def test_a_recurrent_layer_runs_in_int8(core):
 
 @needs_avx2
 @pytest.mark.parametrize("serializable", [False, True])
-@pytest.mark.parametrize("transposed", ["x", "h", "columns"], ids=["data", "state", "columns"])
+@pytest.mark.parametrize("transposed", ["x", "h", "columns", "image"], ids=["data", "state", "columns", "image"])
 def test_a_recurrent_layer_of_what_is_transposed_runs_in_int8(core, infer, transposed, serializable):
     """As exporters write it: time and batch, or directions and batch, change places after the FakeQuantize."""
     net, _ = recurrent(batch=3, transposed=transposed)
