@@ -36,6 +36,7 @@ from ovlpt.openvino_api import (
     opset8,
     opset13,
 )
+from ovlpt.operations.families import RESHAPES
 from ovlpt.own_transformations import Given, resolved
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
@@ -234,7 +235,7 @@ def _readers_of(value: Output) -> Iterator[Any]:
     pending = [value]
     while pending:
         for target in pending.pop().get_target_inputs():
-            if target.get_node().get_type_name() in ("Reshape", "Squeeze", "Unsqueeze"):
+            if target.get_node().get_type_name() in RESHAPES:
                 pending.append(target.get_node().output(0))
             else:
                 yield target

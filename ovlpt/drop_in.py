@@ -13,9 +13,8 @@ import numpy as np
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device.compile import NotQuantized, compile_quantized
 from ovlpt.device.compile import transform as transform_for
-from ovlpt.device.loading import read_model, read_text
+from ovlpt.device.loading import read_model, read_quantized, read_text
 from ovlpt.errors import InputError, warn
-from ovlpt.graph.stamp import is_transformed
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import Trace
 
@@ -99,7 +98,7 @@ def compile_model(
     if weights is not None:
         model = read_text(model, weights, core)
     if self_check is not None:
-        model = _checkable(model, core)
+        model = read_quantized(model, core)
     if cache_dir is not None:
         properties.setdefault("CACHE_DIR", str(cache_dir))
     try:
@@ -126,17 +125,6 @@ def compile_model(
         'LPT instead ("ovlpt check" says more)'
     )
     return core.compile_model(model, device, properties)
-
-
-def _checkable(model: Model | str | Path, core: Core) -> Model:
-    """Raises `InputError` for a model that was transformed before."""
-    read = read_model(model, core)
-    if is_transformed(read):
-        raise InputError(
-            f'the model "{read.get_friendly_name()}" is transformed already, and there is no simulation to check it '
-            "against; give the quantized model that it was made from"
-        )
-    return read
 
 
 def _tuned(

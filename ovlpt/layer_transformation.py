@@ -21,6 +21,7 @@ from ovlpt.graph.replaced import detach, is_replaced, sources_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, NodeFacts, Operation, operation_of
+from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
 
@@ -207,7 +208,7 @@ class LayerTransformation(MatcherPass, _Configured):
         return any(self._leave_alone(node, name) for name in names)
 
     def _check_open_sizes(self, node: Node) -> None:
-        if not self.params.native_only and node.get_type_name() in ("Add", "Multiply", "Subtract"):
+        if not self.params.native_only and node.get_type_name() in AFFINE:
             reject_unless(
                 not settles_open_size(node),
                 "dynamic_shape",

@@ -9,11 +9,13 @@ from collections.abc import Container, Sequence
 
 from ovlpt.attributes import Bias, Precisions, current_attributes
 from ovlpt.graph.bodies import bodies_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_above, read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import read_weights, rounded_zero_point
 from ovlpt.openvino_api import Constant, Model, Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.precisions import ALL_LEVELS, INT8
 from ovlpt.trace import Rejected
 
@@ -76,7 +78,7 @@ def are_quantize_and_dequantize_supported_for_multiply(node: Node, default_preci
 
 def are_quantize_and_dequantize_supported_for_subtract(node: Node, default_precisions: Sequence[str] = INT8) -> bool:
     """As `are_quantize_and_dequantize_supported_for_multiply`, for the Subtract that such a Multiply alone reads."""
-    consumers = [target.get_node() for target in node.output(0).get_target_inputs()]
+    consumers = readers_of(node)
     return len(consumers) == 1 and are_quantize_and_dequantize_supported_for_multiply(consumers[0], default_precisions)
 
 
@@ -113,7 +115,7 @@ def is_decompression_multiply(node: Node) -> bool:
     Plugins keep such weights small: what restores them is not folded.
     """
     if node.get_type_name() == "Subtract":
-        consumers = [target.get_node() for target in node.output(0).get_target_inputs()]
+        consumers = readers_of(node)
         return bool(consumers) and all(
             consumer.get_type_name() == "Multiply" and is_decompression_multiply(consumer) for consumer in consumers
         )
@@ -123,9 +125,9 @@ def is_decompression_multiply(node: Node) -> bool:
 def _feeds_only_weights(node: Node) -> bool:
     pending = [node]
     while pending:
-        consumers = [target.get_node() for target in pending.pop().output(0).get_target_inputs()]
+        consumers = readers_of(pending.pop())
         moved = [consumer for consumer in consumers if consumer.get_type_name() in ("Reshape", "Convert")]
-        weighted = [each for each in consumers if each.get_type_name() in ("Convolution", "GroupConvolution", "MatMul")]
+        weighted = [each for each in consumers if each.get_type_name() in CONVOLUTIONS | {"MatMul"}]
         if not consumers or len(moved) + len(weighted) < len(consumers):
             return False
         pending += moved

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.mvn import spans_last_axes
 from ovlpt.openvino_api import RELEASE, Node
@@ -31,7 +32,7 @@ DISABLED = (
     "RecurrentCellTransformation",
     *(("PReluTransformation",) if RELEASE >= (2025, 0) else ()),
 )
-CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
+_CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
 
 
 def config(systolic: bool = False) -> PluginConfig:
@@ -43,7 +44,7 @@ def config(systolic: bool = False) -> PluginConfig:
     return PluginConfig(
         "GPU with systolic hardware" if systolic else "GPU",
         precision_restrictions=(
-            *(PrecisionsRestriction.create(kind, {0: U8_I8, 1: I8}) for kind in CONVOLUTIONS),
+            *(PrecisionsRestriction.create(kind, {0: U8_I8, 1: I8}) for kind in _CONVOLUTIONS),
             PrecisionsRestriction.create("GroupConvolutionBackpropData", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("LSTMSequence"),
             PrecisionsRestriction.create("GRUSequence"),
@@ -116,7 +117,7 @@ def _is_unfit_group_deconvolution(node: Node) -> bool:
 
 
 def _feeds_attention(node: Node) -> bool:
-    return any(consumer.get_type_name() == "ScaledDotProductAttention" for consumer in _consumers(node))
+    return any(consumer.get_type_name() == "ScaledDotProductAttention" for consumer in readers_of(node))
 
 
 def _is_fused_as_multiply(node: Node) -> bool:
@@ -129,16 +130,12 @@ def _is_fused_as_multiply(node: Node) -> bool:
 def _restores_weights(node: Node) -> bool:
     """A Multiply, or the Subtract that it alone reads, after compressed weights, directly or through a Reshape."""
     if node.get_type_name() == "Subtract":
-        consumers = _consumers(node)
+        consumers = readers_of(node)
         return len(consumers) == 1 and consumers[0].get_type_name() == "Multiply" and _restores_weights(consumers[0])
-    consumers = _consumers(node)
+    consumers = readers_of(node)
     if consumers and all(consumer.get_type_name() in ("Reshape", "Convert") for consumer in consumers):
-        consumers = [each for consumer in consumers for each in _consumers(consumer)]
-    reader = next((each for each in consumers if each.get_type_name() in ("MatMul", "Gather", *CONVOLUTIONS)), None)
+        consumers = [each for consumer in consumers for each in readers_of(consumer)]
+    reader = next((each for each in consumers if each.get_type_name() in ("MatMul", "Gather", *_CONVOLUTIONS)), None)
     if node.get_type_name() != "Multiply" or reader is None:
         return False
-    return reader.get_type_name() not in CONVOLUTIONS or reader.get_input_partial_shape(0).is_static
-
-
-def _consumers(node: Node) -> list[Node]:
-    return [target.get_node() for target in node.output(0).get_target_inputs()]
+    return reader.get_type_name() not in _CONVOLUTIONS or reader.get_input_partial_shape(0).is_static

@@ -22,6 +22,7 @@ from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, PartialShape, openvino_module, opset1
+from ovlpt.operations import RECURRENT
 
 opset3, opset4, opset5, opset8, opset13 = (openvino_module(f"opset{version}") for version in (3, 4, 5, 8, 13))
 LAYER = "layer"
@@ -579,7 +580,7 @@ _SINGLE = [
     Case("LSTMSequence", lambda: recurrent("LSTMSequence")),
     *(
         Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more))
-        for kind in ("GRUSequence", "LSTMSequence")
+        for kind in sorted(RECURRENT)
         for name, more in {
             " of transposed data": {"data": transposed},
             " of squeezed and transposed data": {"data": _squeezed_and_transposed},
@@ -590,7 +591,7 @@ _SINGLE = [
     ),
     *(
         Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more), codes, curable=curable)
-        for kind in ("GRUSequence", "LSTMSequence")
+        for kind in sorted(RECURRENT)
         for name, (more, codes, curable) in {
             " of a float": ({"data": parameter}, (("data_grid",),), True),
             " of a Tanh": ({"data": _moved(opset1.tanh)}, (("data_grid",),), True),
@@ -618,7 +619,7 @@ _SINGLE = [
     ),
     *(
         Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more), (("data_grid",),))
-        for kind in ("GRUSequence", "LSTMSequence")
+        for kind in sorted(RECURRENT)
         for name, more in {
             " of an interval per feature": {"data": lambda shape: _per_channel(shape)},
             " of an interval per feature in both directions": {

@@ -14,6 +14,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import LayerTransformation, read_once
 from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations.families import SPLITS
 from ovlpt.trace import Outcome, Reason, reject_unless
 
 AXIS = 1
@@ -42,7 +43,7 @@ def router_of(node: Node) -> Router | None:
         return None
     if kind == "Concat" and node.get_attributes()["axis"] in (AXIS, AXIS - len(shape)):
         return Router(node, inputs, lambda channels: [np.concatenate(channels)])
-    if kind in ("Split", "VariadicSplit"):
+    if kind in SPLITS:
         axis, sizes = inputs[1].get_node(), [shape_of(value)[AXIS] for value in node.outputs()]
         if not isinstance(axis, Constant) or axis.data.item() not in (AXIS, AXIS - len(shape)) or None in sizes:
             return None

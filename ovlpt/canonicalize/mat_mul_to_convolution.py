@@ -16,11 +16,12 @@ from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.graph.weights import folded_constant, has_quantized_weights, read_weights
 from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations import RECURRENT
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, REARRANGES, SPLITS
 from ovlpt.trace import Reason, reject_unless
 
-_ALONE = frozenset(("Clamp", "Elu", "Gelu", "HSigmoid", "HSwish", "Mish", "Relu", "Sigmoid", "Swish", "Tanh"))
-_BINARY = frozenset(("Add", "Divide", "Multiply", "Subtract"))
-_MOVES = frozenset(("Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze", "VariadicSplit"))
+_ALONE = (ACTIVATIONS - {"SoftPlus"}) | {"Clamp", "Relu"}
+_MOVES = REARRANGES | SPLITS
 _MAY_VANISH = frozenset(("Clamp", "FakeQuantize", "PRelu", "Relu"))  # of quantized data
 
 
@@ -73,9 +74,7 @@ class MatMulToConvolution(LayerTransformation):
         # the dequantization would end up after the Transpose, and no longer be part of the layer
         ends = last.get_type_name() == "FakeQuantize" and kinds == {"Result"}
         reject_unless(not ends, "quantized_output", "the FakeQuantize after it is an output of the model")
-        reject_unless(
-            not {"GRUSequence", "LSTMSequence"} & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize"
-        )
+        reject_unless(not RECURRENT.keys() & kinds, "recurrent", "a recurrent layer reads it from its FakeQuantize")
 
     def transform(self, node: Node) -> None:
         rank, name = max(self._rank(node), 3), node.get_friendly_name()
@@ -188,7 +187,7 @@ def _is_rebuildable(value: Output) -> bool:
     node = value.get_node()
     if isinstance(node, Constant):
         return len(shape_of(value)) <= 2
-    known = node.get_type_name() in ("Convert", "FakeQuantize", *_BINARY)
+    known = node.get_type_name() in ("Convert", "FakeQuantize", *ARITHMETIC)
     return known and all(map(_is_rebuildable, node.input_values()))
 
 
@@ -275,7 +274,7 @@ def _follower(value: Output, rank: int) -> Node | None:
         return None
     (target,) = targets
     node, kind = target.get_node(), target.get_node().get_type_name()
-    if kind not in (*_ALONE, *_BINARY, "FakeQuantize") or (kind == "FakeQuantize" and target.get_index() > 0):
+    if kind not in (*_ALONE, *ARITHMETIC, "FakeQuantize") or (kind == "FakeQuantize" and target.get_index() > 0):
         return None
     others = [each for port, each in enumerate(node.input_values()) if port != target.get_index()]
     return node if all(_is_by_channel(each, rank) for each in others) else None

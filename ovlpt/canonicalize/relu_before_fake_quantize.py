@@ -8,6 +8,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.families import AFFINE
 from ovlpt.trace import Reason, reject_unless
 
 _NEAR = 1e-6  # of the interval: what float32 leaves of zero
@@ -59,7 +60,7 @@ class ReluBeforeFakeQuantize(LayerTransformation):
 def _ends_layer(value: Output) -> bool:
     """Whether a layer with weights gives the value, or a scale or shift of its result."""
     node = value.get_node()
-    while node.get_type_name() in ("Add", "Multiply", "Subtract") and constant_above(node.input_value(1)) is not None:
+    while node.get_type_name() in AFFINE and constant_above(node.input_value(1)) is not None:
         node = node.input_value(0).get_node()
     row = OPERATIONS.get(node.get_type_name())
     return row is not None and row.kind == "weighted" and len(value.get_target_inputs()) == 1

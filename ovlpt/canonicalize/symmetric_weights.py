@@ -9,14 +9,13 @@ from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.weights import MOVES_WEIGHTS, folded_constant
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8, fits
 from ovlpt.trace import Reason, reject_unless
 
-_MOVES = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
 _STEP = 1e-4  # of a quantization step: what float32 intervals leave of a whole number
 
 
@@ -27,7 +26,7 @@ def feeds_weights(node: Node) -> bool:
         targets = pending.pop().output(0).get_target_inputs()
         for target in targets:
             reader = target.get_node()
-            if reader.get_type_name() in _MOVES:
+            if reader.get_type_name() in MOVES_WEIGHTS:
                 pending.append(reader)
             elif getattr(OPERATIONS.get(reader.get_type_name()), "kind", None) != "weighted" or (
                 target.get_index() == 0 and not _is_first_of_product(reader)

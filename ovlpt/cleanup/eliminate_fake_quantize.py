@@ -9,10 +9,11 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.families import REARRANGES
 from ovlpt.precisions import INT8, max_value, min_value
 from ovlpt.trace import reject_unless
 
-_KEEP_RANGE = frozenset(("MaxPool", "Relu", "Reshape", "ShuffleChannels", "Split", "Squeeze", "Transpose", "Unsqueeze"))
+_KEEP_RANGE = REARRANGES | {"MaxPool", "Relu", "ShuffleChannels", "Split"}
 _EPSILON = np.finfo(np.float32).eps
 
 

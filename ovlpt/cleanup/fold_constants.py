@@ -4,6 +4,8 @@ from ovlpt.attributes import DisableCleanup
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.consumers import readers_of
+from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Tensor
 from ovlpt.precisions import NUMPY
@@ -33,9 +35,9 @@ class FoldConstants(ModelTransformation):
         """Marked, or left alone by the callback of FuseConvertTransformation, which is asked about the same chains."""
         if self.attributes.get(node, DisableCleanup):
             return True
-        if node.get_type_name() not in ("Convert", "Subtract", "Multiply"):
+        if node.get_type_name() not in DEQUANTIZATION:
             return False
-        chain = [node, *(target.get_node() for target in node.output(0).get_target_inputs())]
+        chain = [node, *readers_of(node)]
         return any(self.pass_config.leaves_alone(FuseConvertTransformation, link) for link in chain)
 
     @staticmethod

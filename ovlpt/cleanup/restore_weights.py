@@ -3,11 +3,10 @@ from __future__ import annotations
 from ovlpt.attributes import WeightsBeforeCanonicalization
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.graph.constants import is_real, precision_of
+from ovlpt.graph.weights import MOVES_WEIGHTS
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
-
-_MOVES = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
 
 
 class RestoreWeightsTransformation(CleanupTransformation):
@@ -34,6 +33,6 @@ class RestoreWeightsTransformation(CleanupTransformation):
     def _link(node: Node) -> tuple[Node, int]:
         """What reads the weights, and on which input: the node, or the first of what moves them."""
         port = 1
-        while node.input_value(port).get_node().get_type_name() in _MOVES:
+        while node.input_value(port).get_node().get_type_name() in MOVES_WEIGHTS:
             node, port = node.input_value(port).get_node(), 0
         return node, port

@@ -9,9 +9,10 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import ARITHMETIC
 from ovlpt.precisions import is_low
 
-_AFFINE = frozenset(("Add", "Divide", "Multiply", "Negative", "Subtract"))  # beside constants
+_AFFINE = ARITHMETIC | {"Negative"}  # beside constants
 
 
 def is_int8_layer(node: Node) -> bool:

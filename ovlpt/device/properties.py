@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ovlpt.plugin_config import kind
+
 LPT_OFF: dict[str, dict[str, object]] = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "GPU": {"LP_TRANSFORMS_MODE": False}}
 
 # The plugin's own LPT is not part of the key of its model cache: two compilations of one model that differ in nothing
@@ -26,6 +28,6 @@ def simulation(device: str = "CPU") -> dict[str, object]:
 
     A CPU would keep the cache of an attention in u8 of its own.
     """
-    kind = device.split(":")[0].split(".")[0]
-    cache = {"KV_CACHE_PRECISION": "f32"} if kind == "CPU" else {}
-    return {**EXACT, **cache, **LPT_OFF.get(kind, {})}
+    plugin = kind(device)
+    cache = {"KV_CACHE_PRECISION": "f32"} if plugin == "CPU" else {}
+    return {**EXACT, **cache, **LPT_OFF.get(plugin, {})}

@@ -11,9 +11,9 @@ from ovlpt.fusions.evaluation import evaluate, is_constant
 from ovlpt.fusions.fusion import is_shared
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.operations.families import ARITHMETIC
 from ovlpt.trace import reject_unless
 
-ELEMENTWISE = frozenset(("Add", "Subtract", "Multiply", "Divide"))
 BATCH_NORM = ("opset1.BatchNormInference", "opset5.BatchNormInference")
 
 
@@ -33,7 +33,7 @@ IDENTITY = Affine(np.ones(()), np.zeros(()))
 
 def constant_port(node: Node) -> int | None:
     """The port of the only constant operand of an elementwise operation, else None."""
-    if node.get_type_name() not in ELEMENTWISE:
+    if node.get_type_name() not in ARITHMETIC:
         return None
     constants = [port for port in (0, 1) if is_constant(node.input_value(port))]
     if len(constants) != 1 or (node.get_type_name() == "Divide" and constants == [0]):

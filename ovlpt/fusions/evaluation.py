@@ -8,6 +8,8 @@ import numpy as np
 
 from ovlpt.graph.constants import is_real, precision_of, values_of
 from ovlpt.openvino_api import Constant, Output
+from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import RESHAPES
 
 _RULES: dict[str, Callable[..., np.ndarray]] = {
     "Add": np.add,
@@ -26,13 +28,11 @@ _RULES: dict[str, Callable[..., np.ndarray]] = {
     "Equal": np.equal,
     "NotEqual": np.not_equal,
 }
-_REARRANGING = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
 
-ARITHMETIC = frozenset(_RULES) | _REARRANGING  # what an expression over parameters may consist of
+EVALUATED = frozenset(_RULES) | RESHAPES  # what an expression over parameters may consist of
 
 
-_CONVOLUTIONS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData")
-_DATA = frozenset(("Parameter", "ReadValue", "MatMul", *_CONVOLUTIONS))  # the walk up need not go on
+_DATA = WEIGHTED | {"Parameter", "ReadValue"}  # the walk up need not go on
 
 
 def is_constant(value: Output) -> bool:
@@ -63,7 +63,7 @@ def evaluate(value: Output) -> np.ndarray | None:
         values = values_of(node)
         return values.astype(np.float64) if is_real(precision_of(value)) else values
     kind = node.get_type_name()
-    if kind in _REARRANGING:
+    if kind in RESHAPES:
         source = evaluate(node.input_value(0))
         return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(value.get_shape())
     if kind not in _RULES:

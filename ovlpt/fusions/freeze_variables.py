@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ovlpt.fusions.evaluation import ARITHMETIC, evaluate
+from ovlpt.fusions.evaluation import EVALUATED, evaluate
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, as_model, opset1
 from ovlpt.trace import InputError, Outcome, Rejected, Trace, reject_unless
 
-_READERS = ARITHMETIC | {"Assign", "BatchNormInference", "If"}
+_READERS = EVALUATED | {"Assign", "BatchNormInference", "If"}
 
 
 class FreezeVariables(ModelTransformation):

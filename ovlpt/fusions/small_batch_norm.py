@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.fusions.channelwise import (
-    ELEMENTWISE,
     IDENTITY,
     Affine,
     affine_of,
@@ -24,9 +23,10 @@ from ovlpt.fusions.weights import output_channel_axis
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.layer_transformation import consumers_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations.families import ARITHMETIC, RESHAPES
 from ovlpt.trace import reject_unless
 
-_WRAPPERS = frozenset(("Reshape", "Unsqueeze", "Squeeze", "Convert", "ConvertLike"))  # the same numbers
+_WRAPPERS = RESHAPES | {"Convert", "ConvertLike"}  # the same numbers
 _ABOVE = frozenset(("Add", "BatchNormInference"))  # what may lie between the weighted operation and the structure
 
 
@@ -66,7 +66,7 @@ class SmallBatchNormFusion(Fusion):
     comes from a convolution or MatMul with constant weights, and no inner node is read from outside.
     """
 
-    operations = tuple(f"opset1.{name}" for name in sorted(ELEMENTWISE))
+    operations = tuple(f"opset1.{name}" for name in sorted(ARITHMETIC))
 
     def concerns(self, node: Node) -> bool:
         if not _is_element(node) or _only_element_below(node) is not None:

@@ -23,9 +23,9 @@ from ovlpt.fusions.fusion import Fusion, is_shared, take_over
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.trace import reject, reject_unless
 
-_CONVOLUTIONS = ("Convolution", "GroupConvolution")
 _ATTRIBUTES = ("strides", "pads_begin", "pads_end", "dilations", "auto_pad")
 
 
@@ -167,7 +167,7 @@ def _gather(data: Output, channels: np.ndarray, axis: int) -> Output:
 
 def _branch(value: Output) -> Branch | None:
     tail: list[Node] = []
-    while (node := value.get_node()).get_type_name() not in _CONVOLUTIONS:
+    while (node := value.get_node()).get_type_name() not in CONVOLUTIONS:
         is_bias = node.get_type_name() == "Add" and constant_port(node) is not None
         if not (is_bias or _is_transpose(node)):
             return None

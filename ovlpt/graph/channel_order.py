@@ -14,12 +14,12 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, same
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.trace import reject, reject_unless
 
-_ALONE = frozenset(
-    ("AvgPool", "Clamp", "Elu", "Gelu", "HSigmoid", "HSwish", "MaxPool", "Mish", "Relu", "Sigmoid", "Swish", "Tanh")
-)  # each channel by itself, the same for all
-_BINARY = frozenset(("Add", "Divide", "Maximum", "Minimum", "Multiply", "Subtract"))
+# Each channel by itself, the same for all
+_ALONE = (ACTIVATIONS - {"SoftPlus"}) | {"AvgPool", "Clamp", "MaxPool", "Relu"}
+_BINARY = ARITHMETIC | {"Maximum", "Minimum"}
 
 
 @dataclass(frozen=True)

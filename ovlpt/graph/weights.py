@@ -17,6 +17,9 @@ from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import INT8, NUMPY, DataPrecision, fits, is_low, round_half_away
 from ovlpt.trace import reject_unless
 
+# What weights pass on their way to the layer, their values unchanged
+MOVES_WEIGHTS = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
+
 
 @dataclass(frozen=True)
 class Weights:

@@ -15,14 +15,15 @@ import numpy as np
 from ovlpt.common_optimizations import decomposed_attention
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
+from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import evaluated
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.families import REARRANGES
 from ovlpt.trace import InputError
 
 Ranges = Mapping[str, tuple[float, float]]
-MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 class Advice(ABC):
@@ -251,7 +252,7 @@ def interval(low: float, high: float, signed: bool = False, zero_point: bool = F
 def quantizer(node: Node) -> Node | None:
     """A FakeQuantize itself, or that of QuantizeLinear for the Multiply that DequantizeLinear ends with; else None."""
     for _ in range(4):  # Multiply, Subtract, Convert to float, Convert to integers
-        if node.get_type_name() in ("Multiply", "Subtract", "Convert"):
+        if node.get_type_name() in DEQUANTIZATION:
             node = node.input_value(0).get_node()
     return node if node.get_type_name() == "FakeQuantize" else None
 
@@ -271,7 +272,7 @@ def _first_of_its_grid(node: Node) -> Node:
     """The same grid again before what only moves its data, which nothing else reads; what repeats it there is bypassed."""
     while True:
         above = quantizer(node).input_value(0).get_node()
-        while above.get_type_name() in MOVES and len(above.output(0).get_target_inputs()) == 1:
+        while above.get_type_name() in REARRANGES and len(above.output(0).get_target_inputs()) == 1:
             above = above.input_value(0).get_node()
         ends = [real_interval(each) for each in (node, above)] if len(above.output(0).get_target_inputs()) == 1 else []
         if not ends or None in ends or not all(map(np.array_equal, *ends)):

@@ -13,11 +13,11 @@ import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
 from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import cell_obstacle, sources
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.advice import (
-    MOVES,
     Advice,
     QuantizeInput,
     QuantizeProbabilities,
@@ -29,14 +29,13 @@ from ovlpt.inspect.advice import (
 from ovlpt.main.mat_mul import LONG
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
+from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS, REARRANGES
 from ovlpt.precisions import is_low
 from ovlpt.trace import Reason
 
 DATA, WEIGHTS = "data", "weights"
 STATE = 1  # the input of a recurrent layer
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
-_DEQUANTIZES = frozenset(("Convert", "Subtract", "Multiply"))
-_SIGNED = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
 _LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
 
@@ -79,7 +78,7 @@ def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeIn
     """
     zero_point = _takes_zero_point(node)
     source = node.input_value(port).get_node()
-    while source.get_type_name() in MOVES and _has_one_reader(source):
+    while source.get_type_name() in REARRANGES and _has_one_reader(source):
         node, port, source = source, 0, source.input_value(0).get_node()
     if source.get_type_name() == "FakeQuantize" and like is None and _has_one_reader(source):
         return Requantize(source.get_friendly_name(), signed=not zero_point)
@@ -95,9 +94,7 @@ def _takes_zero_point(node: Node) -> bool:
     """Whether kernels take data with a zero point, which becomes a constant of the sums where the weights are constant."""
     if is_depthwise_over_three_axes(node):
         return False
-    return node.get_type_name() in ("Convolution", "GroupConvolution") or (
-        node.get_type_name() == "MatMul" and data_ports(node) == [0]
-    )
+    return node.get_type_name() in CONVOLUTIONS or (node.get_type_name() == "MatMul" and data_ports(node) == [0])
 
 
 def kernel_limit(node: Node, layer: str | None) -> Reason | None:
@@ -129,7 +126,7 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
         yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
     for quantize in found:
         if quantizer(quantize) is not None and (reason := _unfit(node, port, quantize)) is not None:
-            signed = node.get_type_name() in (*_SIGNED, "MatMul") or is_depthwise_over_three_axes(node)
+            signed = node.get_type_name() in (*DECONVOLUTIONS, "MatMul") or is_depthwise_over_three_axes(node)
             yield Lack(DATA, reason, title(quantize), Requantize(quantize.get_friendly_name(), signed))
 
 
@@ -180,7 +177,7 @@ def _hands_on(node: Node) -> bool:
 def _is_dequantization(node: Node) -> bool:
     """Whether it dequantizes stored integers."""
     for _ in range(3):
-        if node.get_type_name() not in _DEQUANTIZES:
+        if node.get_type_name() not in DEQUANTIZATION:
             return False
         value = node.input_value(0)
         if node.get_type_name() == "Convert" and is_low(precision_of(value)):
@@ -200,7 +197,7 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     if details.levels not in (255, 256) and not (is_recurrent and details.levels < 255):
         return Reason("levels", f"{name} has {details.levels} levels, but the kernels take 8-bit integers")
     if ends[0].size > 1 or ends[1].size > 1:
-        if kind.startswith("GroupConvolution") and kind not in _SIGNED:
+        if kind.startswith("GroupConvolution") and kind not in DECONVOLUTIONS:
             return None
         return Reason("per_channel_activations", f"{name} has one interval per channel, and {kind} sums over channels")
     low, high = (float(end.flat[0]) for end in ends)
@@ -208,7 +205,7 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
     is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
     takes_unsigned = low == 0 and not (is_product and port == 1)  # the second input of a product is i8
-    is_signed = kind in _SIGNED or is_product or is_depthwise_over_three_axes(node)
+    is_signed = kind in DECONVOLUTIONS or is_product or is_depthwise_over_three_axes(node)
     if is_signed and not takes_unsigned and not _is_around_zero(*ends, details.levels):
         what = "a MatMul of two activations" if is_product else kind
         what = f"{what} by channel over three axes" if is_depthwise_over_three_axes(node) else what
@@ -238,7 +235,7 @@ def _of_weights(node: Node) -> Iterator[Lack]:
     elif real:
         reason = Reason("weights_not_quantized", "its weights are not quantized")
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
-    elif kind in _SIGNED and node.input_value(1).get_node().get_type_name() == "FakeQuantize":
+    elif kind in DECONVOLUTIONS and node.input_value(1).get_node().get_type_name() == "FakeQuantize":
         details = QuantizationDetails.of(node.input_value(1).get_node())
         if details is not None and not _is_around_zero(details.output_low, details.output_high, details.levels):
             reason = Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")

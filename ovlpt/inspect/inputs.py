@@ -13,6 +13,7 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.files import mode_of, why_not
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.openvino_api import Model, Node, Output
+from ovlpt.operations.families import REARRANGES
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import InputError
 
@@ -119,9 +120,6 @@ def open_sizes(model: Model) -> list[tuple[int, int]]:
     return list(pairs.values())
 
 
-_MOVES = frozenset(("Convert", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
-
-
 def _readers(parameter: Node) -> tuple[tuple[float, float] | None, int]:
     """The interval of the FakeQuantize that reads an input, before the scales and shifts on the way; and the number of
     entries of a table that it selects from, 0 for none.
@@ -139,7 +137,7 @@ def _readers(parameter: Node) -> tuple[tuple[float, float] | None, int]:
                 axis, shape = constant_above(reader.input_value(2)), reader.get_input_partial_shape(0)
                 if axis is not None and shape.rank.is_static and shape[int(axis.item())].is_static:
                     return None, shape[int(axis.item())].get_length()
-            elif kind in _MOVES and target.get_index() == 0:
+            elif kind in REARRANGES | {"Convert"} and target.get_index() == 0:
                 pending.append((reader, invert))
             elif kind in _INVERSES:
                 other = constant_above(reader.input_value(1 - target.get_index()))

@@ -54,6 +54,7 @@ from ovlpt.inspect.inputs import load_samples, open_sizes, output_names, sequenc
 from ovlpt.inspect.layer_errors import fused
 from ovlpt.inspect.segments import Segments, observed, up_to
 from ovlpt.openvino_api import CompiledModel, Core, Model, Output, PartialShape, opset1
+from ovlpt.operations.families import REARRANGES
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import InputError
 
@@ -62,7 +63,6 @@ SAMPLES, STEPS = 4, 3  # generated for each size; of a model with a state, each 
 # Where `SAMPLES` fail. Of a deep network with ties, stock and ovlpt as near as each other, 4 fail by chance in 3 to 6 of
 # 100 comparisons, 16 in less than 1, 32 in less than 1 of 1000.
 SURE = 32
-_KEEPS_VALUES = frozenset(("Convert", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 COMPILED, SAVED = "compiled", "saved"  # the forms of a transformed model
 UNKNOWN = "numbers are not compared"
 
@@ -204,7 +204,7 @@ def resolution(output: Output) -> float:
     1e-9 where nothing is found, and no two networks agree on such numbers. 0 of other outputs.
     """
     node = output.get_node()
-    while node.get_type_name() in _KEEPS_VALUES:
+    while node.get_type_name() in REARRANGES | {"Convert"}:
         node = node.input_value(0).get_node()
     return 2.0**-24 if node.get_type_name() == "Sigmoid" else 0.0
 

@@ -35,13 +35,12 @@ from ovlpt.inspect.setup import Setup
 from ovlpt.inspect.shard_errors import classes
 from ovlpt.inspect.shards import Shard
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node
+from ovlpt.operations.families import ACTIVATIONS
 from ovlpt.trace import InputError
 
 MOST = 100.0  # dB: what is nearer is not told apart
 _EXPECTED_BYTES = 256 << 20  # results of the float model that a worker keeps; those of other data it computes anew
-_LOSES_QUANTIZATION = frozenset(
-    ("Elu", "Gelu", "HSigmoid", "HSwish", "Interpolate", "Mish", "PRelu", "Sigmoid", "SoftPlus", "Swish", "Tanh")
-)
+_LOSES_QUANTIZATION = ACTIVATIONS | {"Interpolate", "PRelu"}
 _BENCHES = Kept(2)
 
 

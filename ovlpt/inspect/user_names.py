@@ -9,10 +9,9 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.names import given as given_name
 from ovlpt.inspect.executed import has_weights
 from ovlpt.openvino_api import Model, Node
+from ovlpt.operations.families import ARITHMETIC, REARRANGES
 
-_FUSED = frozenset(  # into what they follow
-    ("Multiply", "Add", "Subtract", "Divide", "BatchNormInference", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-)
+_FUSED = ARITHMETIC | REARRANGES | {"BatchNormInference"}  # into what they follow
 _FAR = 8
 
 

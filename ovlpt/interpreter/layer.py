@@ -9,10 +9,11 @@ from ovlpt.graph.constants import constant_above, is_real, precision_of
 from ovlpt.graph.names import given
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import ACTIVATIONS, AFFINE
 from ovlpt.precisions import INT8
 
-FUNCTIONS = frozenset(("Gelu", "HSigmoid", "HSwish", "Mish", "Sigmoid", "SoftPlus", "Swish", "Tanh"))
-_WITH_CONSTANT = frozenset(("Add", "Subtract", "Multiply", "PRelu"))
+FUNCTIONS = ACTIVATIONS - {"Elu"}
+_WITH_CONSTANT = AFFINE | {"PRelu"}
 _FOLLOWS = FUNCTIONS | _WITH_CONSTANT | {"Relu", "Clamp", "Convert"}
 
 

@@ -8,9 +8,10 @@ from ovlpt.attributes import Bias
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import LayerTransformation, read_once, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.trace import reject_unless
 
-_TARGETS = frozenset(("Convolution", "GroupConvolution", "MatMul"))
+_TARGETS = CONVOLUTIONS | {"MatMul"}
 
 
 class ElementwiseTransformation(LayerTransformation):

@@ -11,10 +11,11 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Node
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
-_FUSIBLE = frozenset(("Add", "Convert", "Multiply", "Subtract"))
+_FUSIBLE = AFFINE | {"Convert"}
 
 
 class FakeQuantizeTransformation(LayerTransformation):

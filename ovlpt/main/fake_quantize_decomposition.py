@@ -6,6 +6,7 @@ import numpy as np
 
 from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.decomposition import Decomposition, decompose
 from ovlpt.graph.dequantization import dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -134,7 +135,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
 
     def _is_branch(self, node: Node) -> bool:
         """Whether only Concats read the constant, which join it with what is none."""
-        readers = [target.get_node() for target in node.output(0).get_target_inputs()]
+        readers = readers_of(node)
         return all(each.get_type_name() == "Concat" and not is_constant_path(each) for each in readers)
 
     def _meets_others(self, node: Node, dequantized: Output) -> bool:

@@ -33,7 +33,7 @@ class RecurrentCellTransformation(LayerTransformation):
 
     @classmethod
     def type_names(cls) -> list[str]:
-        return [*OPERATIONS["LSTMSequence"].type_names, *OPERATIONS["GRUSequence"].type_names]
+        return [name for kind in RECURRENT for name in OPERATIONS[kind].type_names]
 
     def can_be_transformed(self, node: Node) -> None:
         for quantize, _ in self._waiting(node):

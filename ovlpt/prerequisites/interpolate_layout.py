@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, same_operation, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output
@@ -21,13 +22,13 @@ def interpolated_in_nchw(node: Node) -> Node | None:
     between, they stay. The mode nearest, which runs on integers in any layout, is left alone where it reads them.
     """
     attributes, before = node.get_attributes(), node.input_value(0).get_node()
-    readers = _readers(node)
+    readers = readers_of(node)
     quantizes = [reader for reader in readers if _quantizes_by_tensor(reader)]
     runs_in_any = attributes["mode"] == "nearest" and not quantizes
     if runs_in_any or any((*attributes["pads_begin"], *attributes["pads_end"])):
         return None
     direct = [reader for reader in readers if reader.get_type_name() == "Transpose"]
-    backs = direct + [reader for quantize in quantizes for reader in _readers(quantize)]
+    backs = direct + [reader for quantize in quantizes for reader in readers_of(quantize)]
     if len(quantizes) + len(direct) < len(readers) or any(_order(each) != _TO_CHANNELS_FIRST for each in backs):
         return None
     axes = node.input_value(3).get_node()
@@ -55,7 +56,7 @@ def quantized_before_transpose(node: Node) -> Node | None:
     Plugins do so twice, MOC transformations once: before a scale between the two has gone into the interval.
     """
     transpose = node.input_value(0).get_node()
-    if _order(transpose) != _TO_CHANNELS_FIRST or len(_readers(transpose)) > 1 or is_constant_path(transpose):
+    if _order(transpose) != _TO_CHANNELS_FIRST or len(readers_of(transpose)) > 1 or is_constant_path(transpose):
         return None
     if not _quantizes_by_tensor(node):
         return None
@@ -70,10 +71,6 @@ def quantized_before_transpose(node: Node) -> Node | None:
 
 def _is(one: Node, other: Node) -> bool:
     return one.get_instance_id() == other.get_instance_id()
-
-
-def _readers(node: Node) -> list[Node]:
-    return [target.get_node() for target in node.output(0).get_target_inputs()]
 
 
 def _quantizes_by_tensor(node: Node) -> bool:

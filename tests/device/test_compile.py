@@ -252,7 +252,7 @@ def test_a_self_check_falls_back_to_the_plugins_own_lpt_and_names_the_layer(core
         (
             lambda: ovlpt.transform(pointwise([1, 16, 4, 4])),
             [np.zeros((1, 16, 4, 4), np.float32)],
-            "is transformed already, and there is no simulation",
+            "is transformed already and no longer shows how it was quantized",
         ),
     ],
 )

@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
+from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
@@ -17,11 +19,11 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
-_NO_FUSION = frozenset(("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Result"))  # with a scale before them
-_BY_CONSTANT = ("Add", "Multiply", "Subtract")  # merged with another of their kind after them
+_NO_FUSION = frozenset((*REDUCTIONS, "Result"))  # with a scale before them
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
@@ -53,7 +55,7 @@ def _narrow(node: Node, wide: Node) -> None:
 
 def _follows_layer(node: Node) -> bool:
     """Whether constants at most have been added and multiplied since a layer with weights."""
-    while node.get_type_name() in ("Add", "Convert", "Multiply", "Subtract"):
+    while node.get_type_name() in AFFINE | {"Convert"}:
         node = node.input_value(0).get_node()
     return node.get_type_name() in WEIGHTED
 
@@ -61,7 +63,7 @@ def _follows_layer(node: Node) -> bool:
 def _affine_reader(wide: Node) -> Node | None:
     """What alone reads the Convert that alone reads ``wide``, where it adds or multiplies by a constant."""
     node = wide
-    for kinds in (("Convert",), ("Add", "Multiply", "Subtract")):
+    for kinds in (("Convert",), AFFINE):
         targets = list(node.output(0).get_target_inputs())
         node = targets[0].get_node() if len(targets) == 1 and targets[0].get_index() == 0 else None
         if node is None or node.get_type_name() not in kinds or is_relaxed(node):
@@ -93,7 +95,7 @@ def needless_clamp_in_f32(node: Node) -> Node | None:
 def _is_needless(clamp: Node) -> bool:
     """Whether a FakeQuantize after the Clamp cuts off as much."""
     low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
-    readers = [target.get_node() for target in clamp.output(0).get_target_inputs()]
+    readers = readers_of(clamp)
     found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
     return any(each is None or ((each.input_low >= low).all() and (each.input_high <= high).all()) for each in found)
 
@@ -136,7 +138,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
     computed in the type of the result.
     """
-    if _readers(multiply) <= _NO_FUSION and not _follows_constant(multiply, _BY_CONSTANT):
+    if _readers(multiply) <= _NO_FUSION and not _follows_constant(multiply, AFFINE):
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
@@ -206,7 +208,7 @@ def meets_weights(multiply: Node) -> bool:
 
 def _is_factor_of_open_sizes(multiply: Node) -> bool:
     """Whether only Multiplies by other tensors read the result, and it has open sizes."""
-    readers = [target.get_node() for target in multiply.output(0).get_target_inputs()]
+    readers = readers_of(multiply)
     return None in (shape_of(multiply.output(0)) or ()) and all(
         reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
         for reader in readers

@@ -16,14 +16,14 @@ from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, opset1
+from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 
 # What an operation by tensor is moved up through
-_MOVES_UP = frozenset((
-    "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "Reshape", "ReverseSequence", "Roll", "ShuffleChannels",
-    "Squeeze", "Transpose", "Unsqueeze",
-))  # fmt: skip
+_MOVES_UP = REARRANGES | {
+    "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "ReverseSequence", "Roll", "ShuffleChannels",
+}  # fmt: skip
 # Reductions, before which a Transpose moves through a FakeQuantize
 _REDUCTIONS = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
@@ -161,7 +161,7 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
     Relu that stays keeps what is above it. An interval by channel for nothing is wrong after one element in bf16.
     """
     links, source = links_above(node.input_value(0).get_node())
-    if source.get_type_name() in ("Convolution", "GroupConvolution"):
+    if source.get_type_name() in CONVOLUTIONS:
         for kind in ("Multiply", "Add"):
             links = links[:-1] if links and links[-1].get_type_name() == kind else links
     if (low < 0).any():

@@ -7,6 +7,7 @@ import numpy as np
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
 from ovlpt.device.lowering.guards import FLOAT_MAX, guard_output
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import shape_of
@@ -37,7 +38,7 @@ def guard_scale(layer: Node) -> Node | None:
     """A Clamp before the scale (`guards.guard_output`): after the shift of a MatMul, which the plugin else would multiply by
     the scale, and round once more.
     """
-    readers = [target.get_node() for target in layer.output(0).get_target_inputs()]
+    readers = readers_of(layer)
     shifts = (
         len(readers) == 1 and layer.get_type_name() == "MatMul" and readers[0].get_type_name() in ("Add", "Subtract")
     )

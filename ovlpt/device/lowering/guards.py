@@ -11,6 +11,7 @@ from ovlpt.device.int8_layers import is_depthwise_over_three_axes, is_int8_layer
 from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -20,15 +21,13 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC
 from ovlpt.precisions import INT8
 
 # What the plugin takes into the interval of a FakeQuantize, or leaves out before one
-BEFORE_INTERVAL = frozenset(("Add", "Clamp", "Convert", "Divide", "Floor", "Multiply", "Relu", "Subtract"))
+BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
 # What the plugin takes into a layer
-_POST_OPERATIONS = BEFORE_INTERVAL | {
-    "Abs", "Elu", "FakeQuantize", "Gelu", "HSigmoid", "HSwish", "Mish", "PRelu", "Round", "Sigmoid", "SoftPlus", "Sqrt",
-    "Swish", "Tanh",
-}  # fmt: skip
+_POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
@@ -324,7 +323,7 @@ def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
 
 def _is_zero_point(subtract: Node) -> bool:
     """Whether layers with integer weights take it with their data."""
-    readers = [target.get_node() for target in subtract.output(0).get_target_inputs()]
+    readers = readers_of(subtract)
     return precision_of(subtract.input_value(0)) in INT8 and all(map(_takes_zero_point, readers))
 
 
@@ -558,7 +557,7 @@ def _affine_links(node: Node) -> list[Node]:
     while True:
         targets = list(node.output(0).get_target_inputs())
         node = targets[0].get_node() if len(targets) == 1 else None
-        if node is None or node.get_type_name() not in ("Multiply", "Add", "Subtract") or targets[0].get_index():
+        if node is None or node.get_type_name() not in AFFINE or targets[0].get_index():
             return links
         value = node.input_value(1)
         if precision_of(value) != "f32" or constant_above(value) is None:

@@ -26,21 +26,18 @@ from ovlpt.graph.constants import (
     same_operation,
     values_of,
 )
-from ovlpt.graph.consumers import consumers_of, is_output
+from ovlpt.graph.consumers import consumers_of, is_output, readers_of
 from ovlpt.graph.names import ORIGINAL_SUFFIX, Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
+from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC
 
-_AFFINE = frozenset(("Add", "Multiply", "Subtract"))
 # What becomes part of the kernel of a layer, beside affine operations with constants
-_ACTIVATIONS = frozenset((
-    "Abs", "Clamp", "Elu", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "Mish", "Negative", "Relu", "Sigmoid",
-    "SoftPlus", "Sqrt", "Swish", "Tanh",
-))  # fmt: skip
-_OF_TWO = frozenset(("Add", "Divide", "Maximum", "Minimum", "Multiply", "SquaredDifference", "Subtract"))
+_POST_OPERATIONS = ACTIVATIONS | {"Abs", "Clamp", "Exp", "Floor", "Negative", "Relu", "Sqrt"}
+_OF_TWO = ARITHMETIC | {"Maximum", "Minimum", "SquaredDifference"}
 # Operations whose constants are numbers of the data's type, not sizes or axes
 _WITH_NUMBERS = _OF_TWO | {"FakeQuantize", "PRelu"}
 
@@ -268,11 +265,11 @@ def _is_constant(value: Output) -> bool:
 
 def _is_affine(node: Node) -> bool:
     """Adds, subtracts or multiplies by a constant."""
-    return node.get_type_name() in _AFFINE and 1 in _numbers(node) and 0 not in _numbers(node)
+    return node.get_type_name() in AFFINE and 1 in _numbers(node) and 0 not in _numbers(node)
 
 
 def _is_activation(node: Node) -> bool:
-    return node.get_type_name() in _ACTIVATIONS and node.get_input_size() == 1
+    return node.get_type_name() in _POST_OPERATIONS and node.get_input_size() == 1
 
 
 def _is_real(value: Output) -> bool:
@@ -363,5 +360,5 @@ def _run_to(node: Node) -> list[Node]:
 
 
 def _is_read_in_run(node: Node) -> bool:
-    readers = [target.get_node() for target in node.output(0).get_target_inputs()]
+    readers = readers_of(node)
     return len(readers) == 1 and _is_affine(readers[0])

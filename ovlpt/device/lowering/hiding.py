@@ -15,6 +15,7 @@ from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
 from ovlpt.operations import RECURRENT
+from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import REAL
 
 
@@ -104,7 +105,7 @@ def _last_by_channel(node: Node) -> Node | None:
     """The last of the scales and shifts before a FakeQuantize, or up to an Add, where one of them differs by channel."""
     links: list[Node] = []
     node = node if node.get_type_name() == "Add" else node.input_value(0).get_node()
-    while (kind := node.get_type_name()) in ("Add", "Convert", "Multiply", "Subtract"):
+    while (kind := node.get_type_name()) in AFFINE | {"Convert"}:
         if kind != "Convert":
             if not isinstance(node.input_value(1).get_node(), Constant):
                 break

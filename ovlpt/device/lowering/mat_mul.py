@@ -13,14 +13,12 @@ from ovlpt.graph.relaxed import relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
+from ovlpt.operations.families import ACTIVATIONS, AFFINE
 
-_ELEMENTWISE = frozenset((
-    "Add", "Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Multiply", "Relu", "Sigmoid", "Subtract", "Swish", "Tanh",
-))  # fmt: skip
+_ELEMENTWISE = AFFINE | {"Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Relu", "Sigmoid", "Swish", "Tanh"}
 # What a GPU takes into a layer
-_ON_A_GPU = _ELEMENTWISE | {
-    "Abs", "Divide", "Elu", "Exp", "Floor", "HSigmoid", "Maximum", "Minimum", "Mish", "Negative", "SoftPlus", "Sqrt",
-    "SquaredDifference",
+_ON_A_GPU = _ELEMENTWISE | ACTIVATIONS | {
+    "Abs", "Divide", "Exp", "Floor", "Maximum", "Minimum", "Negative", "Sqrt", "SquaredDifference",
 }  # fmt: skip
 
 

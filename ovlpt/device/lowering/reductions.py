@@ -12,14 +12,14 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
 # Post-operations of a reduction, beside FakeQuantize
-_AFTER_REDUCTION = frozenset((
-    "Abs", "Add", "Clamp", "Convert", "Divide", "Elu", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish", "Mish", "Multiply",
-    "Negative", "PRelu", "Power", "Relu", "Sigmoid", "SoftPlus", "Sqrt", "Subtract", "Swish", "Tanh",
-))  # fmt: skip
+_AFTER_REDUCTION = ARITHMETIC | ACTIVATIONS | {
+    "Abs", "Clamp", "Convert", "Exp", "Floor", "Negative", "PRelu", "Power", "Relu", "Sqrt",
+}  # fmt: skip
 _VECTOR = 16  # results that a pool needs for other kernels than the reference
 
 REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")

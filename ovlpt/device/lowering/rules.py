@@ -32,6 +32,7 @@ from ovlpt.device.lowering import (
     zero_points,
 )
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import CONVOLUTIONS
 
 
 class Phase(StrEnum):
@@ -46,7 +47,6 @@ class Phase(StrEnum):
 
 ANY = frozenset[str]()  # operations: all of them
 _CPU, _GPU, _BOTH = ("CPU",), ("GPU",), ("CPU", "GPU")
-_CONVOLUTIONS = frozenset(("Convolution", "GroupConvolution"))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ RULES = (
         "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
     ),
     _rule(
-        zero_points.pad_before_data, _CONVOLUTIONS, _GPU,
+        zero_points.pad_before_data, CONVOLUTIONS, _GPU,
         "what is padded after the data only would be 0 and not the zero point: wrong numbers",
     ),
     _rule(
@@ -103,7 +103,7 @@ RULES = (
         "a strided layer of several outputs a channel and one column would read other rows: wrong numbers",
     ),
     _rule(
-        windows.see_padding_alone, _CONVOLUTIONS, _CPU,
+        windows.see_padding_alone, CONVOLUTIONS, _CPU,
         "a window that stands on a column of padding alone would read and write beyond its memory: wrong numbers",
     ),
     _rule(
@@ -136,7 +136,7 @@ RULES = (
     ),
     # layers with weights: what follows them
     _rule(
-        guards.dequantize_before_broadcast, _CONVOLUTIONS, _CPU,
+        guards.dequantize_before_broadcast, CONVOLUTIONS, _CPU,
         "scale and shift would be moved before the Broadcast and read wrongly for one element of open sizes: wrong numbers",
     ),
     _rule(
@@ -152,7 +152,7 @@ RULES = (
         "with one thread a FakeQuantize by column, or a scale after one, would be read from elsewhere: wrong numbers",
     ),
     _rule(
-        guards.scale_to_interval, _CONVOLUTIONS | {"MatMul"}, _CPU,
+        guards.scale_to_interval, CONVOLUTIONS | {"MatMul"}, _CPU,
         "an interval by channel would be read wrongly for one element of open sizes, and after a MatMul: wrong numbers",
     ),
     _rule(
@@ -160,7 +160,7 @@ RULES = (
         "with one thread a FakeQuantize by column would be read from elsewhere: wrong numbers",
     ),
     _rule(
-        guards.compute_by_channel, _CONVOLUTIONS, _CPU,
+        guards.compute_by_channel, CONVOLUTIONS, _CPU,
         "what is computed by channel would be read wrongly for one element of open sizes: wrong numbers",
     ),
     _rule(

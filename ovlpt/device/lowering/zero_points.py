@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.device.lowering.element_types import convert_data, is_widened
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
@@ -16,16 +17,16 @@ from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 
 # Elementwise arithmetic of one or two inputs, through which a stride is moved up
-_MOVED_THROUGH = frozenset((
-    "Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Cos", "Cosh", "Divide", "Erf", "Exp",
-    "Floor", "FloorMod", "Gelu", "HSigmoid", "HSwish", "Log", "Maximum", "Minimum", "Mish", "Mod", "Multiply", "Negative",
-    "Power", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "SoftPlus", "Sqrt", "SquaredDifference", "Subtract",
-    "Tan", "Tanh",
-))  # fmt: skip
+_MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Cos", "Cosh", "Erf", "Exp", "Floor", "FloorMod",
+    "Log", "Maximum", "Minimum", "Mod", "Negative", "Power", "Relu", "Round", "Sign", "Sin", "Sinh", "Sqrt",
+    "SquaredDifference", "Tan",
+}  # fmt: skip
 
 
 def subtract_in_f32(subtract: Node) -> Node | None:
@@ -35,7 +36,7 @@ def subtract_in_f32(subtract: Node) -> Node | None:
     """
     if is_widened(subtract):
         return convert_data(subtract, opset1.subtract)
-    readers = [target.get_node() for target in subtract.output(0).get_target_inputs()]
+    readers = readers_of(subtract)
     is_of_float = [
         reader.get_type_name() in WEIGHTED and is_real(precision_of(reader.input_value(1))) for reader in readers
     ]
@@ -114,15 +115,15 @@ def clamp_after_zero_point(clamp: Node) -> Node | None:
     """
     if is_real(precision_of(clamp.input_value(0))):
         return None
-    direct = _readers(clamp)
-    narrowed = [each for reader in direct if reader.get_type_name() == "Convert" for each in _readers(reader)]
+    direct = readers_of(clamp)
+    narrowed = [each for reader in direct if reader.get_type_name() == "Convert" for each in readers_of(reader)]
     moved = [_clamp_dequantized(clamp, reader) for reader in (*direct, *narrowed)]
     return clamp if any(moved) else None
 
 
 def _clamp_dequantized(clamp: Node, subtract: Node) -> bool:
     """Where ``subtract`` and a Multiply dequantize what a Clamp gives, let them dequantize what it reads; whether."""
-    (multiply,) = readers if len(readers := _readers(subtract)) == 1 else (subtract,)
+    (multiply,) = readers if len(readers := readers_of(subtract)) == 1 else (subtract,)
     if (subtract.get_type_name(), multiply.get_type_name()) != ("Subtract", "Multiply"):
         return False
     zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
@@ -140,10 +141,6 @@ def _clamp_dequantized(clamp: Node, subtract: Node) -> bool:
         target.replace_source_output(real.output(0))
     move_tensor_names(scaled, real.output(0))
     return True
-
-
-def _readers(node: Node) -> list[Node]:
-    return [target.get_node() for target in node.output(0).get_target_inputs()]
 
 
 def sibling_numbers(model: Model) -> dict[int, int]:

@@ -1,0 +1,21 @@
+"""Families of operations, by their mathematics.
+
+What one plugin fuses, or has a kernel for, is said where that plugin is asked, as a family and what is added to it.
+"""
+
+from __future__ import annotations
+
+# ``x * a + b``, where the other input is a constant
+AFFINE = frozenset(("Add", "Multiply", "Subtract"))
+ARITHMETIC = AFFINE | {"Divide"}
+
+# Functions of one number that no scale passes through
+ACTIVATIONS = frozenset(("Elu", "Gelu", "HSigmoid", "HSwish", "Mish", "Sigmoid", "SoftPlus", "Swish", "Tanh"))
+
+# All elements of the input, in another shape or in another order
+RESHAPES = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
+REARRANGES = RESHAPES | {"Transpose"}
+SPLITS = frozenset(("Split", "VariadicSplit"))
+
+CONVOLUTIONS = frozenset(("Convolution", "GroupConvolution"))
+DECONVOLUTIONS = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
