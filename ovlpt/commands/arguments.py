@@ -1,7 +1,7 @@
-"""The arguments of each command, a function of its name, then those that several share.
+"""The arguments of each command, in a function of its name; then those that several commands share.
 
-Nothing but names is imported: help and completion are there at once. What a command does is the function ``call`` of the
-module of its name, imported when it is to be called.
+Only names are imported, so that help and completion are fast. What a command does is the function ``call`` of the
+module of its name, which is imported when the command is run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def run(commands, summary: str) -> None:
         commands,
         "run",
         summary,
-        "Transform, compile with the plugin's own LPT off, infer, and compare with the plugin's own LPT and float.",
+        "Transform a model, compile it with the plugin's own LPT off, run it, and compare it with the plugin's own LPT and float.",
         "ovlpt run resnet50.xml -i images.npz --json run.json",
     )
     _add_model(parser, otherwise="a bundled one")
@@ -43,14 +43,16 @@ def explain(commands, summary: str) -> None:
     _add_settings(parser)
     _add_isa(parser)
     _add_virtual(parser)
-    parser.add_argument("--layer", metavar="NAME", help="only the operation of this name, with the operations above it")
     parser.add_argument(
-        "--details", action="store_true", help="one row for each operation that is not in low precision"
+        "--layer", metavar="NAME", help="show only the operation of this name, with the operations above it"
+    )
+    parser.add_argument(
+        "--details", action="store_true", help="print one row for each operation that is not in low precision"
     )
     parser.add_argument(
         "--graph-only",
         action="store_true",
-        help="compile nothing: faster, but missing kernels are not seen",
+        help="compile nothing: faster, but does not see missing kernels",
     )
     parser.add_argument(
         "--strict",
@@ -58,9 +60,11 @@ def explain(commands, summary: str) -> None:
         help="exit 1 when a quantizable layer is executed in float (with --post-ops: when a prediction is wrong)",
     )
     parser.add_argument(
-        "--post-ops", action="store_true", help="each int8 layer's scales and post-operations: predicted, and as made"
+        "--post-ops",
+        action="store_true",
+        help="print each int8 layer's scales and post-operations, as predicted and as compiled",
     )
-    parser.add_argument("--stock", action="store_true", help="with --post-ops: as compiled with the plugin's own LPT")
+    parser.add_argument("--stock", action="store_true", help="with --post-ops: those of the plugin's own LPT")
     _add_json(parser, "the answers")
 
 
@@ -69,8 +73,8 @@ def report(commands, summary: str) -> None:
         commands,
         "report",
         summary,
-        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster. Of two "
-        "models the page compares the first with the second; of several, a folder gets a page of each and an index.",
+        "Transform, compile and run a model, and say on one self-contained page what keeps it from being faster. With two "
+        "models, compare the first with the second; with a folder as output, write a page for each model and an index.",
         "ovlpt report resnet50.xml -o resnet50.html --csv layers.csv",
     )
     parser.add_argument("models", nargs="+", metavar="MODEL", help="quantized models (.xml, .onnx …)")
@@ -84,11 +88,11 @@ def report(commands, summary: str) -> None:
         "-o",
         "--output",
         metavar="OUT.html",
-        help=f"default: {REPORT}, unless --json or --csv names a file; with several models a folder for all pages",
+        help=f"the page; default: {REPORT}, unless --json or --csv is given; with several models, a folder for all pages",
     )
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
-    _add_json(parser, "everything, or of several models what the index says,")
-    parser.add_argument("--csv", metavar="FILE", help="write the layers to a file")
+    _add_json(parser, "everything (for several models, what the index says)")
+    parser.add_argument("--csv", metavar="FILE", help="write a table of the layers to a file")
     add_workers(parser)
 
 
@@ -97,8 +101,8 @@ def check(commands, summary: str) -> None:
         commands,
         "check",
         summary,
-        "Compile a quantized model and compare the precision of its layers: with the plugin's own LPT, "
-        "which is the default, with a list, or with an earlier run; and compare its outputs with the simulation's.",
+        "Compile a quantized model and compare the precision of its layers with that under the plugin's own LPT (the default), "
+        "with a list, or with an earlier run; and compare its outputs with those of the FakeQuantize simulation.",
         "ovlpt check resnet50.xml -d GPU --virtual xelp --expect int8:Convolution,MatMul",
     )
     parser.add_argument(
@@ -111,23 +115,31 @@ def check(commands, summary: str) -> None:
         "--expect",
         action="append",
         metavar="PRECISION:OPERATIONS",
-        help=f"what each layer of these operations runs in ({', '.join(EXPECTABLE)}); may be repeated",
+        help=f"the precision of each layer of these operations ({', '.join(EXPECTABLE)}); may be repeated",
     )
-    question.add_argument("--against", choices=(STOCK,), help="int8 wherever the plugin with its own LPT runs int8")
+    question.add_argument(
+        "--against", choices=(STOCK,), help="int8 wherever the plugin's own LPT runs int8; the default"
+    )
     question.add_argument("--baseline", metavar="FILE.json", help="the precisions of an earlier run")
-    parser.add_argument("--save-baseline", metavar="FILE.json", help="write this run, as a later --baseline")
-    parser.add_argument("--counters", metavar="FILE.csv", help="check this report of benchmark_app, not a run")
-    parser.add_argument("--save-counters", metavar="FILE.csv", help="infer, and write counters as benchmark_app does")
+    parser.add_argument(
+        "--save-baseline", metavar="FILE.json", help="write the precisions of this run, for a later --baseline"
+    )
+    parser.add_argument(
+        "--counters", metavar="FILE.csv", help="check this report of benchmark_app instead of running the model"
+    )
+    parser.add_argument(
+        "--save-counters", metavar="FILE.csv", help="run the model and write counters as benchmark_app does"
+    )
     _add_virtual(parser)
     parser.add_argument(
         "--precision",
         choices=("f16", "bf16", "f32"),
-        help="of floats; default: the device's own, on a CPU f32 and its own",
+        help="the type of floats; default: the device's own; on a CPU, f32 and its own",
     )
     parser.add_argument("--no-numbers", action="store_true", help="compare precisions only")
     _add_input(parser, "samples to compare numbers on: an array per input; default: generated ones, at several sizes")
     _add_isa(parser)
-    parser.add_argument("--junit", metavar="FILE.xml", help="of a fleet: write its cases as JUnit XML")
+    parser.add_argument("--junit", metavar="FILE.xml", help="for a fleet: write its cases as JUnit XML")
     add_workers(parser)
     _add_json(parser, "the result")
 
@@ -150,7 +162,7 @@ def compare(commands, summary: str) -> None:
         "default: one random sample",
     )
     _add_float(parser, "for the quantization error")
-    parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on so many; default: 16")
+    parser.add_argument("--samples", type=int, default=16, metavar="N", help="compare layers on N samples; default: 16")
     parser.add_argument("--layers", type=int, default=10, metavar="N", help="print the N worst layers; default: 10")
     _add_threads(parser)
     add_workers(parser)
@@ -162,8 +174,9 @@ def complete(commands, summary: str) -> None:
         commands,
         "complete",
         summary,
-        "Quantize float layers where that is measured to be faster and costs little: missing FakeQuantize operations with "
-        "ranges of the data, float weights, intervals that no kernel takes. Writes an ordinary quantized model.",
+        "Quantize float layers where measurements show that this is faster and costs little accuracy: insert missing FakeQuantize "
+        "operations with ranges from the data, quantize float weights, change intervals that no kernel takes. Writes an "
+        "ordinary quantized model.",
         "ovlpt complete bert.xml -i tokens.npz -o bert_complete.xml -f bert_float.xml",
     )
     _add_model(parser)
@@ -177,12 +190,20 @@ def complete(commands, summary: str) -> None:
     )
     parser.add_argument("-o", "--output", required=True, metavar="OUT.xml", help="the quantized model to write")
     _add_float(parser, "to measure the loss against; default: MODEL with its FakeQuantize operations bypassed")
-    parser.add_argument("--max-loss", type=float, default=1.0, metavar="DB", help="of SQNR, in all; default: 1")
+    parser.add_argument("--max-loss", type=float, default=1.0, metavar="DB", help="of SQNR, in total; default: 1")
     parser.add_argument(
-        "--min-gain", type=float, default=1.0, metavar="PERCENT", help="of latency, for each that is kept; default: 1"
+        "--min-gain",
+        type=float,
+        default=1.0,
+        metavar="PERCENT",
+        help="of latency, for each change that is kept; default: 1",
     )
     parser.add_argument(
-        "--time-limit", type=float, default=600.0, metavar="SECONDS", help="then nothing more is tried; default: 600"
+        "--time-limit",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="after which nothing more is tried; default: 600",
     )
     _add_threads(parser)
     add_workers(parser)
@@ -194,8 +215,8 @@ def bench(commands, summary: str) -> None:
         commands,
         "bench",
         summary,
-        "Run two compiled networks in turn and say which is faster, by the median ratio of their times and its 95 % "
-        "interval; compile times and peak memory as well. Flags mean what they mean to benchmark_app.",
+        "Run two compiled networks in turn and say which is faster, by the median ratio of their times with a 95 % "
+        "interval; also compare compile times and peak memory. Flags mean the same as in benchmark_app.",
         "ovlpt bench resnet50.xml --against stock -hint throughput -t 10",
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help="quantized models (.xml, .onnx …)")
@@ -206,16 +227,20 @@ def bench(commands, summary: str) -> None:
         "--against",
         default=STOCK,
         metavar="SIDE",
-        help=f'"{STOCK}": the plugin\'s own LPT; "{FLOAT}": FakeQuantize bypassed; or another model, which ovlpt compiles '
-        f"where it is quantized; default: {STOCK}",
+        help=f'"{STOCK}": the plugin\'s own LPT; "{FLOAT}": FakeQuantize bypassed; or another model, compiled with '
+        f"ovlpt if it is quantized; default: {STOCK}",
     )
     _add_input(parser)
-    parser.add_argument("-hint", default="latency", choices=(*HINTS, "tput"), help="default: latency")
-    parser.add_argument("-niter", type=int, metavar="N", help="inferences of each side")
-    parser.add_argument("-t", type=float, metavar="SECONDS", help="for each side; default: 5, unless -niter is given")
+    parser.add_argument("-hint", default="latency", choices=(*HINTS, "tput"), help="performance hint; default: latency")
+    parser.add_argument("-niter", type=int, metavar="N", help="number of inferences of each side")
+    parser.add_argument(
+        "-t", type=float, metavar="SECONDS", help="time for each side; default: 5, unless -niter is given"
+    )
     parser.add_argument("-nstreams", metavar="N", help="number of streams; default: the device's choice")
     parser.add_argument(
-        "-infer_precision", choices=("f32", "bf16", "f16"), help="of what is not in int8; default: the device's choice"
+        "-infer_precision",
+        choices=("f32", "bf16", "f16"),
+        help="the type of what is not in int8; default: the device's choice",
     )
     parser.add_argument(
         "-report_folder", metavar="FOLDER", help="write MODEL/SIDE/benchmark_report.csv there, as benchmark_app does"
@@ -229,7 +254,7 @@ def verify(commands, summary: str) -> None:
         commands,
         "verify",
         summary,
-        "Run the model in exact integers, compile each int8 layer alone, and compare the two.",
+        "Compute the model in exact integers, compile each int8 layer alone, and compare the two.",
         "ovlpt verify resnet50.xml -i images.npz --layers 10",
     )
     _add_model(parser)
@@ -241,9 +266,9 @@ def verify(commands, summary: str) -> None:
         "--method",
         default="openvino",
         metavar="METHOD",
-        help=f"whose arithmetic: {', '.join(RUNTIMES)}; default: openvino",
+        help=f"whose arithmetic is the reference: {', '.join(RUNTIMES)}; default: openvino",
     )
-    parser.add_argument("--layers", type=int, metavar="N", help="only the first N int8 layers")
+    parser.add_argument("--layers", type=int, metavar="N", help="check only the first N int8 layers")
     parser.add_argument("--against", metavar="OTHER", help="compile the layers of this model instead")
     _add_json(parser, "the records")
 
@@ -253,7 +278,7 @@ def fuse(commands, summary: str) -> None:
         commands,
         "fuse",
         summary,
-        "Fuse what a quantizer should not see apart: normalizations, split convolutions, ReLU6. Before quantization.",
+        "Fuse what a quantizer should see as one operation: normalizations, split convolutions, ReLU6. Done before quantization.",
         "ovlpt fuse resnet50.xml -o resnet50_fused.xml",
     )
     parser.set_defaults(device=None)
@@ -264,7 +289,7 @@ def fuse(commands, summary: str) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE.npy",
-        help="an input or a variable that is constant from now on; also NAME=true, NAME=false, NAME=NUMBER",
+        help="turn an input or a variable into a constant; also NAME=true, NAME=false, NAME=NUMBER",
     )
     _add_json(parser, "what was fused, what was not, and the operations before and after")
 
@@ -282,13 +307,15 @@ def transform(commands, summary: str) -> None:
     _add_settings(parser)
     _add_virtual(parser)
     parser.add_argument(
-        "--precision", choices=("f16", "f32"), help="what a GPU computes in outside int8; default: its own, f16"
+        "--precision", choices=("f16", "f32"), help="the type of floats on a GPU; default: its own, f16"
     )
     parser.add_argument(
-        "--tune", action="store_true", help="measure on this CPU which form of each MatMul is faster; takes seconds"
+        "--tune",
+        action="store_true",
+        help="measure on this CPU which form of each MatMul is faster; takes some seconds",
     )
     parser.add_argument("--fuse", action="store_true", help="first fuse normalizations and split convolutions")
-    _add_json(parser, "the file and what it is compiled with")
+    _add_json(parser, "the path of the model and the properties to compile it with")
 
 
 def _command(commands, name: str, summary: str, description: str, example: str) -> argparse.ArgumentParser:
@@ -296,7 +323,11 @@ def _command(commands, name: str, summary: str, description: str, example: str) 
     parser = commands.add_parser(name, help=summary, description=description, epilog=f"example: {example}")
     parser.set_defaults(command=name)
     parser.add_argument(
-        "-v", "--verbose", action="count", default=0, help="say what is done; -vv: to each operation too"
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="print what is being done; -vv: and what is done to each operation",
     )
     return parser
 
@@ -312,22 +343,22 @@ def _add_model(parser: argparse.ArgumentParser, otherwise: str | None = None) ->
 
 
 def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="default: CPU")
+    parser.add_argument("-d", "--device", default="CPU", metavar="DEVICE", help="what to compile for; default: CPU")
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     _add_config(parser)
-    parser.add_argument("--force", action="store_true", help="also for a device without int8")
+    parser.add_argument("--force", action="store_true", help="work for a device without int8, too")
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE.toml", help="settings instead of the device's own")
+    parser.add_argument("--config", metavar="FILE.toml", help="settings to use instead of the device's own")
     parser.add_argument(
         "--transformations",
         action="append",
         default=[],
         metavar="NAME",
-        help="beside those of ovlpt, the ones that an installed package offers by this name; may be repeated",
+        help="also run the transformations that an installed package offers under this name; may be repeated",
     )
 
 
@@ -355,18 +386,20 @@ def _add_isa(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_virtual(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--virtual", metavar="GPU", help=f"with -d GPU: no GPU needed; {', '.join(GPUS)}")
+    parser.add_argument(
+        "--virtual", metavar="GPU", help=f"with -d GPU: compile for this GPU without having one: {', '.join(GPUS)}"
+    )
     parser.add_argument(
         "--execute",
         action="store_true",
-        help=f"run the kernels of {' or '.join(EXECUTABLE)} on the CPU, for numbers; needs the extra gpu",
+        help=f"run the kernels of {' or '.join(EXECUTABLE)} on the CPU, to get their numbers; needs the extra gpu",
     )
 
 
 def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None:
     """``--workers`` and ``--scheduler``; ``resumable``: with a journal."""
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("--workers", type=int, metavar="N", help="compute in N processes of this machine")
+    group.add_argument("--workers", type=int, metavar="N", help="compute in N processes on this machine")
     group.add_argument(
         "--scheduler", metavar="tcp://HOST:PORT", help="compute on a Dask cluster; needs the extra cluster"
     )
@@ -374,15 +407,15 @@ def add_workers(parser: argparse.ArgumentParser, resumable: bool = True) -> None
         parser.add_argument(
             "--resume",
             metavar="FILE",
-            help="a journal of what is finished, made where it is not there; a run goes on from it",
+            help="a journal of finished work, created if missing; a later run continues from it",
         )
 
 
 def _add_threads(parser: argparse.ArgumentParser) -> None:
-    """``--threads``, on whose number the last digits of a figure depend."""
+    """``--threads``: the last digits of a figure depend on their number."""
     parser.add_argument(
         "--threads",
         type=int,
         metavar="N",
-        help="of an inference on a CPU; default: the plugin's choice, with workers 1",
+        help="threads of an inference on a CPU; default: the plugin's choice; with workers, 1",
     )
