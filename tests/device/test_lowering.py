@@ -442,6 +442,39 @@ def test_one_element_after_a_float_layer_in_bf16(by_form, low, activation, shape
     assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
 
 
+def attentions_with_one_mask(hidden: float):
+    """Two of them in a row, on quantized data, whose scores less ``(1 - mask) * hidden`` go into a Softmax each."""
+    x, m = parameter([1, 12, 16]), parameter([1, 12], "i64")
+    mask = opset1.reshape(opset1.convert(m, "f32"), const([1, 1, 1, 12], "i64"), False)
+    mask, data = opset1.multiply(opset1.subtract(const(1.0), mask), const(hidden)), x
+    for layer in range(2):
+        data = quantized(data, -4, 3.96875)
+        query, key, value = (
+            opset1.transpose(
+                opset1.reshape(
+                    opset1.matmul(data, int8_weights([16, 16], seed=3 * layer + seed), False, True),
+                    const([1, 12, 4, 4], "i64"), False,
+                ), const([0, 2, 1, 3], "i64"),
+            ) for seed in range(3)
+        )  # fmt: skip
+        scores = opset1.subtract(opset1.matmul(query, key, False, True), mask)
+        mixed = opset1.matmul(opset6.softmax(scores, 3), value, False, False)
+        mixed = opset1.reshape(opset1.transpose(mixed, const([0, 2, 1, 3], "i64")), const([1, 12, 16], "i64"), False)
+        data = opset1.add(mixed, data)
+    return model(data, [x, m])
+
+
+@pytest.mark.parametrize("hidden", [1e30, 3.4028234e38], ids=["rounded", "largest"])
+@pytest.mark.parametrize("form", ["in memory", "saved"])
+def test_a_mask_of_several_attentions_in_bf16(by_form, form, hidden):
+    """Multiplied apart from its shift, what is not hidden was as much as bf16 rounds of it, or not a number."""
+    net = attentions_with_one_mask(hidden)
+    inputs = [*inputs_of(net)[:1], np.array([[1] * 8 + [0] * 4])]
+    expected = by_form(net, inputs)
+    found = by_form(net, inputs, form, INFERENCE_PRECISION_HINT="bf16")
+    assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_a_zero_point_after_one_element_of_open_batch(core):
     """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
     x = parameter([-1, 16, 1, 1])

@@ -29,6 +29,7 @@ BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
 # What the plugin takes into a layer
 _POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
+_WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -426,6 +427,25 @@ def keep_negative_scale_after_relu(node: Node) -> Node | None:
     """
     relu = negative_scale_after_relu(node)
     return node if relu is not None and guard_output(relu) else None
+
+
+def keep_shift_before_scale(node: Node) -> Node | None:
+    """``(x - a) * b`` of a mask with a Clamp between, where the plugin would make ``x * b - a * b`` of it.
+
+    It moves the product up through what only moves values, and not the difference where several read that. Between the two
+    lies bf16 where floats run in that: the product is rounded, or passes what it holds. With the plugin's own LPT it
+    is so in a float model.
+    """
+    shift = node.input_value(0).get_node()
+    if shift.get_type_name() != "Subtract" or precision_of(shift.input_value(0)) != "f32":
+        return None
+    constants = [constant_above(each.input_value(1)) for each in (shift, node)]
+    if any(values is None or values.size > 1 for values in constants):
+        return None
+    _, source = links_above(shift)
+    if abs(np.prod(constants, dtype=np.float64)) <= _WHOLE_IN_BF16 or source.get_type_name() in WEIGHTED:
+        return None
+    return node if guard_output(shift) else None
 
 
 def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:

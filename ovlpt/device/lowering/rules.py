@@ -303,6 +303,11 @@ RULES = (
         "a FakeQuantize by channel would be moved before the Transpose, to another axis", phase=Phase.ALL,
     ),
     _rule(
+        guards.keep_shift_before_scale, "Multiply", _CPU,
+        "in bf16 a mask that several read would be rounded, or pass what bf16 holds, before its shift: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_open_columns, "MatMul", _CPU,
         "a MatMul whose number of columns is open would take what differs by column, and throw", phase=Phase.ALL,
     ),
