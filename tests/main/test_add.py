@@ -1,10 +1,14 @@
 import numpy as np
 import pytest
 
-from ovlpt import LowPrecision, Params
+from ovlpt import LowPrecision, Params, PassConfig
+from ovlpt.graph.dequantization import dequantization_above
+from ovlpt.low_precision import CLEANUP
 from ovlpt.openvino_api import Manager, opset1
 from tests.conftest import Transformed
-from tests.graphs import f32, fake_quantize, model, parameter
+from tests.graphs import f32, fake_quantize, model, parameter, weights
+
+UNCLEANED = PassConfig({kind.__name__ for kind in CLEANUP} | {"ReluTransformation"})
 
 
 def test_a_constant_beside_a_zero_point_of_integers_in_native_only():
@@ -56,3 +60,85 @@ def test_which_of_two_volumes_keeps_its_dequantization(other, full):
             if value.get_element_type().get_type_name() == "u8"
         ]
         assert empty == [{"data": "other", "other": "data"}[full]]
+
+
+def layer(name: str):
+    """A quantized convolution, whose result is quantized, too."""
+    data = fake_quantize(parameter((1, 8, 4, 4), f"x_{name}"), 0.0, 2.55, name=f"{name}_data")
+    node = opset1.convolution(data, weights([8, 8, 1, 1], 0.01), [1, 1], [0, 0], [0, 0], [1, 1])
+    node.set_friendly_name(f"{name}_layer")
+    return node
+
+
+def branch(name: str, high: float = 2.55, data=None):
+    return fake_quantize(parameter((1, 8, 4, 4), name) if data is None else data, 0.0, high, name=name)
+
+
+def one_is_quantized():
+    return [opset1.sigmoid(parameter((1, 8, 4, 4), "a")), branch("b")], [], "b"
+
+
+def one_has_a_fake_quantize():
+    """The dequantization of the other came through a pooling."""
+    pooled = opset1.max_pool(branch("b"), [1, 1], [1, 1], [1, 1], [3, 3])
+    pooled.set_friendly_name("pooled")
+    return [branch("a"), pooled], [], "pooled"
+
+
+def one_has_several_consumers():
+    b = branch("b", 5.1)
+    return [branch("a"), b], [opset1.max_pool(b, [1, 1], [0, 0], [0, 0], [2, 2])], "b"
+
+
+def one_layer_has_several_consumers():
+    a, b = layer("a"), layer("b")
+    return [branch("a", data=a), branch("b", data=b)], [opset1.sigmoid(b)], "b"
+
+
+STEPS = [one_is_quantized, one_has_a_fake_quantize, one_has_several_consumers, one_layer_has_several_consumers]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("step", STEPS, ids=lambda each: each.__name__)
+def test_which_branch_is_empty(step, turned):
+    """Steps 1, 2, 3 and 6 of OpenVINO's page on Add, whichever input comes first."""
+    reads, others, expected = step()
+    result = Transformed(model(opset1.relu(opset1.add(*(reads[::-1] if turned else reads))), *others))
+    (add,) = (node for node in result.after.get_ops() if node.get_type_name() == "Add")
+    empty = [
+        value.get_node().get_friendly_name()
+        for value in add.input_values()
+        if value.get_element_type().get_type_name() == "u8"
+    ]
+    assert empty == [expected]
+    result.assert_numbers()
+
+
+def test_a_constant_branch_takes_the_dequantization():
+    """Step 4: the data is read in low precision, and the constants become one."""
+    added = np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)
+    result = Transformed(model(opset1.relu(opset1.add(branch("a"), f32(added)))), pass_config=UNCLEANED)
+    kinds = [node.get_type_name() for node in result.after.get_ordered_ops()]
+    assert "Add" not in kinds
+    (subtract,) = (node for node in result.after.get_ops() if node.get_type_name() == "Subtract")
+    np.testing.assert_allclose(subtract.input_value(1).get_node().data, -added / 0.01, rtol=1e-5)
+    result.assert_numbers()
+
+
+def test_the_formula_of_two_branches():
+    """``scale1' = scale1 / scale2``, ``shift1' = shift1 + scale2 * shift2 / scale1``, by channel."""
+    steps = np.linspace(1, 2, 8).reshape(1, 8, 1, 1)
+    ends = {"one": (-0.5 * steps, 2.05 * steps), "two": (-1.0 * steps[:, ::-1], 1.55 * steps[:, ::-1])}
+    quantized = {name: fake_quantize(parameter((1, 8, 4, 4), name), *each, name=name) for name, each in ends.items()}
+    pooled = opset1.max_pool(quantized["two"], [1, 1], [1, 1], [1, 1], [3, 3])  # so that the other branch is full
+    result = Transformed(model(opset1.relu(opset1.add(quantized["one"], pooled))), pass_config=UNCLEANED)
+    (add,) = (node for node in result.after.get_ops() if node.get_type_name() == "Add")
+    scale = {name: (high - low) / 255 for name, (low, high) in ends.items()}
+    shift = {name: -low / scale[name] for name, (low, _) in ends.items()}
+    full = dequantization_above(add, 0)
+    np.testing.assert_allclose(full.scale, scale["one"] / scale["two"], rtol=1e-5)
+    np.testing.assert_allclose(full.zero_point, shift["one"] + scale["two"] * shift["two"] / scale["one"], rtol=1e-5)
+    after = dequantization_above(next(node for node in result.after.get_ops() if node.get_type_name() == "Relu"), 0)
+    assert after.zero_point is None
+    np.testing.assert_allclose(after.scale, scale["two"], rtol=1e-5)
+    result.assert_numbers()
