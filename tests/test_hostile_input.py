@@ -160,6 +160,7 @@ def folder(tmp_path_factory):
         Path("fields.json").write_text(json.dumps({"device": "CPU", "layers": [fields]}))
         Path("other.json").write_text('{"device": "GPU", "layers": []}')
 
+        Path("one.toml").write_text(_ONE)
         for kind, texts in (("fleet", FLEETS), ("own", OWN_TRANSFORMATIONS)):
             for number, text in enumerate(texts):
                 Path(f"{kind}{number}.toml").write_text(text)
@@ -254,6 +255,14 @@ VALUES = (
     *("y=1", "[/red]=1", "x=\0", f"x={LONG}.npy", "x=shape.npy", "x=strings.npy", "x=\x1b[2J"),
     *("x=huge.npy", "x=deep.npy", "x=pipe.npz", "x=complex.npz", "x=/dev/zero", "x=none\0.npy", "x=socket.xml"),
 )
+LIMITS = {
+    "max-loss": ("nan", "inf", "-1"),
+    "min-gain": ("nan", "inf"),
+    "time-limit": ("nan", "-1"),
+    "threads": ("0", "-1"),
+}
+NAMES = ("", "x", "[/red]", "\x1b[2J", "\udcff", "none\0", LONG)
+SCHEDULERS = ("", "tcp://", "nowhere", "tcp://127.0.0.1:x", "[/red]")
 JOURNALS = ("-", "", "folder.json", "text.json", "binary.json", "none/x.json", f"{LONG}.json", "none\0.json", "net.xml")
 
 
@@ -274,12 +283,24 @@ _COMMON = [
 ]
 _JSON = _with("--json", OUTPUTS)
 _DATA = _with("--input", DATA)
+_ISA = _with("--isa", NAMES)
+_VIRTUAL = [*_with("--virtual", (*NAMES, "xelp")), *_with("--virtual", NAMES, "--device=GPU")]
+
+
+def _shared(*others: str) -> list[list[str]]:
+    """Workers and journals that are none, beside ``others``."""
+    options = (("--workers", ("0", "-1")), ("--scheduler", SCHEDULERS), ("--resume", JOURNALS))
+    return [[*others, f"{option}={value}"] for option, values in options for value in values]
+
+
 CASES = {
-    "run": [*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])],
-    "explain": [*_MODELS, *_COMMON, *_JSON],
+    "run": [*_MODELS, *_COMMON, *_JSON, *_DATA, *_ISA, *_VIRTUAL, *_with("--float", MODELS[:15])],
+    "explain": [*_MODELS, *_COMMON, *_JSON, *_ISA, *_VIRTUAL, *_with("--layer", NAMES)],
     "report": [
+        *(*_COMMON, *_ISA, *_VIRTUAL, *_shared("net.xml"), *_shared("net.xml", "net.xml", "-o", "out")),
+        ["net.xml", "net.xml", "net.xml"], ["net.xml", "net.xml", "net.xml", "-o", "net.xml"],
         ["net.xml", "net.xml", "--output=-"],
-        *(*_MODELS, *_with("--config", CONFIGS), *_JSON, *_DATA, *_with("--csv", OTHER_OUTPUTS), *_with("--output", OTHER_OUTPUTS))
+        *(*_MODELS, *_JSON, *_DATA, *_with("--csv", OTHER_OUTPUTS), *_with("--output", OTHER_OUTPUTS)),
     ],
     "check": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA[:4], *_with("--save-baseline", OTHER_OUTPUTS), *_with("--save-counters", OTHER_OUTPUTS)),
@@ -287,29 +308,32 @@ CASES = {
         *([name] for name in CONFIGS if name.endswith(".toml")),
         *([f"fleet{number}.toml"] for number in range(len(FLEETS))),
         *(["fleet0.toml", f"--junit={name}"] for name in OTHER_OUTPUTS),
+        *(*_ISA, *_VIRTUAL, *_shared("net.xml"), *_shared("one.toml")),
     ],
     "compare": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--float", MODELS[:15])),
         *(*_with("--samples", ("0", "-1")), *_with("--layers", ("0", "-5"))),
-        *(*_with("--workers", ("0", "-1")), *_with("--threads", ("0", "-1")), *_with("--resume", JOURNALS)),
-        *_with("--scheduler", ("", "tcp://", "nowhere", "tcp://127.0.0.1:x", "[/red]")),
+        *(*_VIRTUAL, *_shared("net.xml"), *_with("--threads", ("0", "-1"))),
     ],
     "complete": [
         *([*each, "-o", "out.xml", "-i", "shape.npz"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("-f", MODELS[:15]))),
         *([*each, "-o", "out.xml"] for each in _DATA),
-        *(["net.xml", "-i", "shape.npz", "-o", name] for name in IR),
+        *(["net.xml", "-i", "shape.npz", "-o", name] for name in IR), *_shared("net.xml", "-i", "shape.npz", "-o", "out.xml"),
+        *(["net.xml", "-i", "shape.npz", "-o", "out.xml", f"--{name}={value}"] for name, values in LIMITS.items() for value in values),
     ],
     "bench": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_in_turn("-t", ("0", "-1", "nan", "inf"))),
         *_in_turn("-nstreams", ("", "1.5", "AUTO ", "-2", "[/red]", "9" * 30)),
+        *([], *(["-m", *each] for each in _MODELS), *_shared("net.xml"), *_shared("net.xml", "float.xml")),
         *(*_in_turn("-niter", ("0", "-1")), *_in_turn("-report_folder", ("-", "net.xml", LONG, "net.xml/x", "none\0"))),
     ],
     "verify": [
         *(*_MODELS, *_COMMON, *_JSON, *_DATA, *_with("--against", MODELS[:16]), *_with("--layers", ("0", "-1"))),
+        *(*_ISA, *_VIRTUAL),
         *_with("--method", ("", "tensorrt", "[/red]")),
     ],
     "transform": [
-        *([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("--config", _OWN))),
+        *([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON, *_JSON, *_VIRTUAL, *_with("--config", _OWN))),
         *(["net.xml", "-o", name] for name in IR),
         *([*each, "-o", "out.xml", "--tune"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("--device", NOT_THIS_CPU))),
         *(["net.xml", "-o", name, "--tune"] for name in IR), ["net.xml", "-o", "out.xml", "--tune", "--precision=f16"],

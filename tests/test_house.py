@@ -27,6 +27,8 @@ LATE = {  # modules that import others of the package within functions, and why
     "ovlpt.__main__": "an interrupt before the command begins is answered, too",
     "ovlpt.drop_in": "most calls need neither tuning nor a check of numbers, whose modules take time to import",
     "ovlpt.files": "the help of commands is to be there at once",
+    "ovlpt.inspect.executed": "the algebra of what follows a layer takes time to import",
+    "ovlpt.inspect.explain": "the algebra of what follows a layer takes time to import",
     "ovlpt.inspect.peak_memory": "a program of its own, which imports ovlpt in one of two cases",
 }
 

@@ -53,7 +53,7 @@ COMPILES = """
 import sys, numpy, openvino
 loaded = set(sys.modules)
 import ovlpt
-ovlpt.LowPrecision, ovlpt.compile_model
+ovlpt.LowPrecision, ovlpt.compile_model, ovlpt.report
 more = set(sys.modules) - loaded
 algebra = {f"ovlpt.fake_quantize.{each}" for each in ("chain", "composer", "forms", "simplify", "hazards")}
 assert not {"difflib", "html", "xml", "fractions", "decimal", "rich"} & more, more

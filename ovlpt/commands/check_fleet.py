@@ -24,7 +24,8 @@ def is_fleet(options: argparse.Namespace) -> bool:
     """Whether MODEL is a fleet file. Raises `InputError` for options of the other kind."""
     fleet = str(options.model or "").endswith(ENDING)
     for name in _OF_ONE_MODEL if fleet else _OF_A_FLEET:
-        if getattr(options, name):
+        given = getattr(options, name)
+        if given is not None and given is not False and given != []:  # 0 and "" are given, too
             flag = f"--{name.replace('_', '-')}"
             where = "a fleet says that in its file" if fleet else f"that is for a fleet; give its {ENDING} as MODEL"
             raise InputError(f"{flag} is not used here: {where}")

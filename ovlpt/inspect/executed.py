@@ -8,7 +8,6 @@ from contextlib import suppress
 import numpy as np
 
 from ovlpt.device.execution_types import LayerExecution, execution_types
-from ovlpt.device.hazards import epilogue
 from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.names import Made, given, made_for, original, renamed
@@ -42,6 +41,8 @@ def owners(lowered: Model, wanted: Iterable[str]) -> Iterator[tuple[str, Node]]:
     """Names that a layer can have of an operation, each with the operation: the plugin may call the layer after the
     scale or the bias that follows it. ``wanted``: names of operations in the lowered model.
     """
+    from ovlpt.device.hazards import epilogue  # here, not above: the algebra below it takes time to import
+
     wanted = frozenset(wanted)
     for node in all_nodes(lowered):
         name = node.get_friendly_name()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from dataclasses import fields as dataclass_fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import transform
 from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import execution_types, last_line
-from ovlpt.device.hazards import Hazard, hazards
 from ovlpt.device.loading import label_of, read_quantized, rounds_data
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.device.properties import F32, LATENCY
@@ -34,6 +32,9 @@ from ovlpt.own_transformations import knows_own_operations
 from ovlpt.precisions import INT4, INT8, INT16, REAL
 from ovlpt.reasons import ROWS, Cause
 from ovlpt.trace import Event, InputError, Outcome, Reason, Trace
+
+if TYPE_CHECKING:
+    from ovlpt.device.hazards import Hazard
 
 _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "ShapeOf", "Assign", "ReadValue"))
 _SOURCES = frozenset(("Parameter", "ReadValue"))
@@ -196,7 +197,9 @@ class Explanation(Sequence[Answer]):
         """The answer for one operation; None when it is in low precision. Raises `InputError` for an unknown name."""
         found = next((answer for answer in self if name in (answer.name, answer.node)), None)
         if found is None and name not in self.low_names:
-            near = difflib.get_close_matches(name, [*self.low_names, *(answer.name for answer in self)], 1)
+            from difflib import get_close_matches  # here, not above: for sentences about mistakes only
+
+            near = get_close_matches(name, [*self.low_names, *(answer.name for answer in self)], 1)
             hint = (
                 f'; did you mean "{near[0]}"?'
                 if near
@@ -250,6 +253,8 @@ def explanation(
 
     ``source``: the model that was given, for its names.
     """
+    from ovlpt.device.hazards import hazards  # here, not above: the algebra below it takes time to import
+
     operations = [
         each
         for part in with_bodies(transformed)

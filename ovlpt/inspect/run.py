@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
@@ -122,7 +121,7 @@ def run(
         else str(model if not isinstance(model, Model) else source.get_friendly_name()),
         device=plugin_config.label(core, device),
         layers=layers,
-        latencies={name: median(times) for name, times in latencies.items()},
+        latencies={name: float(np.median(times)) for name, times in latencies.items()},
         ratios={name: float(np.median(each)) for name, each in ratios.items()},
         intervals={name: bootstrap_interval(np.array_split(each, _PARTS)) for name, each in ratios.items()},
         difference=relative_difference(compiled[OVLPT](arrays).values(), compiled[PLUGIN](arrays).values()),

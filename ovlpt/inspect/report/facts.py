@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openvino
 
@@ -15,7 +15,6 @@ from ovlpt import plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import execution_types, transform, virtual_gpu
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
-from ovlpt.device.hazards import Hazard
 from ovlpt.device.loading import compile_given, read_float, read_quantized
 from ovlpt.device.overflow import REMEDY, OverflowRisk
 from ovlpt.device.properties import F32, LATENCY
@@ -32,6 +31,9 @@ from ovlpt.inspect.report.overhead import Latencies, latencies
 from ovlpt.openvino_api import Core, Model
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import Trace
+
+if TYPE_CHECKING:
+    from ovlpt.device.hazards import Hazard
 
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
 # No type is asked for: what is not int8 runs in the device's own, as with the float network.

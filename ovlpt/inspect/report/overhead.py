@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def latencies(
     pairs = np.divide(found["float"], found["int8"])
     call, chain = min(found.pop("1")), min(found.pop(str(_CHAIN)))
     return Latencies(
-        medians={name: median(times) for name, times in found.items()},
+        medians={name: float(np.median(times)) for name, times in found.items()},
         fastest={name: min(times) for name, times in found.items()},
         call=call,
         layer=max(chain - call, 0.0) / (_CHAIN - 1),
