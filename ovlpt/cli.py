@@ -38,8 +38,8 @@ COMMANDS = {  # in the order of the help; each a function of ovlpt.commands.argu
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done, 1 the answer is no, 2 unusable input, 3 a defect (both one sentence on the standard error)."""
-    if sys.stderr is None:  # closed: print() would take the standard output, which may be read by a program
+    """Exit status: 0 done, 1 the answer is no, 2 unusable input, 3 a defect (both one sentence on standard error)."""
+    if sys.stderr is None:  # closed: print() would take standard output, which may be read by a program
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  as long as the process
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -92,7 +92,7 @@ def _failed(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return _without_output(141)  # as of what the signal ends
     if isinstance(error, OSError):
-        complain(f"cannot use {error.filename or 'the standard output'}: {why_not(error)}")
+        complain(f"cannot use {error.filename or 'standard output'}: {why_not(error)}")
         return 2 if error.filename else _without_output(2)
     return _defect(error)  # not Python's own status, which is 1, and to a gate means no
 
@@ -102,7 +102,7 @@ def _defect(error: Exception) -> int:
     if logging.getLogger("ovlpt").isEnabledFor(logging.INFO):
         sys.excepthook(type(error), error, error.__traceback__)
     what = next((line for line in reversed(str(error).splitlines()) if line.strip()), "")
-    complain(f"a defect of ovlpt, or of OpenVINO below it ({type(error).__name__}: {what.strip()}); -v shows where")
+    complain(f"a bug in ovlpt, or in OpenVINO ({type(error).__name__}: {what.strip()}); -v shows where")
     return 3
 
 
@@ -117,7 +117,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     """Raise `InputError` where a file that a command is to write cannot be: before the work, not after it."""
     for name in ("output", "report_folder", "resume", "junit", "csv", "save_baseline", "save_counters"):
         if getattr(options, name, None) == STDOUT:
-            raise InputError(f'cannot write "{STDOUT}": only --json writes to the standard output; give a name')
+            raise InputError(f'cannot write "{STDOUT}": only --json writes to standard output; give a file name')
     for name in ("json", "junit", "csv", "save_baseline", "save_counters"):
         path = getattr(options, name, None)
         if path != STDOUT:
@@ -125,7 +125,7 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def complain(what: object) -> None:
-    """One line on the standard error, of which what is long, as a name may be, is left out in its middle."""
+    """One line on standard error, of which what is long, as a name may be, is left out in its middle."""
     said = printable(str(what), lines=False)
     if len(said) > _LONGEST:
         said = f"{said[: _LONGEST // 2]} … {said[-_LONGEST // 2 :]}"
@@ -134,7 +134,7 @@ def complain(what: object) -> None:
 
 
 def log(verbosity: int) -> None:
-    """What the package does, on the standard error: nothing, its steps (1), or each operation, too (2)."""
+    """What the package does, on standard error: nothing, its steps (1), or each operation, too (2)."""
     logger = logging.getLogger("ovlpt")
     logger.setLevel((logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)])
     for handler in [each for each in logger.handlers if isinstance(each, _Log)]:

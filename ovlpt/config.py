@@ -82,7 +82,7 @@ def _known_shapes(shapes: object) -> tuple[tuple[int, int, int], ...]:
         return tuple(tuple(shape) for shape in shapes)
     raise InputError(
         f"mat_mul_as_convolution is {shapes!r}; it must be true, false, or shapes [rows, input channels, output channels], "
-        "-1 for open rows"
+        "-1 for dynamic rows"
     )
 
 
@@ -265,8 +265,8 @@ class PluginConfig:
             self.precision_restrictions or self.quantization_restrictions or self.params != Params()
         ):
             raise InputError(
-                f'the settings "{self.name}" extend those of a device, and restrictions and params are the device\'s then; '
-                "leave them out, or write settings of their own"
+                f'the settings "{self.name}" extend those of a device, so restrictions and params are the device\'s; '
+                "leave them out, or set extends_device=False"
             )
 
     def on_top_of(self, device: PluginConfig) -> PluginConfig:

@@ -93,7 +93,9 @@ class _Reader:
     def _offered(self, names: Any) -> list[str]:
         key = ("transformations",)
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-            self._fail(key, f"transformations are a list of the names under which packages offer them, not {names!r}")
+            self._fail(
+                key, f"transformations must be a list of the names under which packages offer them, not {names!r}"
+            )
         for name in names:
             self._at(key, lambda: resolved(name))  # noqa: B023
         return names
@@ -137,7 +139,7 @@ class _Reader:
 
     def _types(self, key: Key, types: Any) -> list[str]:
         if not isinstance(types, list) or not all(isinstance(each, str) for each in types):
-            self._fail(key, f'element types are a list as ["u8", "i8"], not {types!r}')
+            self._fail(key, f'element types must be a list such as ["u8", "i8"], not {types!r}')
         if not types:
             self._fail(key, f'"{key[-1]}" lists no element type; name one, or leave it out')
         for each in types:
@@ -149,7 +151,7 @@ class _Reader:
         for operation, ports in operations.items():
             key = ("per_tensor", operation)
             if not isinstance(ports, list) or not all(type(port) is int for port in ports):
-                self._fail(key, f"ports are a list as [0], not {ports!r}")
+                self._fail(key, f"ports must be a list such as [0], not {ports!r}")
             yield self._at(key, lambda: QuantizationGranularityRestriction.create(operation, ports))  # noqa: B023
 
     def _disabled(self, names: Any) -> Iterator[str]:

@@ -212,7 +212,7 @@ class LayerTransformation(MatcherPass, _Configured):
             reject_unless(
                 not settles_open_size(node),
                 "dynamic_shape",
-                "the data may be broadcast to its constant: a size is open",
+                "the data may be broadcast to its constant: a size is dynamic",
             )
 
     def can_be_transformed(self, node: Node) -> None:

@@ -3,7 +3,7 @@
 CPU           cpu.py on x86-64, arm.py on ARM
 GPU           gpu.py
 AUTO, MULTI, HETERO, BATCH    the configuration of the devices they name, where these have the same one
-NPU           none: its compiler has a quantization of its own and takes the model as it is
+NPU           none: its compiler handles quantization itself and takes the model as it is
 any other     none: pass your own `PluginConfig`
 """
 
@@ -45,7 +45,7 @@ def for_device(core: Core, device: str = "CPU", force: bool = False) -> PluginCo
     configs = [_of_one(core, each, force) for each in devices]
     if any(config != configs[0] for config in configs):
         names = ", ".join(f"{each} ({config.name})" for each, config in zip(devices, configs, strict=True))
-        raise InputError(f'device "{device}" joins devices that need different models: {names}; name one of them')
+        raise InputError(f'device "{device}" combines devices that need different models: {names}; name one of them')
     return configs[0]
 
 
@@ -123,8 +123,8 @@ def kernels(
 def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
     if kind(device) == "NPU":
         raise InputError(
-            f'device "{device}" takes the quantized model as it is, since its compiler has a quantization of its own; '
-            "hand the model to core.compile_model"
+            f'device "{device}" takes the quantized model as it is, since its compiler handles quantization itself; '
+            "pass the model to core.compile_model"
         )
     _check_available(core, device)
     if kind(device) not in ("CPU", "GPU"):
@@ -156,5 +156,5 @@ def _check_available(core: Core, device: str) -> None:
     if device not in (*available, *(f"{each}.0" for each in available if each != "CPU")) and not (
         first in available and kind(device) == device
     ):
-        otherwise = "; --virtual names one that need not be here" if kind(device) == "GPU" else ""
+        otherwise = "; --virtual names one that is not in this machine" if kind(device) == "GPU" else ""
         raise InputError(f'no device "{device}" on this machine; available: {", ".join(available)}{otherwise}')

@@ -93,7 +93,7 @@ WRONG = [
     ("[precisions.Convolutoin]\n", 1, 'no row for operation "Convolutoin" (did you mean "Convolution"?)'),
     ('[precisions.MatMul]\n0 = ["u8"]\n2 = ["i8"]\n', 3, "MatMul has inputs 0 and 1, not 2"),
     ('[precisions.MatMul]\n\n0 = ["int8"]\n', 3, 'no element type "int8"'),
-    ('[precisions.MatMul]\n0 = "u8"\n', 2, 'element types are a list as ["u8", "i8"]'),
+    ('[precisions.MatMul]\n0 = "u8"\n', 2, 'element types must be a list such as ["u8", "i8"]'),
     ('[precisions.MatMul]\nfirst = ["u8"]\n', 2, '"first" is not a port'),
     ('[precisions.MatMul]\n0 = ["u8"]\nopset = "opset3"\n', 3, 'MatMul has no rule in "opset3"'),
     ("[precisions]\nMatMul = 1\n", 2, "it must be a table of ports"),
@@ -102,7 +102,7 @@ WRONG = [
     ("[params]\nupdate_precisions = 1\n", 2, "it must be true or false"),
     ('[params]\n\n# why not\ndeq_precision = "f64"\n', 4, 'deq_precision is "f64"'),
     ('[params]\ndefault_precisions = ["u9"]\n', 2, 'no element type "u9"'),
-    ("[per_tensor]\nConvolution = 0\n", 2, "ports are a list as [0]"),
+    ("[per_tensor]\nConvolution = 0\n", 2, "ports must be a list such as [0]"),
     ("[per_tensor]\nConvolution = [7]\n", 2, "Convolution has inputs 0 and 1, not 7"),
     (
         'disabled = [\n  "ClampTransformation",\n  "ReluTransformaton",\n]\n',

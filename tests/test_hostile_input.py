@@ -236,7 +236,7 @@ CONFIGS = (
     *("name.toml", "long.toml", "list.toml", f"{LONG}.toml", "none\0.toml", "/dev/null/x", "\udcff.toml", "/dev/zero"),
 )
 OUTPUTS = ("", ".", "none/x.json", "folder.json", f"{LONG}.json", "net.xml/x.json", "none\0.json", "\x1b/x")
-OTHER_OUTPUTS = ("-", *OUTPUTS)  # of what does not write to the standard output
+OTHER_OUTPUTS = ("-", *OUTPUTS)  # of what does not write to standard output
 IR = (
     *("-", "", "none/x.xml", "folder.xml", f"{LONG}.xml", "net.xml/x.xml", "out", "out.onnx", "/dev/null", "net.xml"),
     *("beside.xml", "none\0.xml", "socket.xml", "./net.xml"),

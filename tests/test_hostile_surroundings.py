@@ -36,7 +36,7 @@ def test_a_full_standard_output_is_one_sentence(monkeypatch, capsys):
     with FULL.open("w", buffering=1 << 16) as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert cli.main(["explain", MODEL]) == 2
-    assert capsys.readouterr().err == "ovlpt: cannot use the standard output: No space left on device\n"
+    assert capsys.readouterr().err == "ovlpt: cannot use standard output: No space left on device\n"
 
 
 def test_nobody_reads_on(monkeypatch, capsys):
@@ -110,7 +110,7 @@ def test_a_defect_is_no_answer(monkeypatch, capsys):
 
     monkeypatch.setattr(command, "explain", fails)
     assert cli.main(["explain", MODEL]) == 3
-    sentence = "ovlpt: a defect of ovlpt, or of OpenVINO below it (RuntimeError: no kernel); -v shows where\n"
+    sentence = "ovlpt: a bug in ovlpt, or in OpenVINO (RuntimeError: no kernel); -v shows where\n"
     assert capsys.readouterr() == ("", sentence)
     assert cli.main(["explain", MODEL, "-v"]) == 3
     shown = capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_a_virtual_device_over_equal_ones(device):
 @pytest.mark.parametrize(
     ("device", "sentence"),
     [
-        ("AUTO:GPU.0,CPU", r'joins devices that need different models: GPU.0 \(GPU\), CPU \(CPU\); name one of them'),
+        ("AUTO:GPU.0,CPU", r'combines devices that need different models: GPU.0 \(GPU\), CPU \(CPU\); name one of them'),
         ("MULTI:GPU.0,GPU.1", r"GPU.0 \(GPU\), GPU.1 \(GPU with systolic hardware\)"),
         ("HETERO", 'names no device; write "HETERO:CPU", for instance'),
         ("NPU", 'device "NPU" takes the quantized model as it is'),

@@ -51,7 +51,7 @@ class Run:
     swallowed: bool  # all that it sent to the network
     status: int | None  # None: it did not end
     seconds: float  # from the signal to the end
-    said: str  # on the standard error
+    said: str  # on standard error
     left: tuple[str, ...]  # command lines of its processes that went on, and files
 
     @property

@@ -65,7 +65,9 @@ class MatMulToConvolution(LayerTransformation):
         concatenated = _is_concatenated(quantizer(node.input_value(0)))
         reject_unless(not concatenated, "concatenated", "a Concat also reads its data")
         apart = may_be_open(node.input_value(0)) and _is_moved_apart(node)
-        reject_unless(not apart, "open_sizes", "its data has an open size, and others read it in another shape")
+        reject_unless(
+            not apart, "open_sizes", "its data has a dynamic size, and other operations read it in another shape"
+        )
         # plugins would take it before the Transpose and into the convolution
         last = [node, *self._followers(node)][-1]
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}

@@ -23,12 +23,12 @@ class PlainPooling(LayerTransformation):
 
     def can_be_transformed(self, node: Node) -> None:
         attributes, shapes = node.get_attributes(), [shape_of(node.input_value(0)), shape_of(node.output(0))]
-        reject_unless(attributes["auto_pad"] == "explicit", "auto_pad", "its padding is not given")
+        reject_unless(attributes["auto_pad"] == "explicit", "auto_pad", "its padding is not explicit")
         static = all(shape is not None and None not in shape[2:] for shape in shapes)
         reject_unless(static, "dynamic_shape", "the size of what it pools is not known")
         if node.get_type_name() == "MaxPool":
             plain = all(dilation == 1 for dilation in attributes["dilations"])
-            reject_unless(plain, "dilation", "its window is dilated, which the first opset does not know")
+            reject_unless(plain, "dilation", "its window is dilated, which opset1 does not support")
             reject_unless(not node.output(1).get_target_inputs(), "indices", "its indices are read")
         pads, kernel, strides = self._pads_end(node), attributes["kernel"], attributes["strides"]
         sizes = [
@@ -37,7 +37,7 @@ class PlainPooling(LayerTransformation):
                 shapes[0][2:], attributes["pads_begin"], pads, kernel, strides, strict=True
             )
         ]
-        reject_unless(sizes == list(shapes[1][2:]), "pooled_size", f"rounded down, its size would be {sizes}")
+        reject_unless(sizes == list(shapes[1][2:]), "pooled_size", f"rounded down, its output size would be {sizes}")
         counts_padding = node.get_type_name() == "AvgPool" and not attributes["exclude-pad"]
         longer = any(end > given for end, given in zip(pads, attributes["pads_end"], strict=True))
         reject_unless(

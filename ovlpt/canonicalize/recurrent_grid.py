@@ -131,19 +131,19 @@ class RecurrentGrid(LayerTransformation):
             return Reason("weights_not_quantized", f"its {_names_of_real_weights(node)} are not quantized")
         for port in weights_ports(node):
             if _scale(node.input_value(port)) is None:
-                text = f"its weights on input {port} are not multiples, in i8, of one scale or of one for each row"
+                text = f"its weights on input {port} are not i8 multiples of one scale, or of one scale for each row"
                 return Reason("weights_grid", text)
         grid = self._data_grid(node)
         if grid is None:
-            return Reason("data_grid", "its data is not quantized to 8 bits, with one scale for all of it")
+            return Reason("data_grid", "its data is not quantized to 8 bits with a single scale")
         if grid[1] < 0:
-            return Reason("negative_scale", f"its data has the scale {grid[1]:g}, and the kernels take positive ones")
+            return Reason("negative_scale", f"its data has the scale {grid[1]:g}, but the kernels need a positive one")
         if grid[1] == 0:
             return Reason("interval", f"its data has the interval [{grid[0]:g}, {grid[0]:g}]")
         if self._state(node) is None:
             return Reason("state_not_quantized", "its initial state is neither constant nor quantized")
         if (lost := self._weights(node)[2]) > _LOSS:
-            text = f"rounded to the one scale that its kernels have for both, its weights would lose {lost:.1%}"
+            text = f"rounded to the single scale that its kernels use for both, its weights would lose {lost:.1%}"
             return Reason("weights_lost", text)
         return None
 

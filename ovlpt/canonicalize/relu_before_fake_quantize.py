@@ -21,7 +21,7 @@ class ReluBeforeFakeQuantize(LayerTransformation):
     """
 
     quiet = True  # of one that stays, its rule says more
-    why = Reason("relu_first", "before the quantization it is fused into the layer, with the same numbers")
+    why = Reason("relu_first", "placed before the quantization, it is fused into the layer, with the same numbers")
 
     @classmethod
     def type_names(cls) -> list[str]:

@@ -1,4 +1,4 @@
-"""That a command still works, and on what: on the standard error where it is a terminal, never in a file or a pipe."""
+"""That a command still works, and on what: on standard error where it is a terminal, never in a file or a pipe."""
 
 from __future__ import annotations
 

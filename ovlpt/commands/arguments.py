@@ -374,7 +374,7 @@ def _add_float(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 def _add_json(parser: argparse.ArgumentParser, what: str) -> None:
     """What is written is an `ovlpt.commands.printing.write_result`."""
-    parser.add_argument("--json", metavar="FILE", help=f'write {what} to a file; "-": the standard output')
+    parser.add_argument("--json", metavar="FILE", help=f'write {what} to a file; "-": standard output')
 
 
 def _add_isa(parser: argparse.ArgumentParser) -> None:

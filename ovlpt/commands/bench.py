@@ -52,7 +52,7 @@ def _measured(models: list[str], options: argparse.Namespace, out) -> Iterator[B
         return
     if options.force or options.transformations:
         raise InputError(
-            "--force and --transformations are for this process; write the settings into a file for --config"
+            "--force and --transformations apply to this process only; write the settings into a file for --config"
         )
     with workers(options, out, "measuring", "models") as (executor, told):
         yield from bench_fleet(models, executor, options.resume, told, **given)

@@ -61,7 +61,7 @@ def _print(out, found: Check) -> None:
     out.print(f"{where}: {low} of {total} layers in int8")
     if found.question:
         failed = sum(each.fails for each in found.differences)
-        verdict = f"{failed} layers not as wanted" if failed else "every layer as wanted"
+        verdict = f"{failed} layers not as expected" if failed else "every layer as expected"
         if len(found.precisions) > 1:
             verdict += f", with floats in {' and in '.join(found.precisions)}"
         out.print(f"{found.question}: {verdict}", style="red" if failed else "green")
@@ -84,6 +84,8 @@ def _print_numbers(out, numbers: Numbers) -> None:
     if numbers.layer:
         out.print(f"the first layer that goes wrong: {numbers.layer}", style="red")
     count, failed = len(numbers.records), len(numbers.failures)
-    text = f"{failed} of {count} comparisons fail" if failed else f"{count} comparisons, all as near as stock or nearer"
+    text = (
+        f"{failed} of {count} comparisons fail" if failed else f"{count} comparisons, all as close as stock or closer"
+    )
     text = f"numbers against the FakeQuantize simulation: {text}; the worst {numbers.worst.ovlpt:.1f} dB"
     out.print(text, style="red" if failed else "green")

@@ -27,10 +27,10 @@ def is_fleet(options: argparse.Namespace) -> bool:
         given = getattr(options, name)
         if given is not None and given is not False and given != []:  # 0 and "" are given, too
             flag = f"--{name.replace('_', '-')}"
-            where = "a fleet says that in its file" if fleet else f"that is for a fleet; give its {ENDING} as MODEL"
+            where = "a fleet sets it in its file" if fleet else f"that is for a fleet; give its {ENDING} as MODEL"
             raise InputError(f"{flag} is not used here: {where}")
     if fleet and options.device != "CPU":
-        raise InputError(f"-d {options.device} is not used here: a fleet says that in its file")
+        raise InputError(f"-d {options.device} is not used here: a fleet sets it in its file")
     return fleet
 
 

@@ -33,7 +33,7 @@ def _call(options: argparse.Namespace) -> int:
         )
     out.print(f"{found.model} on {found.device}, {_samples(found.samples)}", style="bold")
     if options.input is None and options.model is not None:
-        out.print("The data is random, which says little of a trained network: give samples with -i.")
+        out.print("The data is random, which says little about a trained network: give samples with -i.")
     for sentence in found.skipped:
         out.print(sentence, style="yellow")
     _print_runs(out, found)
@@ -47,16 +47,18 @@ def _call(options: argparse.Namespace) -> int:
         out.print("By default this device computes in f32 what is not in int8: the default run equals the int8 run.")
     if found.saturates:
         out.print(
-            "This CPU has no VNNI and sums two int8 products in 16 bits: that saturation is transformation error."
+            "This CPU has no VNNI and sums two int8 products in 16 bits: the saturation counts as transformation error."
         )
     if found.disturbance:
         out.print(f"Reading the layers changed the int8 results by up to {found.disturbance:.2g} of the largest value.")
     if QUANTIZATION not in found.sqnr:
         out.print("Give the model before quantization with -f for the quantization error and an ignored scope.")
     elif lost := sum(QUANTIZATION not in layer.local for layer in found.layers):
-        out.print(f"{lost} layers have no counterpart of that name in the float model, so no quantization error.")
+        out.print(
+            f"{lost} layers have no counterpart of the same name in the float model, and so no quantization error."
+        )
     if scope := found.ignored_scope():
-        out.print("Half of the layers' local quantization error goes with")
+        out.print("Half of the layers' local quantization error disappears with")
         out.print(scope, soft_wrap=True)
     write_result(options, found.to_json())
     return 0

@@ -24,7 +24,7 @@ def call(options: argparse.Namespace) -> int:
             options.min_gain / 100,
             options.time_limit,
             config=options.config or settings(options),  # a file's name is for other processes, too
-            progress=lambda line: say(printable(line, lines=False), STDOUT),  # on the standard error
+            progress=lambda line: say(printable(line, lines=False), STDOUT),  # on standard error
             executor=executor,
             resume=options.resume,
             threads=options.threads,

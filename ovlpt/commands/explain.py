@@ -90,6 +90,6 @@ def _post_ops(options: argparse.Namespace) -> int:
         rows.add_row(layer.predicted, actual, str(layer.saved or ""), layer.name)
     out.print(rows)
     if saved := sum(layer.saved for layer in layers):
-        out.print(f"with zero points that are integers there would be {saved} post-operations fewer")
+        out.print(f"with integer zero points there would be {saved} fewer post-operations")
     write_result(options, {"layers": [layer.to_json() for layer in layers]})
     return 1 if options.strict and not all(layer.equal for layer in layers) else 0

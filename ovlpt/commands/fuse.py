@@ -104,7 +104,9 @@ def _events(trace: Trace) -> dict[str, list[dict[str, object]]]:
 def _next(source: Model, path: str) -> Sequence[str]:
     """What comes next: of a float model the code that quantizes it."""
     if quantization_of(source) in ("activations", "dynamic", "f8"):
-        return ("the model was quantized before it was fused: what a quantizer has seen apart stays quantized apart",)
+        return (
+            "the model was quantized before it was fused: what the quantizer saw as separate operations stays quantized separately",
+        )
     text = json.dumps(path, ensure_ascii=False)
     return (
         f"model = openvino.Core().read_model({text})",

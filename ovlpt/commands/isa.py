@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from ovlpt.commands.printing import columns, say
 from ovlpt.device import instruction_sets, subprocess_call
-from ovlpt.trace import InputError
 
 
 def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -16,8 +15,7 @@ def limited(command: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
     def call(options: argparse.Namespace) -> int:
         if options.isa is None:
             return command(options)
-        if options.device != "CPU":
-            raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
+        instruction_sets.check_device(options.device)
         say(str(instruction_sets.limits(options.isa)), getattr(options, "json", None))
         environment = {**instruction_sets.environment(options.isa), **columns()}
         status, printed = subprocess_call.call(command, options, environment=environment)

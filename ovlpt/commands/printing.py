@@ -17,7 +17,7 @@ from ovlpt.trace import InputError
 from ovlpt.version import VERSION
 
 SCHEMA = 1  # of what ``--json`` writes (`ovlpt.data.schema`): goes up when a key changes its meaning or is gone
-STDOUT = "-"  # the name of a JSON file: what is printed for people then goes to the standard error
+STDOUT = "-"  # the name of a JSON file: what is printed for people then goes to standard error
 _UNLIMITED = 10_000  # columns: what another program reads is not cut
 
 
@@ -35,7 +35,7 @@ def columns() -> dict[str, str]:
 
 
 def say(text: str, json: str | None = None) -> None:
-    """One line for people. ``json``: the file for programs, which may be the standard output."""
+    """One line for people. ``json``: the file for programs, which may be standard output."""
     with activity.paused():
         print(text, file=sys.stderr if json == STDOUT else sys.stdout)
 
@@ -43,7 +43,7 @@ def say(text: str, json: str | None = None) -> None:
 def console(json: str | None = None):
     """What prints every name as it is: nothing in it is markup, and nothing in it reaches the terminal as a command.
 
-    ``json``: the file for programs, which may be the standard output.
+    ``json``: the file for programs, which may be standard output.
     """
     try:
         from rich.console import Console

@@ -47,7 +47,7 @@ def _fused(path: str, core: Core) -> Model:
     source = read_model(path, core)
     if quantization_of(source) == "none":
         raise NotQuantized(
-            f'"{path}" is not quantized; before quantization "ovlpt fuse" fuses, and then comes nncf.quantize'
+            f'"{path}" is not quantized; fuse it with "ovlpt fuse", then quantize it, with nncf.quantize for instance'
         )
     return fuse(source)
 
@@ -68,7 +68,7 @@ def _tuned_table(tuned: Tuned) -> Any:
 def _loading_code(path: str, device: str, properties: Mapping[str, object]) -> list[str]:
     """What compiles the saved model without ovlpt. Type-relaxed operations are read with the help of the CPU plugin."""
     text = json.dumps(path, ensure_ascii=False)  # as Python writes it, too
-    lines = [f"# {text} is written; this compiles it, without ovlpt:", "import openvino", "core = openvino.Core()"]
+    lines = [f"# {text} is written; this code compiles it, without ovlpt:", "import openvino", "core = openvino.Core()"]
     if device != "CPU":
         lines.append('core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the CPU plugin, which knows the operations')
     given = json.dumps(properties).replace("false", "False")

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 
 from ovlpt.commands.printing import columns, say
-from ovlpt.device import subprocess_call, virtual_gpu
+from ovlpt.device import instruction_sets, subprocess_call, virtual_gpu
 from ovlpt.trace import InputError
 
 Command = Callable[[argparse.Namespace], int]
@@ -22,20 +22,15 @@ def on_virtual(command: Command, otherwise: Command | None = None, computes: boo
     def call(options: argparse.Namespace) -> int:
         if options.virtual is None:
             if options.device in virtual_gpu.GPUS:
-                raise InputError(
-                    f'"{options.device}" is a GPU that need not be here; write -d GPU --virtual {options.device}'
-                )
+                raise InputError(f'"{options.device}" is a virtual GPU; write -d GPU --virtual {options.device}')
             if options.execute:
                 raise InputError("--execute runs the kernels of a virtual GPU; name one with --virtual")
             return (otherwise or command)(options)
-        if options.device != "GPU":
-            raise InputError(f'a virtual GPU is not a "{options.device}"; give the device "GPU" with it')
+        virtual_gpu.check_device(options.device)
         if getattr(options, "isa", None) is not None:
-            raise InputError(f'an instruction set limits the device "CPU", not "{options.device}"')
+            instruction_sets.check_device(options.device)
         if computes and not options.execute:
-            raise InputError(
-                f"this command computes numbers, which --virtual {options.virtual} only has with --execute"
-            )
+            raise InputError(f"this command computes numbers, for which --virtual {options.virtual} needs --execute")
         virtual_gpu.check_known(options.virtual, options.execute)
         virtual_gpu.library(options.execute)
         environment = virtual_gpu.environment(options.execute)

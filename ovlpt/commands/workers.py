@@ -28,7 +28,7 @@ def workers(options: argparse.Namespace, out, label: str, unit: str) -> Iterator
     if options.scheduler is not None:
         cluster = Cluster(options.scheduler)
         if cluster.dashboard:
-            out.print(f"The cluster's page: {cluster.dashboard}")
+            out.print(f"Cluster dashboard: {cluster.dashboard}")
     executor = cluster if options.workers is None else processes(options.workers)
     with nullcontext() if cluster is None else cluster:
         yield executor, counted(label, unit)

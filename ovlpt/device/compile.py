@@ -108,7 +108,7 @@ def _transformed(
     own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
     if precision == "f16" and plugin_config.kind(physical) != "GPU":
-        raise InputError(f'a precision of "f16" is chosen for GPUs; leave it out for "{device}"')
+        raise InputError(f'a precision of "f16" can be chosen for GPUs only; leave it out for "{device}"')
     source = read_model(model, core)
     label = label_of(model, source)
     work = source.clone() if isinstance(model, Model) else source
@@ -145,7 +145,7 @@ def _one_kind(core: Core, device: str) -> str:
     """The first of the physical devices that a name means. Raises `InputError` where they need different models."""
     devices = plugin_config.physical_devices(core, device)
     if len({plugin_config.kind(each) for each in devices}) > 1:
-        raise InputError(f'device "{device}" joins plugins that need different models; name devices of one of them')
+        raise InputError(f'device "{device}" combines plugins that need different models; name devices of one plugin')
     return devices[0]
 
 
@@ -206,7 +206,7 @@ def _is_slow_here(model: Model, device: str, core: Core) -> str:
 
 
 _PASS_UNCHANGED = {
-    "dynamic": "is quantized dynamically, by scales that each inference computes from its data: it passes unchanged, and its "
+    "dynamic": "is quantized dynamically, with scales that each inference computes from its data: it passes unchanged, and its "
     "products run in float; for int8 layers quantize the network statically, on samples, with NNCF or ONNX Runtime's "
     "quantize_static",
     "weights": "has compressed weights only and float activations: it passes unchanged, LPT has nothing to do",

@@ -83,7 +83,7 @@ class ExecutionTypes(Sequence[LayerExecution]):
         """
         if all(each.status in ("", CONSTANT) for each in self._layers):
             raise InputError(
-                'no layer was counted; compile the model with {"PERF_COUNT": True}, and give inputs if its sizes are open'
+                'no layer was profiled; compile the model with {"PERF_COUNT": True}, and give inputs if its sizes are dynamic'
             )
         rows = [("layerName", "execStatus", "layerType", "execType", "realTime (ms)", "cpuTime (ms)")]
         for each in self._layers:
@@ -183,7 +183,7 @@ def _counts(compiled: CompiledModel) -> bool:
         return str(compiled.get_property("PERF_COUNT")) in ("True", "YES")
     except RuntimeError as error:
         raise InputError(
-            "the device does not count how long layers take, as HETERO does not; name one that it joins"
+            "the device does not report how long layers take (HETERO does not); name one of the devices that it combines"
         ) from error
 
 

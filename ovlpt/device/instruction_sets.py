@@ -35,6 +35,12 @@ class Limits:
         return text
 
 
+def check_device(device: str) -> None:
+    """Raise `InputError` where an instruction set is asked for and the device is not the CPU."""
+    if device != "CPU":
+        raise InputError(f'an instruction set needs the device "CPU", not "{device}"')
+
+
 def environment(isa: str) -> dict[str, str]:
     """The variables for a process. Raises `InputError` for an unknown name."""
     if isa not in INSTRUCTION_SETS:

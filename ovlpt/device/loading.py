@@ -61,7 +61,7 @@ def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Mo
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise OSError(0, "it is not a file")
         if stat.S_ISREG(mode) and (size := path.stat().st_size) > _LARGEST:
-            raise OSError(0, f"it has {size / 1e9:.0f} GB, and no file of a model has more than 2")
+            raise OSError(0, f"it has {size / 1e9:.0f} GB, and no model file is larger than 2")
         if path.suffix == ".xml":
             _check_line(path)
     except OSError as error:

@@ -26,7 +26,7 @@ _UNKNOWN = 8  # workers of an executor that does not say how many it has
 
 
 class Died(OvlptError):
-    """A task ends the process of its worker, each time."""
+    """A task ended its worker process, each time."""
 
 
 class Workers:
@@ -206,7 +206,7 @@ class _Run:
             raise
         except Exception as error:
             if type(error).__name__ == "KilledWorker":  # of Dask, which has tried it several times
-                self._ready.append((task, Died(f"{task.label} ends the process of its worker")))
+                self._ready.append((task, Died(f"{task.label} ended its worker process")))
                 return
             raise OvlptError(f"a worker could not carry out {task.label}: {last_line(error)}") from error
         else:
@@ -236,10 +236,10 @@ class _Run:
             elif self._losses[task.key] < _HOPELESS or len(lost) > 1:
                 self._suspects.append(task)
             else:
-                self._ready.append((task, Died(f"{task.label} ends the process of its worker")))
+                self._ready.append((task, Died(f"{task.label} ended its worker process")))
         self._renewals += 1
         if self._renewals > _RENEWALS:
-            raise OvlptError(f"the workers end before any task is finished: {last_line(error)}") from error
+            raise OvlptError(f"the workers ended before any task was finished: {last_line(error)}") from error
         self._workers.renew(error)
 
 

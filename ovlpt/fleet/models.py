@@ -62,7 +62,7 @@ def settings_parcel(config: PluginConfig | str | Path | None) -> Settings:
         return pickle.dumps(config)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(
-            "settings that hold functions of a script cannot be handed to another process; give the path of a TOML file"
+            "settings that hold functions of a script cannot be passed to another process; give the path of a TOML file"
         ) from error
 
 

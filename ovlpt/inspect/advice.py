@@ -86,7 +86,7 @@ class QuantizeInput(Advice):
         if self.like:
             details = QuantizationDetails.of(_find(model, self.like, "FakeQuantize"))
             if details is None:
-                raise InputError(f'the interval of "{self.like}" is not constant, and cannot be taken')
+                raise InputError(f'the interval of "{self.like}" is not constant, and cannot be used')
             low, high, levels = details.output_low, details.output_high, details.levels
         else:
             if self.measured not in ranges:
@@ -215,7 +215,7 @@ class QuantizeProbabilities(Advice):
         product = decomposed_attention(node)
         if product is None:
             raise InputError(
-                f'"{self.name}" has open ranks or another mask than the pass reads; write its parts by hand'
+                f'"{self.name}" has dynamic ranks or a mask that the pass cannot read; decompose it by hand'
             )
         node.output(0).replace(product.output(0))
         product.set_friendly_name(self.name)

@@ -318,8 +318,8 @@ def _candidates(
     first = candidate(OVLPT, model, True)
     if against in (STOCK, FLOAT) and is_transformed(first.model):
         raise InputError(
-            f'{label_of(model, first.model)} is transformed already, and its "{against}" side cannot be made of it; give the quantized model it '
-            "was made of"
+            f'{label_of(model, first.model)} is transformed already, and its "{against}" side cannot be made from it; give the '
+            "quantized model that it was made from"
         )
     if against == STOCK:
         second = candidate(STOCK, model, False)

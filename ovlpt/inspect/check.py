@@ -221,7 +221,7 @@ def check(
         notes.append(virtual_gpu.NOTE)
     ask = _asked(inputs) if numbers else None
     if ask is not None and ((virtual is not None and not execute) or counters is not None):
-        why = "a virtual GPU computes none unless it executes" if virtual is not None else "counters hold none"
+        why = "a virtual GPU computes none without execute=True" if virtual is not None else "counters hold none"
         notes.append(f"{UNKNOWN}: {why}")
         ask = None
     executed = Executed("", {}, {})
@@ -282,7 +282,7 @@ def _asked(inputs: str | Path | Sequence[np.ndarray] | None) -> Asked:
 
 def _check_execution(device: str, execute: bool, virtual: str | None, precision: str | None) -> None:
     if execute and virtual is None:
-        raise InputError("only a virtual GPU is told to execute its kernels; name one with it")
+        raise InputError("only the kernels of a virtual GPU can be executed this way; name a virtual GPU")
     floats = ("f16", "f32") if plugin_config.kind(device) == "GPU" else ("f16", "bf16", "f32")
     if precision is not None and precision not in floats:
         raise InputError(f'no precision "{precision}" of floats to check on {device}; there are {", ".join(floats)}')
@@ -455,10 +455,10 @@ def _execute(
         given = core, count, numbers, progress, precision, look_inside
         return execute(model, device, variants, config, None, *given, in_default=True)
     kind = plugin_config.kind(device)
-    if virtual is not None and kind != "GPU":
-        raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
-    if isa is not None and kind != "CPU":
-        raise InputError(f'an instruction set limits the device "CPU", not "{device}"')
+    if virtual is not None:
+        virtual_gpu.check_device(kind)
+    if isa is not None:
+        instruction_sets.check_device(kind)
     settings_parcel(config)  # raises where another process cannot read them
     if virtual is not None:
         if count:
@@ -485,7 +485,7 @@ def _full_name(core: Core, device: str) -> str:
     except InputError as error:
         if plugin_config.kind(device) != "GPU":
             raise
-        remedy = f"--virtual asks the GPU plugin without a GPU, about {', '.join(virtual_gpu.GPUS)}"
+        remedy = f"--virtual compiles for a GPU without having one: {', '.join(virtual_gpu.GPUS)}"
         raise InputError(f"{error}; {remedy}") from error
     name = plugin_config.label(core, device)
     if "INT8" not in core.get_property(device, "OPTIMIZATION_CAPABILITIES"):

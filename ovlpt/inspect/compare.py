@@ -175,7 +175,7 @@ def compare(
     """
     if virtual is not None:
         if executor is not None or resume is not None:
-            raise InputError("a virtual GPU lies in one process; leave the executor and the journal out")
+            raise InputError("a virtual GPU exists in one process only; leave the executor and the journal out")
         virtual_gpu.check_computes(virtual, device, execute, config)
         given = model, inputs, float_model, device
         settings = {"layer_samples": layer_samples, "labels": labels, "seconds": seconds}
@@ -216,7 +216,7 @@ def _subject(model: Model | str | Path | None, float_model: Model | str | Path |
     if bundled:
         model, float_model = data.digits(), float_model or data.digits_float()
     source = read_quantized(model, core)
-    refuse_variables(source, "its layers are compared one by one, without what they remember")
+    refuse_variables(source, "its layers are compared one by one, without their state")
     original = None if float_model is None else read_float(float_model, core)
     if isinstance(float_model, (str, Path)):
         float_model = float_file(Path(float_model))  # which workers read, too

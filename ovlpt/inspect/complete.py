@@ -409,7 +409,7 @@ class _Plan:
         """Measured on top of what was kept; the loss first, which takes one run."""
         refused = Decision(candidate, REFUSED, "")
         if candidate.share < self.min_gain:
-            why = f"its layers take {candidate.share:.1%} of the time, and {self.min_gain:.0%} has to be gained"
+            why = f"its layers take {candidate.share:.1%} of the time, less than the {self.min_gain:.0%} to be gained"
             return replace(refused, why=why)
         if time.perf_counter() > self.end:
             return replace(refused, why=TIME_OVER)

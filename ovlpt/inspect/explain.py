@@ -40,10 +40,10 @@ _NO_COMPUTATION = frozenset(("Constant", "Parameter", "Result", "Convert", "Shap
 _SOURCES = frozenset(("Parameter", "ReadValue"))
 _LOW = frozenset((*INT8, *INT16, *INT4))
 _PROPERTIES = {**LATENCY, **F32}
-_DYNAMIC = "its data is quantized dynamically, by scales that each inference computes"
+_DYNAMIC = "its data is quantized dynamically, with scales that each inference computes"
 _NO_LAYER = Reason(
     "no_layer",
-    "it could read integers, but no executed layer is known to hold it: by that alone it may be in int8 or not",
+    "it could read integers, but no executed layer is known to contain it, so it may or may not be in int8",
 )
 _OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
@@ -155,7 +155,7 @@ class Explanation(Sequence[Answer]):
         weighted = [each for each in self.operations if has_weights(each.kind)]
         low, total = sum(each.answer is None for each in weighted), len(weighted)
         if not total:
-            return "there is not a layer with weights"
+            return "there are no layers with weights"
         layers = "layer" if total == 1 else "layers"
         if self.executed:
             return f"{low} of {total} {layers} with weights {'runs' if total == 1 else 'run'} in int8"

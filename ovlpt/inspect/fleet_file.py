@@ -133,7 +133,7 @@ class _Reader:
             return [(name, {**read, "path": path})]
         found = sorted(glob.glob(path))
         if not found:
-            self._fail(f'names models as "{read["path"]}", and no file is called so')
+            self._fail(f'names models as "{read["path"]}", and no file matches')
         return [(Path(each).stem, {**read, "path": each}) for each in found]
 
     def _row(self, section: str, name: str, row: object) -> Row:

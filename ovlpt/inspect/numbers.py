@@ -181,7 +181,7 @@ class Distance:
             finite = np.isfinite(reference)
             same = np.where(np.isnan(reference), np.isnan(value), reference == value)
             if not (np.isfinite(value) if finite.all() else np.where(finite, np.isfinite(value), same)).all():
-                self.broken = self.broken or "numbers are not finite, or are where they should not be"
+                self.broken = self.broken or "some numbers are finite in only one of the two"
                 return
             r, v = reference[finite].astype(np.float64), value[finite].astype(np.float64)
             self.signal += float((r**2).sum())
@@ -611,7 +611,7 @@ def _made_of(
     there are none, or it does not run.
     """
     if not sources:
-        return math.nan, None, "differs, and is made of no real numbers"
+        return math.nan, None, "differs, and is not computed from real numbers"
     shown = source.clone()
     nodes = {node.get_friendly_name(): node for node in shown.get_ops()}
     shown.add_results([opset1.result(nodes[name].output(port)) for name, port in sources])
@@ -622,7 +622,7 @@ def _made_of(
     for run in (variant.ovlpt, variant.stock):
         distances, _ = _distances(_started(run, shown)[0], simulated[0], "")
         found.append(None if distances is None else min(each.sqnr for each in distances[len(source.outputs) :]))
-    return math.nan if found[0] is None else found[0], found[1], "compared by the real numbers that it is made of"
+    return math.nan if found[0] is None else found[0], found[1], "compared by the real numbers that it is computed from"
 
 
 # Which layer

@@ -102,7 +102,7 @@ def data_of(inputs: Inputs, model: Model, labels: Sequence[int] | None = None) -
     elif isinstance(given, np.ndarray) or (isinstance(given, Sequence) and all(map(_is_array, given))):
         return divided(*load_samples(list(given), model), labels, "the data")
     if labels is not None:
-        raise InputError('labels of data in shards lie in the shards; give each an array "labels"')
+        raise InputError('with data in shards, labels belong in the shards; give each an array "labels"')
     if isinstance(given, Sequence) and all(isinstance(each, (str, Path)) for each in given):
         groups = _grouped([DataFile(Parcel.of(path, by_content=False)) for path in given])
         return Data(groups, len(groups), False)
@@ -160,7 +160,7 @@ def _files(path: str | Path) -> list[Path] | None:
             why = f'the folder "{path}" has no .npz or .npy; give one that has'
         elif mode is None and glob.has_magic(str(path)):
             found = sorted(map(Path, glob.glob(str(path), recursive=True)))
-            why = f'no file is called as "{path}"; give an .npz, a folder, or a pattern that fits'
+            why = f'no file matches "{path}"; give an .npz, a folder, or a pattern that fits'
         else:
             return None
     except OSError as error:

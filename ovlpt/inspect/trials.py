@@ -45,7 +45,7 @@ _BENCHES = Kept(2)
 
 
 class Unusable(InputError):
-    """A trial that the device does not compile, or that ends the process of its worker."""
+    """A trial that the device does not compile, or that ended its worker process."""
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ class _Memory:
                 write_text(self._path, json.dumps([asdict(each) for each in self._known.values()]))
             except InputError as error:
                 self._is_written = False
-                warn(f"what was measured is not remembered: {error}")
+                warn(f"the measurements were not saved: {error}")
         return found
 
     def _read(self) -> Iterator[Measured]:

@@ -107,7 +107,7 @@ def verify(
     core = core or Core()
     plugin_config.check_physical(core, device)
     source = read_quantized(model, core)
-    refuse_variables(source, "the interpreter remembers nothing")
+    refuse_variables(source, "the interpreter keeps no state")
     work = transform(model, device, config, lowered=False, core=core)
     other = work if against is None else transform(against, device, config, lowered=False, core=core)
     samples = [inputs] if inputs is not None else [random_inputs(source, 0, *sizes) for sizes in open_sizes(source)]

@@ -57,7 +57,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             reject_unless(
                 below.multiply is not None,
                 "no_scale",
-                f"it gives {stored} and has no scale after it to compose",
+                f"it gives {stored} and no scale follows that it could be composed with",
             )
             return
         reject_unless(

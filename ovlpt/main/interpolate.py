@@ -30,7 +30,7 @@ class InterpolateTransformation(MoveDequantizationAfter):
         reject_unless(
             kernel and node.get_input_partial_shape(0).rank.get_length() == _IMAGE_RANK and self._is_quantized(node),
             "interpolation_mode",
-            f"the mode is {mode}, and its means would be rounded: no FakeQuantize of 256 levels after holds them",
+            f"the mode is {mode}, and the values that it computes would be rounded, since no FakeQuantize of 256 levels follows",
         )
         reject_unless(
             can_be_relaxed(node) and version != "opset11",

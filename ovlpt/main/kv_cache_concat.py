@@ -44,7 +44,9 @@ class MoveFakeConvertUpThroughKVCacheConcat(LayerTransformation):
         moves = [self._quantizer(node.input_value(port)) for port in (1, 2)]
         found = all(move is not None for move in moves)
         reject_unless(found, "not_quantized", "its keys or values are not a cache after a FakeConvert")
-        reject_unless(any(map(self._is_free, moves)), "several_consumers", "others read the cache in full precision")
+        reject_unless(
+            any(map(self._is_free, moves)), "several_consumers", "other operations read the cache in full precision"
+        )
 
     def transform(self, node: Node) -> None:
         for quantizer in filter(self._is_free, [self._quantizer(node.input_value(port)) for port in (1, 2)]):

@@ -33,13 +33,14 @@ ABSENT = (
         "Equal Greater GreaterEqual Less LessEqual NotEqual",
     ),
     *_absent("{} squares the data, and there is no rule for its scale", "ReduceL2-4"),
-    *_absent("{} multiplies differences with themselves, and no rule separates the scale", "SquaredDifference"),
+    *_absent("{} squares differences, and no rule separates the scale", "SquaredDifference"),
     *_absent("subtracting a zero point has a rule, a difference of two tensors has none", "Subtract"),
     *_absent("{} divides by values of the data, and no rule separates the scale", "GRN LRN"),
     *_absent(
-        "{} is made an MVN, which has a rule, unless the device has a kernel of it, as GPUs do", "GroupNormalization-12"
+        "{} is turned into an MVN, which has a rule, unless the device has a kernel for it, as GPUs do",
+        "GroupNormalization-12",
     ),
-    *_absent("its statistics belong in the layer before, and {} stands alone", "BatchNormInference-1,5"),
+    *_absent("{} is fused into a layer with weights before it, and this one follows none", "BatchNormInference-1,5"),
     *_absent(
         "{} computes between values, and there is no rule for its weights",
         "GridSample-9 ROIAlign-3,9 ROIPooling PSROIPooling",

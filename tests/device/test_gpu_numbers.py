@@ -267,7 +267,7 @@ def test_what_cannot_be_computed(arguments, sentence):
     ("arguments", "sentence"),
     [
         (["-d", "GPU", "--execute"], "name one with --virtual"),
-        (["-d", "GPU", "--virtual", "xelp"], "only has with --execute"),
+        (["-d", "GPU", "--virtual", "xelp"], "xelp needs --execute"),
         (["--virtual", "xelp", "--execute"], 'a virtual GPU is not a "CPU"'),
         (["-d", "GPU", "--virtual", "bmg", "--execute"], "machine code of its matrix engines"),
     ],

@@ -47,7 +47,7 @@ def test_avx512_takes_effect_where_the_cpu_has_it():
     ("arguments", "sentence"),
     [
         ({"isa": "mmx"}, 'no instruction set "mmx"; there are sse41, avx2'),
-        ({"isa": "avx2", "device": "GPU"}, 'an instruction set limits the device "CPU", not "GPU"'),
+        ({"isa": "avx2", "device": "GPU"}, 'an instruction set needs the device "CPU", not "GPU"'),
     ],
 )
 def test_what_cannot_be_limited(arguments, sentence):

@@ -55,7 +55,7 @@ def test_only_opencl_is_visible(execute):
 def test_the_int8_layers_of_the_plugins_own_lpt(net, gpu, core):
     found = ovlpt.check(net(), "GPU", against="stock", virtual=gpu)
     assert found.numbers is None
-    assert any("a virtual GPU computes none unless it executes" in note for note in found.notes)
+    assert any("a virtual GPU computes none without execute=True" in note for note in found.notes)
     assert found.ok, found.differences
     assert found.settings["name"].startswith("GPU (Virtual")
     assert found.settings["virtual"] == gpu

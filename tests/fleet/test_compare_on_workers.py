@@ -179,7 +179,7 @@ def test_a_shard_that_no_worker_survives_is_left_out(alone, folder, monkeypatch)
 
     def one_dies(tasks, *rest):
         for number, (task, plain) in enumerate(real(tasks, *rest)):
-            yield task, Died("it ends the process of its worker") if number == 3 else plain
+            yield task, Died("it ended its worker process") if number == 3 else plain
 
     monkeypatch.setattr(module, "answers", one_dies)
     found = compare(inputs=folder / "shards", **arguments(folder))

@@ -129,7 +129,7 @@ def test_a_baseline_and_what_differs_from_it(net, tmp_path, capsys):
     stored, result = tmp_path / "base.json", tmp_path / "result.json"
     assert cli.main(["check", net, "--save-baseline", str(stored)]) == 0
     assert cli.main(["check", net, "--baseline", str(stored), "--json", str(result)]) == 0
-    assert "every layer as wanted" in capsys.readouterr().out
+    assert "every layer as expected" in capsys.readouterr().out
     assert json.loads(result.read_text())["result"]["ok"] is True
 
     content = json.loads(stored.read_text())["result"]
@@ -147,7 +147,7 @@ def test_a_baseline_and_what_differs_from_it(net, tmp_path, capsys):
     content["layers"][0]["precision"] = "bf16"
     stored.write_text(json.dumps(content))
     assert cli.main(["check", net, "--baseline", str(stored)]) == 1
-    assert "1 layers not as wanted" in capsys.readouterr().out
+    assert "1 layers not as expected" in capsys.readouterr().out
 
     stored.write_text(json.dumps(content | {"device": "GPU"}))
     assert cli.main(["check", net, "--baseline", str(stored)]) == 2
@@ -240,4 +240,4 @@ def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core
     assert ovlpt.check(one_convolution(), against="stock", precision="f32", numbers=False, core=core).ok
     assert compiled == ["f32", "f16", "f32", "f16", "f32"]
     assert cli.main(["check", net, "--no-numbers"]) == 1
-    assert "1 layers not as wanted, with floats in f32 and in f16" in capsys.readouterr().out
+    assert "1 layers not as expected, with floats in f32 and in f16" in capsys.readouterr().out

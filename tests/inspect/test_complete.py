@@ -379,11 +379,11 @@ def test_a_trial_that_no_worker_survives_is_refused(core, latencies, monkeypatch
 
     def second_dies(tasks, *rest):
         for task, plain in real(tasks, *rest):
-            yield task, Died(f"{task.label} ends the process of its worker") if task.arguments[0].advices else plain
+            yield task, Died(f"{task.label} ended its worker process") if task.arguments[0].advices else plain
 
     monkeypatch.setattr(trials, "answers", second_dies)
     found = ovlpt.complete(gates(), samples(), max_loss=20, core=core)
-    assert {each.why for each in found.decisions} == {"a trial on the data ends the process of its worker"}
+    assert {each.why for each in found.decisions} == {"a trial on the data ended its worker process"}
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert cli.main(["check", path, "--json", str(result)]) == 1
     printed = capsys.readouterr().out
     assert "the first layer that goes wrong: first" in printed
-    assert "every layer as wanted" in printed  # of the precisions
+    assert "every layer as expected" in printed  # of the precisions
     content = json.loads(result.read_text())["result"]
     assert content["ok"] is content["numbers"]["ok"] is False
     assert content["numbers"]["first_wrong_layer"] == "first"
@@ -201,7 +201,7 @@ def test_integers_that_are_made_of_no_real_numbers(monkeypatch):
     monkeypatch.setattr(PluginLowering, "run_on_model", lowered)
     failures = ovlpt.check(net).numbers.failures
     assert failures
-    assert {record.text for record in failures} == {"differs, and is made of no real numbers"}
+    assert {record.text for record in failures} == {"differs, and is not computed from real numbers"}
 
 
 def test_a_state_is_carried_along_a_sequence(monkeypatch):

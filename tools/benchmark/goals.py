@@ -13,7 +13,7 @@ from tools.benchmark.sqnr import Estimate, paired
 FASTER, FASTER_COUNT = 0.90, 5  # so many networks with this ratio of time or a smaller one
 SLOWER = 1.03  # no interval begins above
 MEAN, MEAN_WITHOUT_OBSTACLE = 0.93, 1.00  # geometric means of the ratios
-BELOW_SIMULATION = 0.5  # dB, and twice the standard error
+BELOW_SIMULATION = 0.5  # dB, and twice standard error
 
 
 @dataclass
@@ -75,7 +75,7 @@ def _together(rows: Sequence[Row]) -> Iterable[Goal]:
 def _exactness(rows: Sequence[Row], side: str) -> Goal:
     failing = [row.name for row in rows if is_below(difference(row.numbers, side))]
     good = f"{len(rows) - len(failing)} of {len(rows)}"
-    text = f"SQNR of {side} at most {BELOW_SIMULATION} dB and twice the standard error below the simulation's: {good}"
+    text = f"SQNR of {side} at most {BELOW_SIMULATION} dB and twice standard error below the simulation's: {good}"
     return Goal(text + (f", not {', '.join(failing)}" if failing else ""), not failing)
 
 

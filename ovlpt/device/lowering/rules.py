@@ -31,7 +31,7 @@ from ovlpt.device.lowering import (
     windows,
     zero_points,
 )
-from ovlpt.operations import WEIGHTED
+from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.operations.families import CONVOLUTIONS
 
 
@@ -82,11 +82,11 @@ def _rule(apply: Callable, operations: str | Iterable[str], devices: tuple[str, 
 RULES = (
     _rule(
         element_types.report_f32, ANY, _BOTH,
-        "a relaxed operation would go on to report f16 where the plugin makes f32 of it", phase=Phase.TYPES,
+        "a relaxed operation would still report f16 where the plugin turns f16 into f32", phase=Phase.TYPES,
     ),
     _rule(
         guards.constant_second, "Add Multiply Subtract", _CPU,
-        "what the rules after this one keep apart would be fused where the constant stands first: wrong numbers",
+        "what later rules keep apart would be fused where the constant is the first input: wrong numbers",
         phase=Phase.TYPES,
     ),
     # layers with weights: their data and form
@@ -96,15 +96,15 @@ RULES = (
     ),
     _rule(
         zero_points.pad_before_data, CONVOLUTIONS, _GPU,
-        "what is padded after the data only would be 0 and not the zero point: wrong numbers",
+        "padding at the end only would be 0 instead of the zero point: wrong numbers",
     ),
     _rule(
         windows.see_every_column, "GroupConvolution", _CPU,
-        "a strided layer of several outputs a channel and one column would read other rows: wrong numbers",
+        "a strided layer with several outputs per channel and one column would read the wrong rows: wrong numbers",
     ),
     _rule(
         windows.see_padding_alone, CONVOLUTIONS, _CPU,
-        "a window that stands on a column of padding alone would read and write beyond its memory: wrong numbers",
+        "a window that covers padding only would read and write beyond its memory: wrong numbers",
     ),
     _rule(
         mat_mul.absorb_transposes, "MatMul", _BOTH,
@@ -112,60 +112,60 @@ RULES = (
     ),
     _rule(
         mat_mul.run_at_rank_3, "MatMul", _CPU,
-        "after a MatMul of rank 4 no constant by channel would be fused",
+        "after a MatMul of rank 4 no per-channel constant would be fused",
     ),
     _rule(
         mat_mul.lay_weights_in_rows, "MatMul", _CPU,
-        "who optimizes the saved model once more would make a MatMul that is not relaxed", saved_only=True,
+        "optimizing the saved model again would make a MatMul that is not relaxed", saved_only=True,
     ),
     _rule(
         mat_mul.lay_weights_in_rows, "MatMul", _GPU,
-        "the plugin would make a Transpose of the weights, and a MatMul that is not relaxed",
+        "the plugin would add a Transpose of the weights, and make a MatMul that is not relaxed",
     ),
     _rule(
         mat_mul.run_columns_at_rank_3, "MatMul", _GPU,
-        "after a MatMul of rank 4 the first column of what is by column would stand for all: wrong numbers",
+        "after a MatMul of rank 4 per-column constants would be read as their first value: wrong numbers",
     ),
     _rule(
         gpu.transpose_before_quantization, "MatMul", _GPU,
-        "the plugin would make a Transpose of quantized data, and a MatMul that is not relaxed, which throws",
+        "the plugin would add a Transpose of quantized data, and make a MatMul that is not relaxed, which throws",
     ),
     _rule(
         gpu.keep_weights_zero_point, WEIGHTED, _GPU,
-        "weights with a zero point would be folded to floats, and a float kernel read integers",
+        "weights with a zero point would be folded to floats, and a float kernel would read integers",
     ),
     # layers with weights: what follows them
     _rule(
         guards.dequantize_before_broadcast, CONVOLUTIONS, _CPU,
-        "scale and shift would be moved before the Broadcast and read wrongly for one element of open sizes: wrong numbers",
+        "scale and shift would be moved before the Broadcast and read wrongly at dynamic sizes of one element: wrong numbers",
     ),
     _rule(
         guards.add_negative_shift, WEIGHTED, _CPU,
-        "the rules after this one look for an Add",
+        "later rules look for an Add",
     ),
     _rule(
         guards.shift_after_scale, WEIGHTED, _CPU,
-        "a bias before the scale would be no bias of the layer",
+        "a shift before the scale would not become the layer's bias",
     ),
     _rule(
         guards.scale_after_interval, "MatMul", _CPU,
-        "with one thread a FakeQuantize by column, or a scale after one, would be read from elsewhere: wrong numbers",
+        "with one thread a per-column FakeQuantize, or a scale after one, would be read from the wrong place: wrong numbers",
     ),
     _rule(
         guards.scale_to_interval, CONVOLUTIONS | {"MatMul"}, _CPU,
-        "an interval by channel would be read wrongly for one element of open sizes, and after a MatMul: wrong numbers",
+        "a per-channel interval would be read wrongly at dynamic sizes of one element, and after a MatMul: wrong numbers",
     ),
     _rule(
         guards.scale_before_interval, "MatMul", _CPU,
-        "with one thread a FakeQuantize by column would be read from elsewhere: wrong numbers",
+        "with one thread a per-column FakeQuantize would be read from the wrong place: wrong numbers",
     ),
     _rule(
         guards.compute_by_channel, CONVOLUTIONS, _CPU,
-        "what is computed by channel would be read wrongly for one element of open sizes: wrong numbers",
+        "per-channel constants would be read wrongly at dynamic sizes of one element: wrong numbers",
     ),
     _rule(
         guards.part_by_column, "MatMul", _CPU,
-        "a MatMul of two tensors would read what differs by column from beyond its array: wrong numbers",
+        "a MatMul of two tensors would read per-column constants from beyond their array: wrong numbers",
     ),
     _rule(
         guards.keep_negative_scale_after_relu, WEIGHTED, _BOTH,
@@ -182,7 +182,7 @@ RULES = (
     # other relaxed operations
     _rule(
         element_types.round_in_f32, "FakeQuantize", _BOTH,
-        "a FakeQuantize to 65536 levels would be dropped, and what reads it have f16 for f32, which throws",
+        "a FakeQuantize with 65536 levels would be dropped, and its reader would get f16 instead of f32, which throws",
     ),
     _rule(
         fake_quantize.bypass_relu, "FakeQuantize", _BOTH,
@@ -190,19 +190,19 @@ RULES = (
     ),
     _rule(
         fake_quantize.join_dequantization, "FakeQuantize", _BOTH,
-        "a CPU would store the integers for nothing, and a GPU fuse the scale into the FakeQuantize, which throws",
+        "a CPU would store the integers in vain, and a GPU would fuse the scale into the FakeQuantize, which throws",
     ),
     _rule(
         fake_quantize.requantize_floats, "FakeQuantize", _CPU,
-        "integers that are quantized again would be stored, converted and read by a layer of their own",
+        "integers that are quantized again would be stored, and converted in an extra layer",
     ),
     _rule(
         zero_points.clamp_after_zero_point, "Clamp", _BOTH,
-        "the dequantization after the Clamp would be multiplied out, and the real zero not be 0",
+        "the dequantization after the Clamp would be multiplied out, and real zeros would not stay 0",
     ),
     _rule(
         element_types.clamp_in_f32, "Clamp", _CPU,
-        "the Clamp would be dropped before a FakeQuantize, which then reports another type, or be rounded to integers",
+        "the Clamp would be dropped before a FakeQuantize, which then reports another type, or its bounds be rounded to integers",
     ),
     _rule(
         element_types.needless_clamp_in_f32, "Clamp", _GPU,
@@ -221,11 +221,11 @@ RULES = (
     ),
     _rule(
         reductions.scale_in_f64, "ReduceMean ReduceSum", _CPU,
-        "the scale would be fused into float weights, and with floats in bf16 a Reorder follow the reduction",
+        "the scale would be fused into float weights, and in bf16 a Reorder would follow the reduction",
     ),
     _rule(
         reductions.pool_alone, "AvgPool", _CPU,
-        "a pool of a few integers would read the interval by channel of a FakeQuantize wrongly: wrong numbers",
+        "a pool with few outputs would read the per-channel interval of a FakeQuantize wrongly: wrong numbers",
     ),
     _rule(
         element_types.normalize_in_f32, "NormalizeL2", _CPU,
@@ -233,7 +233,7 @@ RULES = (
     ),
     _rule(
         element_types.scale_in_f32, "Multiply", _CPU,
-        "the scale would be fused into float weights, which throws, or an Add after it be computed in the integer type",
+        "the scale would be fused into float weights, which throws, or an Add after it would be computed in the integer type",
     ),
     _rule(
         gpu.scale_in_f32_before_weights, "Multiply", _GPU,
@@ -245,7 +245,7 @@ RULES = (
     ),
     _rule(
         zero_points.broadcast_before_zero_point, "Subtract", _BOTH,
-        "a Broadcast before the zero point would be dropped, and the layer throw or run in float",
+        "a Broadcast before the zero point would be dropped, and the layer would throw or run in float",
     ),
     _rule(
         zero_points.subtract_signed_in_f32, "Subtract", _CPU,
@@ -253,97 +253,97 @@ RULES = (
     ),
     _rule(
         zero_points.subtract_in_f32, "Subtract", _CPU,
-        "integers or f16 less f32 throw, and the zero point of a float layer of open sizes ends the process",
+        "subtracting f32 from integers or f16 throws, and the zero point of a float layer with dynamic sizes ends the process",
     ),
     _rule(
         gpu.add_negative, "Subtract", _GPU,
-        "integers or f16 less f32 throw",
+        "subtracting f32 from integers or f16 throws",
     ),
     # operations that are relaxed or not
     _rule(
         element_types.convert_by_f64, "Convert", _CPU,
-        "integers before float MatMuls would be taken for weights, and their Convert stay a layer", phase=Phase.ALL,
+        "integers before float MatMuls would be taken for weights, and their Convert would stay a layer", phase=Phase.ALL,
     ),
     _rule(
         folding.fold_float_weights, WEIGHTED, _CPU,
-        "weights that stay in float would be restored in layers of their own", phase=Phase.ALL,
+        "weights that stay in float would be dequantized in extra layers", phase=Phase.ALL,
     ),
     _rule(
         zero_points.keep_stride_over_one_axis, "Convolution", _GPU,
-        "a layer of one group over one axis of open sizes, which keeps a stride, would be read wrongly: wrong numbers",
+        "a layer with one group over one axis of dynamic size, which keeps a stride, would be read wrongly: wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(
         zero_points.keep_stride, "Convolution", _BOTH,
-        "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: float, or wrong numbers",
+        "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: it runs in float, or gives wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(
         reductions.reduce_alone, reductions.REDUCTIONS, _CPU,
-        "a reduction would read constants by channel after it wrongly: wrong numbers", phase=Phase.ALL,
+        "a reduction would read per-channel constants after it wrongly: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.compute_in_steps, "FakeQuantize", _CPU,
-        "there is no FakeQuantize along another axis than the channels: it throws, or wrong numbers", phase=Phase.ALL,
+        "there is no FakeQuantize kernel along an axis other than the channels: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
-        recurrent.quantize_after_transpose, "LSTMSequence GRUSequence", _CPU,
-        "a recurrent layer of data or states that are transposed as integers would run in float", phase=Phase.ALL,
+        recurrent.quantize_after_transpose, RECURRENT, _CPU,
+        "a recurrent layer whose data or states are transposed as integers would run in float", phase=Phase.ALL,
     ),
     _rule(
-        recurrent.slice_data, "LSTMSequence GRUSequence", _CPU,
-        "the steps of a recurrent layer of a VariadicSplit would be those of the first part, which throws", phase=Phase.ALL,
+        recurrent.slice_data, RECURRENT, _CPU,
+        "a recurrent layer after a VariadicSplit would take its number of steps from the first part, which throws", phase=Phase.ALL,
     ),
     _rule(
-        recurrent.one_direction_each, "LSTMSequence GRUSequence", _CPU,
-        "the plugin would give both directions names of its own, by which nobody finds them", phase=Phase.ALL,
+        recurrent.one_direction_each, RECURRENT, _CPU,
+        "the plugin would rename both directions, and their layers could not be found by name", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.keep_after_transpose, "FakeQuantize", _CPU,
-        "a FakeQuantize by channel would be moved before the Transpose, to another axis", phase=Phase.ALL,
+        "a per-channel FakeQuantize would be moved before the Transpose, to another axis", phase=Phase.ALL,
     ),
     _rule(
         guards.keep_shift_before_scale, "Multiply", _CPU,
-        "in bf16 a mask that several read would be rounded, or pass what bf16 holds, before its shift: wrong numbers",
+        "in bf16 a mask with several readers would be rounded, or overflow, before its shift: wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(
         guards.part_open_columns, "MatMul", _CPU,
-        "a MatMul whose number of columns is open would take what differs by column, and throw", phase=Phase.ALL,
+        "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
     ),
     _rule(
         guards.part_from_vector, "MatMul", _CPU,
-        "a factor after a float MatMul by a vector would be taken into the vector as a row, which throws", phase=Phase.ALL,
+        "a factor after a float MatMul with a vector would be folded into the vector as a row, which throws", phase=Phase.ALL,
     ),
     _rule(
         guards.quantize_rows_alone, "FakeQuantize", _CPU,
-        "an interval or zero point by rows would be read as one by columns: it throws, or wrong numbers", phase=Phase.ALL,
+        "a per-row interval or zero point would be read as a per-column one: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.keep_scale_before, "FakeQuantize", _CPU,
-        "a FakeQuantize of open sizes would be moved up to a scale by channel and read it wrongly: wrong numbers",
+        "a FakeQuantize of dynamic sizes would be moved up to a per-channel scale and read it wrongly: wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.keep_transpose, "FakeQuantize", _CPU,
-        "a Transpose would be moved after the FakeQuantize and a reduction, which throws, or wrong numbers", phase=Phase.ALL,
+        "a Transpose would be moved after the FakeQuantize and a reduction, which throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.differ_by_channel, "FakeQuantize", _CPU,
-        "with open sizes the scale of the first channel would stand for all the others: wrong numbers", phase=Phase.ALL,
+        "with dynamic sizes the scale of the first channel would be used for all channels: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         gpu.guard_second_factor, "MatMul", _GPU,
-        "floats that are quantized would be taken for weights, and their Transpose be lost, which throws", phase=Phase.ALL,
+        "quantized floats would be taken for weights, and their Transpose would be lost, which throws", phase=Phase.ALL,
     ),
     _rule(
         mat_mul.run_rows_apart, "MatMul", _GPU,
-        "after a MatMul of rank 4 and open sizes what differs by rows or heads would be read wrongly: wrong numbers",
+        "after a MatMul of rank 4 and dynamic sizes, constants per row or head would be read wrongly: wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(
         gpu.quantize_vector_as_row, "FakeQuantize", _GPU,
-        "a vector would be quantized with the first channel's ends: wrong numbers", phase=Phase.ALL,
+        "a vector would be quantized with the first channel's interval: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         gpu.hide_end, "FakeQuantize", _GPU,
@@ -352,44 +352,44 @@ RULES = (
     # models
     _rule(
         zero_points.keep_apart, "Subtract", _BOTH,
-        "equal zero points of one tensor would be merged, and one be lost: wrong numbers",
+        "equal zero points of one tensor would be merged, and one would be lost: wrong numbers",
         phase=Phase.MODEL, precision="f32",
     ),
     _rule(
         half.keep_sums_in_f32, ANY, _GPU,
-        "sums of integers, and their scales, would be rounded to f16, or pass what it holds",
+        "sums of integers, and their scales, would be rounded to f16, or overflow it",
         phase=Phase.MODEL, precision="f16",
     ),
     _rule(
         variables.keep_products_together, "Assign", _CPU,
-        "with a cache of keys and values each MatMul of an attention would be a layer of its own", phase=Phase.MODEL,
+        "with a cache of keys and values, each MatMul of an attention would be a separate layer", phase=Phase.MODEL,
     ),
     _rule(
         hiding.hide_zero_points, "Subtract", _CPU,
-        "the plugin's own LPT would fuse the zero point into the FakeQuantize, and the layer run in float",
+        "the plugin's own LPT would fuse the zero point into the FakeQuantize, and the layer would run in float",
         phase=Phase.MODEL, lpt_on=True,
     ),
     _rule(
         hiding.hide_padding, "Pad", _CPU,
-        "the plugin's own LPT would make an integer of the value that is added: wrong numbers",
+        "the plugin's own LPT would round the padding value to an integer: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
         hiding.hide_shifts, "Add FakeQuantize", _CPU,
-        "the plugin's own LPT would make of scale and shift what is read wrongly for one element of open sizes: wrong numbers",
+        "the plugin's own LPT would turn scale and shift into a form that is read wrongly at dynamic sizes of one element: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
         sharing.join_quantizations, "FakeQuantize", _CPU,
-        "equal quantizations of a tensor, each with an end that is hidden, would be layers of their own",
+        "equal quantizations of a tensor, each with a hidden bound, would be separate layers",
         phase=Phase.BODIES, saved_only=True,
     ),
     _rule(
         sharing.share_constants, "Constant", _CPU,
-        "each node takes time whenever the saved model is loaded", phase=Phase.BODIES, saved_only=True,
+        "each extra node takes time whenever the saved model is loaded", phase=Phase.BODIES, saved_only=True,
     ),
     _rule(
-        hiding.hide_recurrent_weights, "LSTMSequence GRUSequence", _CPU,
+        hiding.hide_recurrent_weights, RECURRENT, _CPU,
         "the integer weights of a recurrent layer would be folded to floats",
         phase=Phase.BODIES, saved_only=True, lpt_on=True,
     ),

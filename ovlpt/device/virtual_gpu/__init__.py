@@ -75,14 +75,19 @@ def check_known(gpu: str, execute: bool = False) -> None:
         )
 
 
+def check_device(device: str) -> None:
+    """Raise `InputError` where a virtual GPU is asked for and the device is another."""
+    if device != "GPU":
+        raise InputError(f'a virtual GPU needs the device "GPU", not "{device}"')
+
+
 def check_computes(gpu: str, device: str, execute: bool, config: object) -> None:
     """Raise `InputError` for what cannot be asked of a virtual GPU that is to compute numbers."""
-    if device != "GPU":
-        raise InputError(f'a virtual GPU is not a "{device}"; give the device "GPU" with it')
+    check_device(device)
     if not execute:
-        raise InputError(f'the virtual GPU "{gpu}" computes numbers only where it is to execute (execute=True)')
+        raise InputError(f'the virtual GPU "{gpu}" computes numbers only with execute=True')
     if config is not None:
-        raise InputError("a PluginConfig cannot be handed to another process; leave it out")
+        raise InputError("a PluginConfig cannot be passed to another process; leave it out")
     check_known(gpu, execute)
 
 

@@ -125,14 +125,14 @@ def memory_bound(layers: Sequence[Layer]) -> list[Bottleneck]:
 
 def _obstacle(layer: Layer, own_settings: bool) -> _Obstacle:
     if layer.kind is Kind.MOVEMENT:
-        return _of_row("data_movement", layer, "it puts values elsewhere and computes nothing")
+        return _of_row("data_movement", layer, "it moves values and computes nothing")
     if layer.kind is Kind.BORDER:
         return _of_row("conversion", layer, "it changes the type or the layout of values, and computes nothing")
     if layer.kind is Kind.OTHER:
         return _of_row("not_real", layer, "it computes indices, shapes or masks, which are not quantized numbers")
     answer = layer.answer
     if answer is None:
-        return _of_row("unknown", layer, "the plugin made this layer of its own, in float")
+        return _of_row("unknown", layer, "the plugin added this layer itself, in float")
     operation, root = answer.root.split(" ", 1)
     cause, reason = reason_of(answer, own_settings)
     lost = f"nothing quantizes its result again: {answer.root_reason.text}"  # the root is named beside it
@@ -192,7 +192,7 @@ def _help(operation: str, cause: Cause, code: str) -> str:
             return "another shape or attribute, or another device"
     if code == "no_rule":
         return f"{operation} itself stays in float; what reads it can be int8 again after a FakeQuantize"
-    return f"a network in which {operation} has another form, or does not stand here"
+    return f"a network in which {operation} has another form, or is not used here"
 
 
 @dataclass(frozen=True, slots=True)
