@@ -153,7 +153,7 @@ def test_a_virtual_device_runs_the_model_in_int8(core, device):
 
 
 def test_a_virtual_device_over_two_plugins_with_settings_of_ones_own(core):
-    with pytest.raises(InputError, match="joins plugins that need different models"):
+    with pytest.raises(InputError, match="combines plugins that need different models"):
         ovlpt.transform(data.digits(), "HETERO:GPU,CPU", config=cpu.config(), core=core)
 
 
