@@ -12,6 +12,7 @@ import numpy as np
 from ovlpt.device.execution_types import last_line
 from ovlpt.files import mode_of, why_not
 from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.inspect.required_sizes import required_sizes
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.operations.families import REARRANGES
 from ovlpt.precisions import NUMPY, REAL
@@ -23,12 +24,12 @@ LABELS = "labels"  # the array of a data file that is not an input
 def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64) -> list[np.ndarray]:
     """One array per input: standard normal, or small non-negative integers.
 
-    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow.
+    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow, but for those of
+    which the first layers know the size.
     """
     generator = np.random.default_rng(seed)
     arrays = []
-    for port in model.inputs:
-        shape = _shape(port, batch, length)
+    for port, shape in zip(model.inputs, _shapes(model, batch, length), strict=True):
         precision = precision_of(port)
         if precision in ("f16", "f32", "f64", "bf16"):
             arrays.append(generator.standard_normal(shape).astype(NUMPY.get(precision, np.float32)))
@@ -41,13 +42,11 @@ def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0
     """One array per input that looks like its data: of the interval of the FakeQuantize that reads it, indices of the
     table that it selects from, bytes, else as `random_inputs`.
 
-    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow. ``past``: how many
-    tokens a language model has had before.
+    Open dimensions as for `random_inputs`. ``past``: how many tokens a language model has had before.
     """
     generator = np.random.default_rng(seed)
     arrays = []
-    for port in model.inputs:
-        shape = _shape(port, batch, length)
+    for port, shape in zip(model.inputs, _shapes(model, batch, length), strict=True):
         precision, (interval, entries) = precision_of(port), _readers(port.get_node())
         if precision not in NUMPY and precision not in ("boolean", "bf16"):
             raise InputError(f'input "{_name(port)}" is of the type {precision}; give an array for it with -i')
@@ -109,11 +108,12 @@ def open_sizes(model: Model) -> list[tuple[int, int]]:
     """Values of batch and length for `typical_inputs` at which a model with open sizes is worth a run, 1 among them;
     one pair without open sizes.
     """
+    required = required_sizes(model)
     pairs: dict[tuple, tuple[int, int]] = {}
     for batch, length in ((1, 64), (1, 1), (2, 64), (2, 1)):
         shapes = (
-            tuple(_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape()))
-            for port in model.inputs
+            tuple(_filled(port, known, batch, length))
+            for port, known in zip(model.inputs, required, strict=True)
             if port.get_partial_shape().rank.is_static
         )
         pairs.setdefault(tuple(shapes), (batch, length))
@@ -168,11 +168,20 @@ def output_names(model: Model) -> list[str]:
     return names
 
 
-def _shape(port: Output, batch: int, length: int) -> list[int]:
-    """The sizes of an input, open ones filled. Raises `InputError` for an open rank."""
-    if port.get_partial_shape().rank.is_dynamic:
-        raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-    return [_length(size, length if axis else batch) for axis, size in enumerate(port.get_partial_shape())]
+def _shapes(model: Model, batch: int, length: int) -> list[list[int]]:
+    """The sizes of each input, open ones filled. Raises `InputError` for an open rank."""
+    for port in model.inputs:
+        if port.get_partial_shape().rank.is_dynamic:
+            raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
+    required = required_sizes(model)
+    return [_filled(port, known, batch, length) for port, known in zip(model.inputs, required, strict=True)]
+
+
+def _filled(port: Output, required: Mapping[int, int], batch: int, length: int) -> list[int]:
+    return [
+        _length(size, required.get(axis, length if axis else batch))
+        for axis, size in enumerate(port.get_partial_shape())
+    ]
 
 
 def _length(size, wanted: int) -> int:

@@ -65,6 +65,8 @@ SAMPLES, STEPS = 4, 3  # generated for each size; of a model with a state, each 
 SURE = 32
 COMPILED, SAVED = "compiled", "saved"  # the forms of a transformed model
 UNKNOWN = "numbers are not compared"
+_DOES_NOT_RUN = "the model does not run on inputs"
+_REMEDY = "give inputs that fit with -i, or leave numbers out with --no-numbers"
 
 Compile = Callable[[Model], CompiledModel]
 Sample = list[list[np.ndarray]]  # steps, of one array per input
@@ -370,13 +372,13 @@ def compare_numbers(
     """Each of ``variants`` against the simulation, on ``cases``; the layer of the first that fails is looked for.
 
     ``simulate``: compiles a model whose FakeQuantize operations are computed as such. ``progress`` is called now and then
-    with the part that is done, 0 to 1.
+    with the part that is done, 0 to 1. Raises `InputError` where the model runs on none of the cases.
     """
     variants = list(variants)
     notes: list[str] = []
     cases = _simulated(source, cases, simulate, notes)
-    if not cases:
-        notes.append(f"{UNKNOWN}: the model runs on none of the inputs; give others with -i")
+    if not cases and notes[-1].startswith(_DOES_NOT_RUN):
+        raise InputError(f"{notes[-1]}, and on no others, so its numbers cannot be compared; {_REMEDY}")
     names = output_names(source)
     records: list[OutputNumbers] = []
     failed: tuple[Variant, Case] | None = None
@@ -509,7 +511,7 @@ def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: l
             expected = [fixed[sizes](sample) for sample in case.samples]
             found.append(replace(case, expected=expected, floors=floors))
         except RuntimeError as error:
-            notes.append(f"the model does not run on inputs {case.inputs}: {last_line(error)}")
+            notes.append(f"{_DOES_NOT_RUN} {case.inputs}: {last_line(error)}")
     return found
 
 
@@ -697,16 +699,12 @@ def numbers(
     """Run ``source`` in every form and setting, and compare.
 
     ``inputs``: a file or arrays (see `load_samples`); generated without. ``properties``: of both sides' compilation.
-    Raises `InputError` for unusable inputs. What cannot be compared is in the notes of the result.
+    Raises `InputError` for unusable inputs, and where none can be generated. A model that has no numbers to compare has
+    notes that say why.
     """
-    try:
-        if why := _without_numbers(source):
-            raise InputError(why)
-        cases = cases_of(source, inputs)
-    except InputError as error:
-        if inputs is not None:
-            raise
-        return Numbers((), "", (f"{UNKNOWN}: {error}",))
+    if why := _without_numbers(source):
+        return Numbers((), "", (f"{UNKNOWN}: {why}",))
+    cases = cases_of(source, inputs)
     with TemporaryDirectory() as folder:
         ways = Variants(device, core, config, properties or {}, Path(folder))
         return compare_numbers(source, ways, simulator(device, core), cases, progress)
