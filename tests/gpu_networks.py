@@ -282,6 +282,13 @@ def padded_before(x: Node) -> Node:
     return convolution(quantized(opset1.relu(layer), -0.4, 2.15), 8, 1)
 
 
+def row_of_known_size() -> Model:
+    """A zero point, a stride, and one axis whose size is known, in a network that has an open one."""
+    x = parameter([2, 6, -1])
+    low = quantized(opset1.multiply(x, values((1, 1, 6))), -0.7, 1.85)
+    return model([opset1.convolution(low, int8_weights([4, 6, 1]), [2], [0], [0], [1]), opset1.relu(x)], x)
+
+
 def row_of_groups() -> Model:
     """Groups of several channels over one axis; with open sizes stock reads their weights wrongly, in float too."""
     x = parameter([-1, 6, 12])
@@ -502,6 +509,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "reduced": _on_image(reduced),
     "residual": residual,
     "row_of_groups": row_of_groups,
+    "row_of_known_size": row_of_known_size,
     "scaled_and_shifted": _on_image(scaled_and_shifted),
     "scaled_product": scaled_product,
     "second_factor": second_factor,

@@ -13,7 +13,7 @@ from tests.test_floors import ROOT, SOURCES, imports, module_of
 
 LONGEST = 50  # lines of a function after its signature and docstring
 LONG = {  # and why
-    "tests.fusions.numpy_model._outputs": "one branch for each operation",
+    "tests.numpy_model._outputs": "one branch for each operation",
     "tests.test_hostile_input.folder": "a list of files, one after the other",
     "tools.fusions_table.rows": "the rows of a table, one after the other",
     "tools.fuzz.graphs.random_graph": "one branch for each way in which a graph grows",

@@ -19,13 +19,13 @@ from ovlpt.fusions import fuse
 from ovlpt.openvino_api import Core, Model, opset1
 from ovlpt.trace import Outcome, Trace
 from tests.fusions.networks import Numbers, c, model_of, normalized, to_nhwc, weighted
-from tests.fusions.numpy_model import run, run_on_plugin
 from tests.fusions.test_batch_norm import dequantized, fake_quantized
 from tests.fusions.test_batch_norm_branch import network as branch
 from tests.fusions.test_relu6 import clamped
 from tests.fusions.test_small_batch_norm import Source, structure
 from tests.fusions.test_split_convolution_concat import network as split
 from tests.fusions.whole_networks import NETWORKS
+from tests.numpy_model import run, run_on_plugin
 
 HEAD = """The table comes from `python -m tools.fusions_table`: every structure is built, given to OpenVINO's common optimizations
 (`apply_moc_transformations` of OpenVINO 2026.4) alone, and to `fuse`. *Wrong*: these, or the CPU plugin, give

@@ -36,6 +36,7 @@ class Made(StrEnum):
     REVERSE = "Reverse"  # of a bidirectional layer
     ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
+    TWO_AXES = "TwoAxes"
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own
     ZERO_POINT = "ZeroPoint"
 
@@ -46,6 +47,8 @@ _RENAMED = (
         f"/{made}"
         for made in (
             Made.RANK_3,
+            Made.ROW,
+            Made.TWO_AXES,
             Made.GUARD,
             Made.SCALE,
             Made.WITHOUT_BIASES,

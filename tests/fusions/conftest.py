@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ovlpt.fusions import fuse
 from ovlpt.openvino_api import Model
 from ovlpt.trace import Trace
-from tests.fusions.numpy_model import run, run_on_plugin
+from tests.numpy_model import run, run_on_plugin
 
 TOLERANCE = 1e-5
 

@@ -11,8 +11,8 @@ from ovlpt.trace import Outcome, Trace
 from tests.fusions import networks as net
 from tests.fusions.conftest import difference, inputs_of
 from tests.fusions.networks import Numbers, c, index, kinds, model_of, normalized
-from tests.fusions.numpy_model import run
 from tests.fusions.tensorflow_graph import batch_norm_with_switch
+from tests.numpy_model import run
 
 CHANNELS = 4
 

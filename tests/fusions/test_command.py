@@ -16,10 +16,10 @@ from tests.conftest import assert_documented
 from tests.fusions import networks as net
 from tests.fusions.conftest import difference, inputs_of
 from tests.fusions.networks import kinds
-from tests.fusions.numpy_model import run
 from tests.fusions.test_batch_norm_branch import network as branch
 from tests.fusions.test_small_batch_norm import Source, structure
 from tests.fusions.whole_networks import NETWORKS
+from tests.numpy_model import run
 from tools import answers
 
 

@@ -10,7 +10,7 @@ from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.trace import Trace
 from tests.fusions import networks as net
 from tests.fusions.networks import c, kinds, model_of
-from tests.fusions.numpy_model import run
+from tests.numpy_model import run
 
 
 def clamped(low, high, ends, levels=256):

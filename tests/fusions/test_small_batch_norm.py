@@ -15,7 +15,7 @@ from ovlpt.trace import InputError, Outcome, Trace
 from tests.fusions import networks as net
 from tests.fusions.conftest import difference, inputs_of
 from tests.fusions.networks import SPELLINGS, Numbers, c, kinds, model_of, small_batch_norm, to_nhwc, weighted
-from tests.fusions.numpy_model import run
+from tests.numpy_model import run
 
 PRESENT = list(itertools.product((False, True), repeat=2))
 SOURCES = ("Const", "Convert", "ReadValue", "ReadValue+Assign", "Parameter")

@@ -14,7 +14,7 @@ from ovlpt.trace import Outcome, Trace
 from tests.fusions import networks as net
 from tests.fusions.conftest import any_sizes, difference, inputs_of
 from tests.fusions.networks import Numbers, c, index, kinds, model_of, normalized, to_nchw, to_nhwc
-from tests.fusions.numpy_model import run, run_on_plugin
+from tests.numpy_model import run, run_on_plugin
 
 CUTS = ("Split", "VariadicSplit", "StridedSlice", "Slice")
 

@@ -1,5 +1,5 @@
 """The numbers of the GPU plugin's own kernels, executed on a virtual GPU: with ovlpt, and with the plugin's own LPT,
-against the FakeQuantize simulation.
+against the FakeQuantize simulation in float64.
 
     python -m tools.gpu_numbers                        # the small networks of tests/gpu_networks.py, misses first
     python -m tools.gpu_numbers mlp residual           # some of them

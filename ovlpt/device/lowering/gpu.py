@@ -6,13 +6,14 @@ import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
 from ovlpt.device.lowering.guards import FLOAT_MAX, guard_output
+from ovlpt.device.lowering.reshaping import ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 from ovlpt.precisions import INT8, REAL
 
 
@@ -185,3 +186,51 @@ def hide_end(node: Node) -> Node | None:
     shape = constant(np.array(shape_of(value), np.int64), "i64")
     node.input(4).replace_source_output(opset1.reshape(value, shape, False).output(0))
     return node
+
+
+def run_groups_over_two_axes(model: Model) -> list[Node]:
+    """Groups of several channels over one axis, as over a row of an image, where some size of the model is open.
+
+    There the plugin reads their weights wrongly until it has a kernel for the size at hand, some inferences later, or
+    throws; with its own LPT and in a network of floats, too.
+    """
+    if not model.is_dynamic():
+        return []
+    return [node for each in model.get_ordered_ops() if (node := _over_two_axes(each)) is not None]
+
+
+def _over_two_axes(layer: Node) -> Node | None:
+    if layer.get_type_name() != "GroupConvolution" or len(shape_of(layer.input_value(0)) or ()) != 3:
+        return None
+    weights, sizes = layer.input_value(1), shape_of(layer.input_value(1))
+    if sizes is None or sizes[1:3] == (1, 1):
+        return None
+
+    def takes(value: Output) -> bool:
+        return is_constant(value) and len(value.get_shape()) != 2
+
+    chain, attributes = chain_after(layer, ON_A_GPU, takes), layer.get_attributes()
+    for name, of_one_column in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
+        attributes[name] = [of_one_column, *attributes[name]]
+    inputs = [_as_image(layer.input_value(0)), _as_image(weights, axis=3)]
+    if is_relaxed(layer):
+        new = relaxed(layer.get_type_name(), inputs, precision_of(layer.output(0)), attributes)
+    else:
+        new = NodeFactory("opset1").create(layer.get_type_name(), inputs, attributes)
+    new.set_friendly_name(layer.get_friendly_name())
+    return between_reshapes(chain, new, lambda shape: _with_one(shape) if len(shape) == 3 else shape, Made.TWO_AXES)
+
+
+def _as_image(value: Output, axis: int = 2) -> Output:
+    """With an axis of size 1 more; before a zero point, which has to stand directly before the layer."""
+    node, shape = value.get_node(), _with_one(shape_of(value), axis)
+    if is_constant(value):
+        return constant(values_of(node).reshape(shape), precision_of(value)).output(0)
+    if node.get_type_name() not in ("Add", "Subtract") or not is_relaxed(node):
+        return reshaped(value, shape).output(0)
+    inputs = [each if len(shape_of(each) or ()) < axis else _as_image(each, axis) for each in node.input_values()]
+    return same_on(node, inputs).output(0)
+
+
+def _with_one(shape: Shape, axis: int = 2) -> Shape:
+    return *shape[:axis], 1, *shape[axis:]

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
-from itertools import pairwise
+from collections.abc import Callable
 
+from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
-from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.names import Made
 from ovlpt.graph.relaxed import relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
-from ovlpt.layer_transformation import move_tensor_names, replace_output
+from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
-from ovlpt.operations.families import ACTIVATIONS, AFFINE
-
-_ELEMENTWISE = AFFINE | {"Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Relu", "Sigmoid", "Swish", "Tanh"}
-# What a GPU takes into a layer
-_ON_A_GPU = _ELEMENTWISE | ACTIVATIONS | {
-    "Abs", "Divide", "Exp", "Floor", "Maximum", "Minimum", "Negative", "Sqrt", "SquaredDifference",
-}  # fmt: skip
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -68,7 +61,7 @@ def run_at_rank_3(node: Node) -> Node | None:
     )
     if not plain or shape is None or len(shape) != 4 or any(size is None for size in shape[1:]):
         return None
-    chain = _chain(node, _ELEMENTWISE, lambda value: _is_constant(value) and _flattens(value.get_node()))
+    chain = chain_after(node, ELEMENTWISE, lambda value: is_constant(value) and _flattens(value.get_node()))
     takes_scale = RELEASE >= (2026, 0) and len(chain) > 1 and chain[1].get_type_name() == "Multiply"
     after = chain[2 if takes_scale else 1 :]
     others = (value.get_node() for link in after for value in link.input_values())
@@ -88,7 +81,7 @@ def run_columns_at_rank_3(node: Node) -> Node | None:
     if shape is None or len(shape) != 4 or None in shape or not is_constant_path(weights.get_node()):
         return None
     *more, rows, columns = weights.get_shape()
-    if more and (set(more) != {1} or not _is_constant(weights)):
+    if more and (set(more) != {1} or not is_constant(weights)):
         return None
     if more:
         flat = constant(values_of(weights.get_node()).reshape(rows, columns), precision_of(weights))
@@ -97,12 +90,12 @@ def run_columns_at_rank_3(node: Node) -> Node | None:
 
     def merges(value: Output) -> bool:
         sizes = shape_of(value)
-        if sizes is None or (not _is_constant(value) and sizes != shape):
+        if sizes is None or (not is_constant(value) and sizes != shape):
             return False
         both = ((1,) * (4 - len(sizes)) + sizes)[axes]
         return both == (1, 1) or (len(sizes) == 4 and both == shape[axes])
 
-    return _with_merged(node, _chain(node, _ON_A_GPU, merges), axes)
+    return _with_merged(node, chain_after(node, ON_A_GPU, merges), axes)
 
 
 def run_rows_apart(node: Node) -> Node | None:
@@ -118,40 +111,37 @@ def run_rows_apart(node: Node) -> Node | None:
     is_plain = is_constant_path(weights.get_node()) and not node.get_attributes()["transpose_a"]
     if not is_plain or len(shape_of(weights) or ()) != 2 or (shape_of(node.input_value(0)) or (None,))[-1] is None:
         return None
-    others = [value for link in _chain(node, _ON_A_GPU, lambda value: True)[1:] for value in link.input_values()]
-    if all(_is_by_column(value) for value in others if _is_constant(value)):
+    others = [value for link in chain_after(node, ON_A_GPU, lambda value: True)[1:] for value in link.input_values()]
+    if all(_is_by_column(value) for value in others if is_constant(value)):
         return None
     axes = slice(0 if shape.count(None) == 1 else 1, 3)
-    return _with_merged(node, _chain(node, _ON_A_GPU, _is_by_column), axes)
+    return _with_merged(node, chain_after(node, ON_A_GPU, _is_by_column), axes)
+
+
+def run_vector_as_row(node: Node) -> Node | None:
+    """``MatMul([C], W)`` as ``MatMul([1, C], W)`` up to a FakeQuantize whose ends differ by element, which then is a part of
+    the layer.
+
+    The plugin reads a vector as a batch, and the ends by channel: wrong numbers, with its own LPT too. `gpu` does the same
+    for what does not follow a layer, and stays a kernel of its own.
+    """
+    if len(shape_of(node.input_value(0)) or ()) != 1 or len(shape_of(node.input_value(1)) or ()) != 2:
+        return None
+    chain = chain_after(node, ON_A_GPU, lambda value: is_constant(value) and len(value.get_shape()) < 2)
+    ends = [value for link in chain if link.get_type_name() == "FakeQuantize" for value in link.input_values()[1:]]
+    if all(math.prod(value.get_shape()) == 1 for value in ends):
+        return None
+    return _with_shapes(node, chain, lambda shape: (1, *shape) if len(shape) == 1 else shape, Made.ROW)
 
 
 def _with_merged(node: Node, chain: list[Node], axes: slice) -> Node:
-    """The MatMul, and the chain that begins with it, with these axes as one, between two Reshapes."""
-    last, shape = chain[-1], shape_of(node.output(0))
-    targets, original = last.output(0).get_target_inputs(), last.output(0)
-    flat = reshaped(node.input_value(0), _merged(shape_of(node.input_value(0)), axes))
-    new = same_on(node, [flat.output(0), node.input_value(1)])
-    replace_output(node.output(0), new.output(0))
-    for before, link in pairwise([new, *chain[1:]]):
-        for port, value in enumerate(link.input_values()):
-            sizes = shape_of(value)
-            if value.get_node() is before or len(sizes) != 4:
-                continue
-            if _is_constant(value):
-                beside = constant(values_of(value.get_node()).reshape(_merged(sizes, axes)), precision_of(value))
-            else:
-                beside = reshaped(value, _merged(sizes, axes))
-            link.input(port).replace_source_output(beside.output(0))
-        link.validate_and_infer_types()
-    end = new.output(0) if last is node else original
-    shaped = reshaped(end, shape)
-    last = end.get_node()
-    shaped.set_friendly_name(last.get_friendly_name())
-    last.set_friendly_name(made_for(last.get_friendly_name(), Made.RANK_3))
-    for target in targets:
-        target.replace_source_output(shaped.output(0))
-    move_tensor_names(end, shaped.output(0))
-    return new
+    """The MatMul, and the chain that begins with it, with these axes as one."""
+    return _with_shapes(node, chain, lambda shape: _merged(shape, axes) if len(shape) == 4 else shape, Made.RANK_3)
+
+
+def _with_shapes(node: Node, chain: list[Node], changed: Callable[[Shape], Shape], made: Made) -> Node:
+    flat = reshaped(node.input_value(0), changed(shape_of(node.input_value(0))))
+    return between_reshapes(chain, same_on(node, [flat.output(0), node.input_value(1)]), changed, made)
 
 
 def _merged(shape: Shape, axes: slice) -> Shape:
@@ -159,24 +149,8 @@ def _merged(shape: Shape, axes: slice) -> Shape:
     return (*shape[: axes.start], None if None in sizes else math.prod(sizes), *shape[axes.stop :])
 
 
-def _chain(node: Node, kinds: Set[str], takes: Callable[[Output], bool]) -> list[Node]:
-    """The node and the single-consumer operations of these kinds after it; ``takes``: their other inputs."""
-    chain = [node]
-    while len(targets := list(chain[-1].output(0).get_target_inputs())) == 1:
-        follower = targets[0].get_node()
-        others = [value for port, value in enumerate(follower.input_values()) if port != targets[0].get_index()]
-        if follower.get_type_name() not in kinds or not all(map(takes, others)):
-            break
-        chain.append(follower)
-    return chain
-
-
-def _is_constant(value: Output) -> bool:
-    return isinstance(value.get_node(), Constant)
-
-
 def _is_by_column(value: Output) -> bool:
-    return _is_constant(value) and set(value.get_shape()[:-1]) <= {1}
+    return is_constant(value) and set(value.get_shape()[:-1]) <= {1}
 
 
 def _flattens(node: Constant) -> bool:

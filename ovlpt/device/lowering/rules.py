@@ -269,11 +269,6 @@ RULES = (
         "weights that stay in float would be dequantized in extra layers", phase=Phase.ALL,
     ),
     _rule(
-        zero_points.keep_stride_over_one_axis, "Convolution", _GPU,
-        "a layer with one group over one axis of dynamic size, which keeps a stride, would be read wrongly: wrong numbers",
-        phase=Phase.ALL,
-    ),
-    _rule(
         zero_points.keep_stride, "Convolution", _BOTH,
         "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: it runs in float, or gives wrong numbers",
         phase=Phase.ALL,
@@ -342,6 +337,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        mat_mul.run_vector_as_row, "MatMul", _GPU,
+        "the quantization of a vector would be a layer of its own, with the first channel's interval: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         gpu.quantize_vector_as_row, "FakeQuantize", _GPU,
         "a vector would be quantized with the first channel's interval: wrong numbers", phase=Phase.ALL,
     ),
@@ -359,6 +359,11 @@ RULES = (
         half.keep_sums_in_f32, ANY, _GPU,
         "sums of integers, and their scales, would be rounded to f16, or overflow it",
         phase=Phase.MODEL, precision="f16",
+    ),
+    _rule(
+        gpu.run_groups_over_two_axes, "GroupConvolution", _GPU,
+        "groups over one axis, in a model with dynamic sizes, would be read wrongly in the first inferences, or throw: wrong numbers",
+        phase=Phase.BODIES,
     ),
     _rule(
         variables.keep_products_together, "Assign", _CPU,

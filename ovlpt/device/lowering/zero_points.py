@@ -202,14 +202,6 @@ def pad_before_data(convolution: Node) -> Node | None:
     return _with_kernel_of_zeros(convolution)
 
 
-def keep_stride_over_one_axis(convolution: Node) -> Node | None:
-    """As `keep_stride`, over one axis of open sizes, where a GPU's grouped kernel would read the weights wrongly."""
-    shape = shape_of(convolution.input_value(0)) or ()
-    if len(shape) != 3 or None not in shape or not is_relaxed(convolution) or not _moves_stride(convolution):
-        return None
-    return _with_kernel_of_zeros(convolution)
-
-
 def _with_kernel_of_zeros(convolution: Node) -> Node | None:
     """A zero before the kernel's first column, which falls on padding that is one column more."""
     attributes, weights = convolution.get_attributes(), _with_zeros_first(convolution.input_value(1))

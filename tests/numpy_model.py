@@ -4,6 +4,7 @@ reference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,6 +18,12 @@ _UNARY = {
     "Result": lambda x: x,
     "LogicalNot": np.logical_not,
     "ReadValue": lambda x: x,
+    "Tanh": np.tanh,
+    "Sigmoid": lambda x: _sigmoid(x),
+    "HSwish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "Elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "Swish": lambda x: x * _sigmoid(x),
+    "Gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
 }
 _BINARY = {
     "Add": np.add,
@@ -24,18 +31,23 @@ _BINARY = {
     "Multiply": np.multiply,
     "Divide": np.divide,
     "Power": np.power,
+    "Maximum": np.maximum,
+    "Greater": np.greater,
 }
 
 
-def run(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs of the model; ``inputs`` by friendly name of the Parameter."""
+def run(model: Model, inputs: Mapping[str, np.ndarray], levels_in: type = np.float32) -> list[np.ndarray]:
+    """The outputs of the model; ``inputs`` by friendly name of the Parameter.
+
+    ``levels_in``: what a FakeQuantize rounds in. Plugins do it in f32, which decides where a value lies between two levels.
+    """
     values: dict[tuple[int, int], np.ndarray] = {}
     for node in model.get_ordered_ops():
         if node.get_type_name() == "Parameter":
             outputs = [np.asarray(inputs[node.get_friendly_name()])]
         else:
             arguments = [values[v.get_node().get_instance_id(), v.get_index()] for v in node.input_values()]
-            outputs = _outputs(node, arguments)
+            outputs = _outputs(node, arguments, levels_in)
         for index, output in enumerate(outputs):
             values[node.get_instance_id(), index] = output
     return [
@@ -51,7 +63,7 @@ def run_on_plugin(model: Model, inputs: Mapping[str, np.ndarray]) -> list[np.nda
     return [results[index] for index in range(len(model.get_results()))]
 
 
-def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:  # noqa: C901, one branch for each operation
+def _outputs(node: Node, arguments: list[np.ndarray], levels_in: type) -> list[np.ndarray]:  # noqa: C901, one branch for each operation
     kind, attributes = node.get_type_name(), node.get_attributes()
     if isinstance(node, Constant):
         data = node.data
@@ -62,7 +74,8 @@ def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:  # no
         return [_BINARY[kind](*arguments)]
     match kind:
         case "Convert":
-            return [arguments[0].astype(np.float64)]
+            kind = node.get_output_element_type(0).to_dtype().kind
+            return [arguments[0].astype(np.float64 if kind == "f" else np.int64)]
         case "ConvertLike":
             return [arguments[0]]
         case "Assign":
@@ -90,8 +103,27 @@ def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:  # no
             x, axes = arguments[0], tuple(np.ravel(arguments[1]))
             centred = x - x.mean(axes, keepdims=True)
             return [centred / np.sqrt((centred**2).mean(axes, keepdims=True) + attributes["eps"])]
-        case "ReduceMean":
-            return [arguments[0].mean(tuple(np.ravel(arguments[1])), keepdims=attributes["keep_dims"])]
+        case "ReduceMean" | "ReduceSum":
+            reduce = np.mean if kind == "ReduceMean" else np.sum
+            return [reduce(arguments[0], tuple(np.ravel(arguments[1])), keepdims=attributes["keep_dims"])]
+        case "MaxPool" | "AvgPool":
+            return [_pooled(arguments[0], node)]
+        case "PRelu":
+            slope = arguments[1].reshape(-1, *[1] * (arguments[0].ndim - 2))
+            return [np.where(arguments[0] > 0, arguments[0], arguments[0] * slope)]
+        case "Softmax":
+            return [_softmax(arguments[0], attributes["axis"])]
+        case "ScaledDotProductAttention":
+            return [_attention(*arguments)]
+        case "Pad":
+            value = arguments[3] if len(arguments) > 3 else 0
+            return [np.pad(arguments[0], list(zip(*arguments[1:3], strict=True)), constant_values=value)]
+        case "ShuffleChannels":
+            x, groups = arguments[0], attributes["group"]
+            parted = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+            return [parted.swapaxes(1, 2).reshape(x.shape)]
+        case "Interpolate":
+            return [_enlarged(arguments[0], node.get_output_shape(0))]
         case "Transpose":
             return [np.transpose(arguments[0], arguments[1])]
         case "Reshape" | "Squeeze" | "Unsqueeze":
@@ -99,7 +131,7 @@ def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:  # no
         case "Clamp":
             return [np.clip(arguments[0], attributes["min"], attributes["max"])]
         case "FakeQuantize":
-            return [_fake_quantize(*(a.astype(np.float32) for a in arguments), attributes["levels"])]
+            return [_fake_quantize(*(a.astype(levels_in) for a in arguments), levels_in(attributes["levels"]))]
         case "Concat":
             return [np.concatenate(arguments, attributes["axis"])]
         case "Split":
@@ -123,11 +155,15 @@ def _outputs(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:  # no
         case "Gather":
             return [np.take(arguments[0], arguments[1], int(arguments[2]))]
         case "If":
-            return _if(node, arguments)
+            return _if(node, arguments, levels_in)
+        case "Loop":
+            return _loop(node, arguments, levels_in)
+        case "LSTMSequence" | "GRUSequence":
+            return _sequence(kind, attributes, arguments)
     raise NotImplementedError(kind)
 
 
-def _if(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:
+def _if(node: Node, arguments: list[np.ndarray], levels_in: type) -> list[np.ndarray]:
     branch = 0 if arguments[0].all() else 1
     body = node.get_function(branch)
     parameters = body.get_parameters()
@@ -135,16 +171,101 @@ def _if(node: Node, arguments: list[np.ndarray]) -> list[np.ndarray]:
         parameters[d.body_parameter_index].get_friendly_name(): arguments[d.input_index]
         for d in node.get_input_descriptions(branch)
     }
-    results = run(body, inputs)
+    results = run(body, inputs, levels_in)
     outputs: list = [None] * len(node.outputs())
     for description in node.get_output_descriptions(branch):
         outputs[description.output_index] = results[description.body_value_index]
     return outputs
 
 
+def _loop(node: Node, arguments: list[np.ndarray], levels_in: type) -> list[np.ndarray]:
+    """With a number of rounds that is given, whose body has the same condition throughout, and the last value of each result."""
+    body, inputs = node.get_function(), {}
+    parameters = body.get_parameters()
+    fed = {}
+    for description in node.get_input_descriptions():
+        inputs[parameters[description.body_parameter_index].get_friendly_name()] = arguments[description.input_index]
+        if hasattr(description, "body_value_index"):
+            fed[parameters[description.body_parameter_index].get_friendly_name()] = description.body_value_index
+    for _ in range(int(arguments[0])):
+        results = run(body, inputs, levels_in)
+        inputs |= {name: results[index] for name, index in fed.items()}
+    outputs: list = [None] * len(node.outputs())
+    for description in node.get_output_descriptions():
+        outputs[description.output_index] = results[description.body_value_index]
+    return outputs
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    return powers / powers.sum(axis, keepdims=True)
+
+
+def _attention(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask=0.0) -> np.ndarray:
+    return _softmax(query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]) + mask, -1) @ value
+
+
+def _pooled(x: np.ndarray, node: Node) -> np.ndarray:
+    attributes, axes = node.get_attributes(), tuple(range(2, x.ndim))
+    if any(attributes["pads_begin"]) or any(attributes["pads_end"]):
+        x = np.pad(x, [(0, 0), (0, 0), *zip(attributes["pads_begin"], attributes["pads_end"], strict=True)],
+                   constant_values=_EDGE[node.get_type_name()])  # fmt: skip
+    windows = np.lib.stride_tricks.sliding_window_view(x, attributes["kernel"], axes)
+    strides = tuple(slice(None, None, stride) for stride in attributes["strides"])
+    reduce = np.max if node.get_type_name() == "MaxPool" else np.mean
+    return reduce(windows[(slice(None), slice(None), *strides)], tuple(range(x.ndim, 2 * x.ndim - 2)))
+
+
+_EDGE = {"MaxPool": -np.inf, "AvgPool": np.nan}  # the mean of a window with padding is not here
+
+
+def _enlarged(x: np.ndarray, shape: list[int]) -> np.ndarray:
+    """To a multiple of its size, each element repeated."""
+    for axis, size in enumerate(shape):
+        if size % x.shape[axis]:
+            raise NotImplementedError("Interpolate")
+        x = x.repeat(size // x.shape[axis], axis)
+    return x
+
+
+def _sequence(kind: str, attributes: dict, arguments: list[np.ndarray]) -> list[np.ndarray]:
+    """Of full length, with the operation's own activations."""
+    is_lstm = kind == "LSTMSequence"
+    x, *states = arguments[: 3 if is_lstm else 2]
+    weights, ends, steps = arguments[-3:], [], []
+    for direction in range(weights[0].shape[0]):
+        backward = attributes["direction"] == "reverse" or direction == 1
+        w, r, b = (each[direction] for each in weights)
+        state, found = [each[:, direction] for each in states], []
+        for step in range(x.shape[1])[:: -1 if backward else 1]:
+            state = (_lstm_step if is_lstm else _gru_step)(x[:, step], state, w, r, b)
+            found.append(state[0])
+        steps.append(np.stack(found[:: -1 if backward else 1], 1))
+        ends.append(state)
+    return [np.stack(steps, 1), *(np.stack([end[port] for end in ends], 1) for port in range(len(states)))]
+
+
+def _lstm_step(x, state, w, r, b) -> list[np.ndarray]:
+    hidden, cell = state
+    forget, let_in, candidate, out = np.split(x @ w.T + hidden @ r.T + b, 4, 1)
+    cell = _sigmoid(forget) * cell + _sigmoid(let_in) * np.tanh(candidate)
+    return [_sigmoid(out) * np.tanh(cell), cell]
+
+
+def _gru_step(x, state, w, r, b) -> list[np.ndarray]:
+    (hidden,), size = state, state[0].shape[1]
+    update, reset = np.split(_sigmoid(x @ w[: 2 * size].T + hidden @ r[: 2 * size].T + b[: 2 * size]), 2, 1)
+    candidate = np.tanh(x @ w[2 * size :].T + (reset * hidden) @ r[2 * size :].T + b[2 * size :])
+    return [update * hidden + (1 - update) * candidate]
+
+
 def _fake_quantize(x, il, ih, ol, oh, levels):
-    steps = np.float32(levels - 1)
-    inside = np.rint((x - il) / (ih - il) * steps) / steps * (oh - ol) + ol
+    with np.errstate(divide="ignore", invalid="ignore"):  # of an interval without a width nothing is inside
+        inside = np.rint((x - il) / (ih - il) * (levels - 1)) / (levels - 1) * (oh - ol) + ol
     return np.where(x <= np.minimum(il, ih), ol, np.where(x > np.maximum(il, ih), oh, inside)).astype(np.float64)
 
 
