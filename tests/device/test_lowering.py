@@ -1755,24 +1755,29 @@ def recurrent(batch: int = 1, transposed: str = ""):
 
     ``transposed``: "x" or "h", whose first two axes change places after its FakeQuantize; or "columns", the data of an
     image of one row, which another operation reads as well; or "image", the same with an interval of the image's rank,
-    as a scale that was taken into it leaves it, and another reader of the columns.
+    as a scale that was taken into it leaves it, and another reader of the columns; or "pooled", those of an image of two
+    rows, none of which is negative.
     """
 
     generator = np.random.default_rng(0)
     shapes = {"x": [batch, 6, 16], "h": [batch, 1, 32]}
-    if transposed in ("columns", "image"):
-        shapes["x"] = [batch, 16, 1, 6]
+    if transposed in ("columns", "image", "pooled"):
+        shapes["x"] = [batch, 16, 2 if transposed == "pooled" else 1, 6]
     elif transposed:
         shapes[transposed][:2] = shapes[transposed][1::-1]
     x, h = (parameter(shape, name=name) for name, shape in shapes.items())
     w, r = (generator.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((1, 128, 16), (1, 128, 32)))
     b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
     intervals = dict.fromkeys("xh", (-2.0, 1.984375))  # the one grid that its kernel has
-    data, state = (quantized(each, *intervals["x"]) for each in (x, h))
+    if transposed == "pooled":
+        intervals["x"] = (0.0, 2.55)
+    data, state = (quantized(each, *intervals[name]) for name, each in (("x", x), ("h", h)))
     if transposed == "image":
         data = quantized(x, *(np.full((1, 1, 1, 1), end) for end in intervals["x"]))
     other = [opset1.relu(data)] if transposed == "columns" else []
-    if transposed in ("columns", "image"):
+    if transposed == "pooled":
+        data = opset1.max_pool(data, [2, 1], [0, 0], [0, 0], [2, 1])
+    if transposed in ("columns", "image", "pooled"):
         data = opset1.transpose(opset1.squeeze(data, const([2], "i64")), const([0, 2, 1], "i64"))
         other += [opset1.relu(data)] if transposed == "image" else []
     if transposed == "x":
@@ -1817,17 +1822,22 @@ def test_a_recurrent_layer_runs_in_int8(core):
 
 @needs_avx2
 @pytest.mark.parametrize("serializable", [False, True])
-@pytest.mark.parametrize("transposed", ["x", "h", "columns", "image"], ids=["data", "state", "columns", "image"])
+@pytest.mark.parametrize("transposed", ["x", "h", "columns", "image", "pooled"])
 def test_a_recurrent_layer_of_what_is_transposed_runs_in_int8(core, infer, transposed, serializable):
     """As exporters write it: time and batch, or directions and batch, change places after the FakeQuantize."""
-    net, _ = recurrent(batch=3, transposed=transposed)
+    net, by_hand = recurrent(batch=3, transposed=transposed)
     inputs = inputs_of(net)
     lowered = ovlpt.transform(net, core=core, serializable=serializable)
     compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
     assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [
         True
     ]
-    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"), level=1.1 / 64, share=0.2)
+    if transposed == "pooled":  # of data that is never negative stock clips the state
+        images, states = inputs
+        expected = by_hand(images.max(2).transpose(0, 2, 1)[:1], states[:1])
+        assert_close([compiled(inputs)[0][:1]], [expected], level=1.1 / 64, share=1)
+    else:
+        assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"), level=1.1 / 64, share=0.2)
 
 
 @needs_avx2

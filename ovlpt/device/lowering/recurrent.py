@@ -43,6 +43,29 @@ def quantize_after_transpose(layer: Node) -> Node | None:
     return changed
 
 
+def read_after_transpose(layer: Node) -> Node | None:
+    """The maximum of integers and the least of them, where a recurrent layer with a zero point reads what was transposed.
+
+    The plugin would move Convert and zero point up before the Transpose, where its own LPT no longer finds them. Of
+    integers that a FakeQuantize gives `quantize_after_transpose` takes care, by fewer layers.
+    """
+    changed = None
+    for port in (_DATA, _STATE):
+        found = dequantization_above(layer, port)
+        if found.convert is None or found.subtract is None or not found.is_low_precision:
+            continue
+        source = found.data
+        while (kind := source.get_node().get_type_name()) in MOVES and kind != "Transpose":
+            source = source.get_node().input_value(0)
+        if kind == "Transpose":
+            least = np.iinfo(found.data.get_element_type().to_dtype()).min
+            alone = opset1.maximum(found.data, constant(least, found.data_precision))
+            alone.set_friendly_name(made_for(found.data.get_node().get_friendly_name(), Made.ALONE))
+            found.convert.input(0).replace_source_output(alone.output(0))
+            changed = layer
+    return changed
+
+
 def slice_data(layer: Node) -> Node | None:
     """A part of a VariadicSplit as a Slice, before a layer of other steps than the first part has."""
     value = dequantization_above(layer, _DATA).data

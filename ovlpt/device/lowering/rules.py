@@ -286,6 +286,10 @@ RULES = (
         "a recurrent layer whose data or states are transposed as integers would run in float", phase=Phase.ALL,
     ),
     _rule(
+        recurrent.read_after_transpose, "LSTMSequence GRUSequence", _CPU,
+        "a recurrent layer of integers that were pooled or computed before a Transpose would run in float", phase=Phase.ALL,
+    ),
+    _rule(
         recurrent.slice_data, RECURRENT, _CPU,
         "a recurrent layer after a VariadicSplit would take its number of steps from the first part, which throws", phase=Phase.ALL,
     ),
