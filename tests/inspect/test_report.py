@@ -339,7 +339,7 @@ class Balanced(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "link", "input"):
+        if tag not in ("meta", "link", "input", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):

@@ -11,6 +11,7 @@ import pytest
 from ovlpt import data
 from ovlpt.inspect.report import report
 from ovlpt.inspect.report.page import GLOSSARY, WHOLE, to_html
+from ovlpt.inspect.report.several import Network, comparison_page, index_page
 from tests.inspect.test_report import chain, pooled
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -44,7 +45,7 @@ def found(core):
 
 @pytest.fixture(scope="module")
 def pages(found, core, tmp_path_factory):
-    """A small network with a float island, the bundled one, and one that is shown in neighbourhoods."""
+    """A small network with a float island, the bundled one, one that is shown in neighbourhoods, two compared, an index."""
     last = found.layers[-1]
     longer = [
         dataclasses.replace(last, index=len(found.layers) + at, name=f"more{at}", inputs=(len(found.layers) + at - 1,))
@@ -56,8 +57,11 @@ def pages(found, core, tmp_path_factory):
         "large": dataclasses.replace(found, layers=[*found.layers, *longer]),
     }
     folder = tmp_path_factory.mktemp("pages")
-    for name, each in reports.items():
-        (folder / f"{name}.html").write_text(to_html(each), encoding="utf-8")
+    made = {name: to_html(each) for name, each in reports.items()}
+    made["two"] = comparison_page(reports["small"], reports["bundled"])
+    made["index"] = index_page([Network.of(each, f"{name}.html") for name, each in reports.items()])
+    for name, text in made.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder
 
 
@@ -153,11 +157,38 @@ def test_a_large_graph_is_shown_in_neighbourhoods(opened, found):
 
 
 def test_nothing_is_wider_than_the_window(opened):
-    for name in ("small", "bundled", "large"):
+    for name in ("small", "bundled", "large", "two", "index"):
         page = opened(name)
         for summary in page.locator("summary").all():
             summary.click()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("name", ["two", "index"])
+def test_names_of_several_networks_are_read_on_a_narrow_window(opened, name):
+    """A column of three letters each is not read, and what lies beside the window neither."""
+    page = opened(name)
+    assert not page.eval_on_selector_all(
+        ".wide", "all => all.filter(each => each.scrollWidth > each.clientWidth).length"
+    )
+    for cell in page.locator(".stacks tbody tr > :first-child").all():
+        assert cell.bounding_box()["width"] > 120
+
+
+def test_every_figure_of_a_layer_is_seen(opened):
+    work = opened("bundled").locator("td.work:not(:empty)")
+    assert work.count() > 2
+    assert all(each.is_visible() for each in work.all())
+
+
+def test_long_names_break_at_their_separators(opened):
+    page = opened("bundled")
+    page.locator("#layers tbody tr").first.locator("button").click()
+    parts = page.eval_on_selector_all(
+        "#detail dd", "all => all.map(each => [...each.childNodes].map(part => part.textContent))"
+    )
+    assert [part for each in parts for part in each if "/" in part[:-1] or "QuantizeDecomposition" in part] == []
+    assert any("".join(each).startswith("FakeQuantizeDecompositionTransformation") for each in parts)
 
 
 def width(page) -> float:

@@ -15,7 +15,7 @@ import pytest
 from ovlpt import cli, data
 from ovlpt.commands import report as command
 from ovlpt.inspect.report import fleet, report
-from ovlpt.inspect.report.several import Network, comparison_page, index_page, pages_of, pairs
+from ovlpt.inspect.report.several import Network, comparison_page, index_page, names_of, pages_of, pairs
 from tests.conftest import assert_documented
 from tests.fleet.test_compare_on_workers import Pools
 from tests.inspect.test_report import Balanced, chain, pooled
@@ -131,6 +131,21 @@ def test_the_pages_of_a_fleet_have_names_of_their_own():
         "x-2-2.html",
     ]
     assert Network("m", "a #%.html").link == "a%20%23%25.html"
+
+
+def test_networks_of_one_name_are_told_apart_by_their_folders():
+    named = {
+        "a/model.xml": "model.xml",
+        "b/x/net.xml": "b/x/net.xml",
+        "c/x/net.xml": "c/x/net.xml",
+        "y/net.xml": "y/net.xml",
+        "net.xml": "net.xml",
+        "/w/last.xml": "last.xml",
+    }
+    assert names_of([*named]) == [*named.values()]
+    assert names_of(["m.xml", "m.xml"]) == ["m.xml", "m.xml"]
+    page = index_page([Network(f"{folder}/model.xml", error="none") for folder in "ab"])
+    assert [name in page for name in ("a/<wbr>model.<wbr>xml", "b/<wbr>model.<wbr>xml")] == [True, True]
 
 
 def test_before_and_after(known, tmp_path, capsys, monkeypatch):

@@ -127,19 +127,24 @@ function element(name, content, more = {}) {
   return made;
 }
 
+/** A text whose long names are broken at their separators, and between words written together. */
+function breakable(text) {
+  return text.split(/(?<=[/_:=])(?=\w)|(?<=\.)(?=[A-Za-z_])|(?<=[a-z])(?=[A-Z])/).flatMap((part) => [document.createElement("wbr"), part]);
+}
+
 function describe(index) {
   const detail = details[index];
   const row = $(`#row${index}`);
   const box = boxes.get(index);
-  const parts = [element("h3", $("title", box).textContent)];
-  if (row && $(".why", row)) parts.push(element("p", $(".why", row).textContent, { className: "why" }));
+  const parts = [element("h3", breakable($("title", box).textContent))];
+  if (row && $(".why", row)) parts.push(element("p", breakable($(".why", row).textContent), { className: "why" }));
   const facts = [["What helps", detail.help], ["Risk", detail.risk]];
   if (row) facts.unshift(["Kernel", `${text(row, "kernel")}, ${text(row, "precision")}`]);
   facts.push(["Holds", detail.operations.join(", ")], ["Above it", detail.upstream.join(" ← ")]);
   for (const [transformation, outcome, why] of detail.events) {
     facts.push([outcome, why ? `${transformation}: ${why}` : transformation]);
   }
-  const list = element("dl", facts.filter(([, value]) => value).flatMap(([name, value]) => [element("dt", name), element("dd", value)]));
+  const list = element("dl", facts.filter(([, value]) => value).flatMap(([name, value]) => [element("dt", name), element("dd", breakable(value))]));
   $("#detail").replaceChildren(...parts, list);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -96,8 +97,16 @@ def templates() -> Any:
         "style": (folder / "page.css").read_text("utf-8"),
         "script": (folder / "page.js").read_text("utf-8"),
     }
-    environment.filters |= {"ms": milliseconds, "count": count, "percent": percent}
+    environment.filters |= {"ms": milliseconds, "count": count, "percent": percent, "breaks": _breaks}
     return environment
+
+
+def _breaks(text: str) -> Any:
+    """Text whose long words, which are names, are broken at their separators and not within a word of theirs."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(?<=[/_:=])(?=\w)|(?<=\.)(?=[^\W\d])", _shown(text))
+    return Markup("<wbr>").join(map(escape, parts))
 
 
 def _shown(value: Any) -> Any:
@@ -157,10 +166,18 @@ def _details(report: Report) -> dict[int, dict[str, object]]:
             "operations": list(layer.operations),
             "upstream": list(layer.answer.upstream[:8]) if layer.answer else [],
             "help": (layer.answer.help or "") if layer.answer else "",
-            "events": [event for name in names for event in events.get(name, ())][:12],
+            "events": _counted(event for name in names for event in events.get(name, ()))[:12],
             "risk": next((risks[name] for name in names if name in risks), ""),
         }
     return found
+
+
+def _counted(events: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Each of the equal ones once, and how often."""
+    return [
+        (transformation, outcome if times == 1 else f"{outcome} {times}×", text)
+        for (transformation, outcome, text), times in Counter(events).items()
+    ]
 
 
 def _trace(report: Report) -> list[tuple[str, dict[str, int]]]:

@@ -93,18 +93,30 @@ def pages_of(models: Sequence[str]) -> list[str]:
     return found
 
 
+def names_of(models: Sequence[str]) -> list[str]:
+    """Of each path the end that tells it from the others: many tools call every model alike, in a folder of its own."""
+    paths = [Path(model).parts for model in models]
+
+    def end(path: tuple[str, ...]) -> str:
+        others = [each for each in paths if each != path]
+        sizes = (size for size in range(1, len(path)) if all(each[-size:] != path[-size:] for each in others))
+        return str(Path(*path[-next(sizes, len(path)) :]))
+
+    return [end(path) for path in paths]
+
+
 def index_page(networks: Sequence[Network]) -> str:
     """Raises `InputError` without the packages of the extra ``report``."""
     known = [each for each in networks if each.verdict is not None]
+    named = zip(names_of([each.model for each in networks]), networks, strict=True)
     return (
         templates()
         .get_template("index.html")
         .render(
             title=f"{len(networks)} networks",
-            networks=sorted(networks, key=lambda each: each.rank),
+            networks=sorted(named, key=lambda each: each[1].rank),
             device=", ".join(dict.fromkeys(each.device for each in known)),
             openvino=known[0].openvino if known else "",
-            Path=Path,
         )
     )
 
@@ -134,9 +146,7 @@ def pairs(before: Report, after: Report) -> list[Pair]:
 
 def comparison_page(before: Report, after: Report) -> str:
     """Raises `InputError` without the packages of the extra ``report``."""
-    names = [Path(each.model).name for each in (before, after)]
-    if names[0] == names[1]:
-        names = [before.model, after.model]
+    names = names_of((before.model, after.model))
     found = pairs(before, after)
     types: dict[str, list[float]] = {}
     for at, each in enumerate((before, after)):
