@@ -1,7 +1,7 @@
 """What a plugin does to any model before its own LPT, from Python.
 
 Most of it is OpenVINO's MOC transformations. They fold constants, and would fold quantized weights into floats; so the
-stored integers are handed to them as inputs, which nothing folds, and put back after.
+stored integers are passed to them as inputs, which nothing folds, and put back afterwards.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class CommonOptimizations(ModelTransformation):
 
     Among the latter are the passes of plugins' first step that take callbacks, `BEFORE_LPT`.
 
-    ``kernels``: per operation, whether the plugin executes a node as it is; what it does not is decomposed, as by the
-    plugin itself. ``pass_config``, one of the ``settings``, may be that of `LowPrecision`, with names of the custom
+    ``kernels``: per operation, whether the plugin executes a node as it is; other nodes are decomposed, as the plugin itself
+    would do. ``pass_config``, one of the ``settings``, may be that of `LowPrecision`, with names of the custom
     transformations in ``main``. Raises `InputError` for a name in it that no pass has.
     """
 
@@ -150,7 +150,7 @@ def _replace(node: Node, new: Node | None) -> None:
 
 
 def _settled_by_broadcast(model: Model) -> dict[str, tuple[int | None, ...]]:
-    """The shapes of what reads a Broadcast that settles open sizes, by name; None where a size stays open.
+    """The shapes of what reads a Broadcast that settles dynamic sizes, by name; None where a size stays open.
 
     A Broadcast that moves after such an operation takes its name, and sizes that are known only when it runs.
     """
@@ -313,7 +313,7 @@ def without_even_mask(attention: Node) -> Node | None:
 
     MOC transformations write such a mask where they join MatMul, Softmax and MatMul, and the CPU plugin's kernel for
     attention with a cache reads it past its end. What the scale differs from ``1 / sqrt(size of a head)`` by goes into
-    the query: without a mask the operation takes no scale. None where there is nothing to drop, or a size is open.
+    the query: without a mask the operation takes no scale. None where there is nothing to drop, or a size is dynamic.
     """
     if attention.get_input_size() < 4:
         return None
@@ -377,7 +377,7 @@ def _scale_of_heads(query: Output, key: Output) -> Output:
 
 
 def _causal_mask(query: Output, key: Output, precision: str) -> Output:
-    """Each position sees itself and those before it: [query positions, key positions], for open sizes too."""
+    """Each position sees itself and those before it: [query positions, key positions], for dynamic sizes too."""
     shapes = shape_of(query), shape_of(key)
     counts = [None if shape is None else shape[-2] for shape in shapes]
     if None not in counts:

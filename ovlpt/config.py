@@ -14,7 +14,7 @@ from ovlpt.trace import InputError
 
 
 def other_names(**names: str) -> Callable[[Callable], Callable]:
-    """A function takes a keyword by another name, too: ``names`` maps that to the parameter's own."""
+    """The function also takes a keyword under another name: ``names`` maps it to the parameter's own."""
 
     def with_names(function: Callable) -> Callable:
         @functools.wraps(function)
@@ -39,14 +39,14 @@ PrecisionsByPorts = Mapping[Any, Iterable[str]]  # of `Ports`
 class Params:
     """The native ``LayerTransformation::Params`` under its Python names.
 
-    update_precisions: lower element types; False only moves scales about.
+    update_precisions: lower element types; with False only scales and zero points move.
     deq_precision: element type of the dequantization's arithmetic.
     default_precisions: types that count as low precision where nothing more specific is known, in order of preference.
     reshape_ignore_per_tensor_quantization_check: keep the dequantization before a Reshape that feeds a MatMul.
-    mat_mul_as_convolution: write a MatMul by quantized weights as a 1x1 convolution, for plugins where that is faster:
+    mat_mul_as_convolution: write a MatMul with quantized weights as a 1x1 convolution, for plugins where that is faster:
         all of them, or those of the listed shapes (rows, input channels, output channels), which `ovlpt.tune` measures;
-        -1 for an open number of rows.
-    recurrent_on_one_grid: give data, state and weights of a recurrent layer the grids that are all its kernels have.
+        -1 for a dynamic number of rows.
+    recurrent_on_one_grid: give data and state of a recurrent layer one grid, and its weights one scale, as its kernels need.
     native_only: do exactly what the native library does and nothing more.
     """
 
@@ -141,7 +141,7 @@ class PrecisionsRestriction:
     ) -> PrecisionsRestriction:
         """Restrict ``operation``, its name or a custom row: ``{port or (ports…): [types in order of preference]}``.
 
-        An empty mapping: the operation is not to be quantized. A function of the node: asked for each node. ``opset``
+        With an empty mapping the operation is not quantized. A function of the node is called for each node. ``opset``
         ("opset1"): only that version. Raises `InputError` for names and ports that do not exist.
         """
         row = _row(operation)
@@ -206,7 +206,7 @@ def pass_name(transformation: type | str) -> str:
 
 @dataclass
 class PassConfig:
-    """Which passes run, and a callback per pass that says True where a node is to be left alone."""
+    """Which passes run, and a callback per pass that returns True for a node that is to be left alone."""
 
     disabled: set[str] = field(default_factory=set)
     callbacks: dict[str, Callable[[Node], bool]] = field(default_factory=dict)
@@ -242,9 +242,9 @@ def _either(first: Callable[[Node], bool] | None, second: Callable[[Node], bool]
 class PluginConfig:
     """All settings of `LowPrecision` for one plugin.
 
-    ``transformations``: one's own, beside those of the package (`ovlpt.own_transformations`). ``extends_device``: they,
-    ``disabled`` and ``callbacks`` come on top of the settings of the device that a call names. ``tuned_for``: the CPU on
-    which `ovlpt.tune` chose the forms of layers; a saved model says it.
+    ``transformations``: custom ones, in addition to those of the package (`ovlpt.own_transformations`).
+    ``extends_device``: they, ``disabled`` and ``callbacks`` are added to the settings of the device that a call names.
+    ``tuned_for``: the CPU on which `ovlpt.tune` chose the forms of layers; a saved model records it.
     """
 
     name: str
@@ -270,7 +270,7 @@ class PluginConfig:
             )
 
     def on_top_of(self, device: PluginConfig) -> PluginConfig:
-        """These settings where they are whole; else the device's, with what these add."""
+        """These settings if they are complete; otherwise the device's, with what these add."""
         if not self.extends_device:
             return self
         callbacks = {

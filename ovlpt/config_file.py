@@ -43,9 +43,9 @@ def load_config(path: str | Path, transformations: Sequence[Given] = ()) -> Plug
     """The settings in the TOML file at ``path``. ``transformations``: custom ones, whose names it may then use.
 
     Sections: ``[params]`` with the fields of `Params`; ``[precisions.OPERATION]`` with ports ("0", "0,1") and element
-    types, and ``opset`` for one version only (empty: the operation is not to be quantized); ``per_tensor`` with
+    types, and ``opset`` for one version only (empty: the operation is not quantized); ``per_tensor`` with
     operations and their ports (none: all); ``disabled``, a list of passes; ``callbacks`` with passes and the predicates
-    that leave a node alone ("not ..." turns one round); ``transformations``, a list of those that installed packages
+    that leave a node alone ("not ..." negates one); ``transformations``, a list of those that installed packages
     offer. A file with transformations and without the first three sections extends the settings of the device.
 
     Raises `InputError` with the file, the line, what is wrong there and what would be right.

@@ -1,6 +1,6 @@
-"""`ovlpt.compile_model` in the place of ``Core.compile_model``, and `ovlpt.transform`: what devices do, and two things more.
+"""`ovlpt.compile_model`, which takes the place of ``Core.compile_model``, and `ovlpt.transform`.
 
-Forms of layers are chosen by measurement, and numbers are compared, by what compiles models itself.
+To what `ovlpt.device` does they add choosing the forms of layers by measurement, and comparing numbers.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ def transform(
     precision: str | None = None,
     tune: bool = False,
 ) -> Model:
-    """A new model, transformed for ``device``; the caller's stays as it is.
+    """A new model, transformed for ``device``; the caller's model is not changed.
 
-    ``config``: settings other than the device's own, which then need not be on this machine. ``lowered=False``: the
-    pass's own result, without the changes that let a plugin take it. ``serializable=False``: the result is compiled as
-    it stands and never saved. ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32";
-    without it the device's own. ``tune``: choose the forms of layers by measurement on this machine
+    ``config``: settings other than the device's own; the device then need not be on this machine. ``lowered=False``: the
+    result of the pass, without the changes that let a plugin take it. ``serializable=False``: the result will be compiled
+    directly and never saved. ``precision``: the type in which a GPU will run what is not in low precision, "f16" or
+    "f32"; by default the device's own. ``tune``: choose the forms of layers by measurement on this machine
     (`ovlpt.inspect.tune`). A model that was lowered before is returned as it is. One with compressed weights only, or
-    quantized to floats of 8 bits, passes unchanged, with a warning. Raises `InputError` for an unusable model or device, and for a model without quantization.
+    quantized to 8-bit floats, is returned unchanged, with a warning. Raises `InputError` for an unusable model or device,
+    and for a model without quantization.
     """
     core = core or Core()
     if tune:
@@ -66,26 +67,26 @@ def compile_model(
 ) -> CompiledModel:
     """Transform ``model`` and compile it with the plugin's own LPT off (see `lpt_properties` for the one exception).
 
-    The caller's model is not changed. One that `transform` has lowered is compiled as it is, and with a warning one
-    that is not quantized; ``strict`` refuses it.
-    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model; no name is the CPU.
-    ``weights``: with them ``model`` is the text of an IR. ``plugin``: settings of the transformation other than the
+    The caller's model is not changed. One that `transform` has lowered is compiled as it is; so is one that is not
+    quantized, with a warning, unless ``strict`` refuses it.
+    ``device_name``, ``config``: as for ``Core.compile_model``, the properties of the compiled model; the default is the
+    CPU. ``weights``: if given, ``model`` is the text of an IR. ``plugin``: settings of the transformation other than the
     device's own. ``device``, ``properties``: other names of the first two; a `PluginConfig` as ``config`` is ``plugin``.
 
-    ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles of them; without it
+    ``cache_dir``: the folder in which transformed models are kept, and what the plugin compiles from them; by default
     CACHE_DIR of ``config`` or of ``core``. A model of the same content, with the same settings, is loaded from
-    there instead of being transformed, unless ``trace`` asks what is done or ``plugin`` holds functions of the caller's.
+    there instead of being transformed, unless a ``trace`` is given or ``plugin`` holds the caller's functions.
 
     ``tune``: choose the forms of layers by measurement on this machine, with ``config`` (`ovlpt.inspect.tune`); takes
     seconds the first time.
 
-    ``self_check``: one array per input, or of several samples. What was compiled runs on them once, beside the plugin's
-    own LPT and the FakeQuantize simulation; where its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a warning
-    names the first layer that goes wrong, and the model compiled with the plugin's own LPT is returned. That costs two
-    compilations more.
+    ``self_check``: one array per input, or several samples of them. The compiled model runs on them once, as do the
+    plugin's own LPT and the FakeQuantize simulation; if its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a
+    warning names the first wrong layer, and the model compiled with the plugin's own LPT is returned. This takes two more
+    compilations.
 
-    Raises as `transform`, for an unquantized model with ``strict`` only; with ``self_check`` an `InputError` as well for
-    arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
+    Raises `InputError` as `transform` does, but for an unquantized model only with ``strict``; with ``self_check`` also
+    for arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
     """
     core, device = core or Core(), device or device_name or "CPU"
     if isinstance(config, PluginConfig):

@@ -128,8 +128,8 @@ def read_once(method: Callable[..., T]) -> Callable[..., T]:
 class LayerTransformation(MatcherPass, _Configured):
     """One operation's rewrite. Subclasses name the row, say what must hold, and build.
 
-    `can_be_transformed` only reads the graph and raises `Rejected`; `transform` only builds. Nothing travels between
-    them through ``self`` but what both of them read.
+    `can_be_transformed` only reads the graph and raises `Rejected`; `transform` only builds. They share no state through
+    ``self`` except what both of them read.
     """
 
     operation: ClassVar[Operation]
@@ -277,7 +277,7 @@ class LayerTransformation(MatcherPass, _Configured):
         """Let ``node`` read the raw data and put the dequantization with new constants after it.
 
         ``keeps_precision``: the output has the data's element type; otherwise the node is relaxed and reports the
-        dequantization's. Returns the node that now stands in the place of ``node``.
+        dequantization's. Returns the node that has replaced ``node``.
         """
         output_precision = precision_of(node.output(0))
         targets = consumers_of(node.output(0))
@@ -395,7 +395,7 @@ def replace_output(old: Output, new: Output) -> None:
 
 
 def joins_interface(source: Output, value: Output) -> bool:
-    """Whether ``value`` is an output of the model, and with ``source`` in its place had the names of another or an input."""
+    """Whether ``value`` is an output of the model, and replacing it by ``source`` would join its names with those of another or of an input."""
     return is_output(value) and (source.get_node().get_type_name() == "Parameter" or is_output(source))
 
 

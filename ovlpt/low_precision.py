@@ -206,12 +206,13 @@ class LowPrecision(ModelPass):
     """Turns a quantized model (FakeQuantize) into one of low precision operations and dequantizations.
 
     Source: the native pass of the same name, whose steps, order and result it keeps. The model is either transformed
-    wholly or left as it was. A model that was transformed before is returned at once.
+    completely or left as it was. A model that was transformed before is left alone.
 
     ``main``: custom transformations for the main step (`ovlpt.own_transformations`), which the native library
     takes by ``add_main``.
 
-    Raises `InputError` for a name in ``pass_config`` that no pass has, and for what cannot be a transformation; and what a transformation raised; `Manager.run_passes` hands it on as a RuntimeError.
+    Raises `InputError` for a name in ``pass_config`` that no pass has, and for what cannot be a transformation. An
+    exception of a transformation is raised, too; `Manager.run_passes` turns it into a RuntimeError.
     """
 
     def __init__(
@@ -239,7 +240,7 @@ class LowPrecision(ModelPass):
     ) -> LowPrecision:
         """The pass with a plugin's settings.
 
-        ``in_place``: without the copy that keeps the model as it was where a transformation fails; for a caller who has
+        ``in_place``: do not make the copy that restores the model if a transformation fails; for callers that have
         one.
         """
         params = config.params if not native_only else config.native_params()

@@ -64,8 +64,7 @@ def is_dynamic_or_scalar(node: Node) -> bool:
 def are_quantize_and_dequantize_supported_for_multiply(node: Node, default_precisions: Sequence[str] = INT8) -> bool:
     """Whether LPT itself takes the Q/DQ pair that ends in this Multiply.
 
-    Its data is constant, or a supported FakeQuantize after a Convert. A common optimization that would make one
-    FakeQuantize of the pair is then not needed.
+    Its data is constant, or a supported FakeQuantize after a Convert. A common optimization that would turn the pair into one FakeQuantize is then not needed.
     """
     found = read_dequantization(node.output(0), default_precisions)
     if found.empty:

@@ -1,4 +1,4 @@
-"""What happened to each operation, and why not: the one way to say no."""
+"""What happened to each operation, or why nothing did; and the one way to refuse a transformation."""
 
 from __future__ import annotations
 

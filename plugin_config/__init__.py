@@ -1,4 +1,4 @@
-"""What one plugin can execute, as data; `this_cpu` asks what the data depend on.
+"""What one plugin can execute, as data; `this_cpu` finds out what the data depends on.
 
 CPU           cpu.py on x86-64, arm.py on ARM
 GPU           gpu.py
@@ -36,7 +36,7 @@ VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 
 
 def for_device(core: Core, device: str = "CPU", force: bool = False) -> PluginConfig:
-    """The configuration of a device of ``core``, asked for its capabilities.
+    """The configuration of a device of ``core``, by the capabilities that it reports.
 
     ``force``: also for a device without int8. Raises `InputError` with the reason for a device that the core does not
     have, that has no int8 or no configuration, and for a virtual one over devices that differ.
@@ -52,7 +52,7 @@ def for_device(core: Core, device: str = "CPU", force: bool = False) -> PluginCo
 def settings_of(core: Core, device: str, given: PluginConfig | None = None, force: bool = False) -> PluginConfig:
     """The settings of a call: those ``given``, the device's own, or both where the given ones extend the device's.
 
-    Raises `InputError` for what is no `PluginConfig`.
+    Raises `InputError` for anything but a `PluginConfig`.
     """
     if not isinstance(given, PluginConfig | None):
         raise InputError(f"settings of the transformation are a PluginConfig, not a {type(given).__name__}")

@@ -1,5 +1,5 @@
 """Small quantized networks whose numbers are computed by the GPU plugin's own kernels: each weighted operation, each form
-that becomes part of a layer, zero points, constants by channel, attention, recurrence, open sizes.
+that becomes part of a layer, zero points, per-channel constants, attention, recurrence, dynamic sizes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def values(shape, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Node:
 
 
 def stored(shape, precision: str, zero_point) -> Node:
-    """Integer weights less a zero point, times a scale by channel."""
+    """Integer weights less a zero point, times a per-channel scale."""
     generator = np.random.default_rng(1)
     integers = const(generator.integers(*((0, 256) if precision == "u8" else (-128, 128)), shape), precision)
     scale = const(generator.uniform(0.002, 0.01, [shape[0], *[1] * (len(shape) - 1)]))
@@ -260,7 +260,7 @@ def looped() -> Model:
 
 
 def strided_row() -> Model:
-    """A zero point, a stride, and one axis of open size."""
+    """A zero point, a stride, and one axis of dynamic size."""
     x = parameter([-1, 18, 12])
     return model(opset1.convolution(quantized(x, -0.7, 1.85), int8_weights([4, 18, 1]), [2], [0], [0], [1]), x)
 
@@ -290,7 +290,7 @@ def row_of_known_size() -> Model:
 
 
 def row_of_groups() -> Model:
-    """Groups of several channels over one axis; with open sizes stock reads their weights wrongly, in float too."""
+    """Groups of several channels over one axis; with dynamic sizes stock reads their weights wrongly, in float too."""
     x = parameter([-1, 6, 12])
     groups = opset1.reshape(int8_weights([12, 2, 3]), const([3, 4, 2, 3], "i64"), False)
     return model(opset1.group_convolution(quantized(x, -2, 2.1), groups, [1], [1], [1], [1]), x)

@@ -280,7 +280,7 @@ def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):
 
 
 def test_the_plugin_answers_where_what_it_fuses_throws():
-    """A shift of rows after a MatMul of open sizes throws as a post-operation."""
+    """A shift of rows after a MatMul of dynamic sizes throws as a post-operation."""
     x = parameter((1, 3, 8, 2))
     weights, shift = (opset1.constant(np.ones(shape, np.float32)) for shape in ((12, 2), (1, 3, 1, 1)))
     shifted = opset1.add(opset1.matmul(fake_quantize(x, 0.0, 1.0), weights, False, True), shift)
@@ -332,7 +332,7 @@ def test_what_the_native_library_gets_wrong_alone_is_its_own(monkeypatch, honest
 @against_native
 @pytest.mark.parametrize(("honest", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
 def test_what_the_native_library_gets_wrong_beside_what_it_fails_on(monkeypatch, honest, expected):
-    """A shift by column after a scale by channel is divided by the scales one by one, as if they were by column, too; the
+    """A shift by column after a per-channel scale is divided by the scales one by one, as if they were by column, too; the
     scales of a convolution of two groups throw.
     """
     shape, volumes = (1, 4, 3, 4, 4), (1, 4, 3, 3, 4)

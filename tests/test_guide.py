@@ -35,7 +35,7 @@ STEPS = {"prerequisites": PREREQUISITES, "markup": MARKUP, "main": MAIN, "cleanu
 
 
 def moved_weights(move: str) -> Model:
-    """A MatMul by weights that are dequantized in another order or shape than they are read."""
+    """A MatMul with weights that are dequantized in another order or shape than they are read."""
     data = fake_quantize(parameter((2, 4)), 0.0, 2.55)
     stored = dequantization(integers([5, 4] if move == "Transpose" else [4, 5, 1]), 0.01, name="w")
     read = opset1.transpose(stored, i64(1, 0)) if move == "Transpose" else opset1.reshape(stored, i64(4, 5), False)

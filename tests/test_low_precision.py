@@ -167,7 +167,7 @@ def test_wrong_restrictions_are_refused_when_built():
 
 @pytest.mark.parametrize("operation", [opset1.multiply, opset1.add, opset1.subtract])
 def test_data_that_a_constant_broadcasts_only_when_it_runs(core, operation):
-    """An open size that turns out to be 1: the layer after must not read the data without the constant."""
+    """An dynamic size that turns out to be 1: the layer after must not read the data without the constant."""
     x = parameter([-1, 3, -1])
     joined = operation(quantized(x, -2, 2), const(np.full((1, 1, 4), 0.7)))
     net = model(opset1.matmul(joined, int8_weights([5, 4]), False, True), x)

@@ -122,7 +122,7 @@ def test_a_row_alone(zero_point):
 
 
 def test_a_move_of_the_constants():
-    """Scales by channel go where the row says that the channels go."""
+    """Per-channel scales go where the row says that the channels go."""
 
     def copied(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
         block = int(np.prod(facts.attributes["sizes"]))

@@ -245,7 +245,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL FLOAT", help="instead of the bundled network")
     parser.add_argument("--images", type=int, default=5000, metavar="N", help="default 5000")
-    parser.add_argument("--shape", type=int, nargs="+", metavar="SIZE", help="of a sample, for a model with open sizes")
+    parser.add_argument(
+        "--shape", type=int, nargs="+", metavar="SIZE", help="of a sample, for a model with dynamic sizes"
+    )
     parser.add_argument(
         "--other-python", metavar="PYTHON", help="of an environment with another OpenVINO, and the extra cluster"
     )

@@ -3,7 +3,7 @@
 Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Levels
 run in processes of their own, as many at once as there are cores. Those that add types of floats to the int8
 kernels of another are left out without ``--all``. What the CPU itself has is what pytest runs by
-default; levels above it cannot be shown here. SSE4.1 is left out: there OpenVINO's own int8 layers of open sizes end the
+default; levels above it cannot be shown here. SSE4.1 is left out: there OpenVINO's own int8 layers of dynamic sizes end the
 process, with stock, too. Exit status 1 where a test fails on any level.
 """
 

@@ -108,7 +108,7 @@ class Bench:
 
 
 def write_images(model: Path, folder: Path, images: int, files: int, shape: Sequence[int] | None = None) -> None:
-    """Generated samples for the one input of a model, in as many files, of this ``shape``; by default open sizes are 1."""
+    """Generated samples for the one input of a model, in as many files, of this ``shape``; by default dynamic sizes are 1."""
     folder.mkdir(exist_ok=True)
     sizes = Core().read_model(model).input(0).get_partial_shape()
     shape = shape or [size.get_length() if size.is_static else 1 for size in sizes]
@@ -166,7 +166,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.throughput", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL FLOAT", help="instead of the bundled network")
     parser.add_argument(
-        "--shape", type=int, nargs="+", metavar="SIZE", help="of a sample; default: the model's, with 1 for open sizes"
+        "--shape",
+        type=int,
+        nargs="+",
+        metavar="SIZE",
+        help="of a sample; default: the model's, with 1 for dynamic sizes",
     )
     parser.add_argument("--images", type=int, default=5000, metavar="N", help="default 5000")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""A MatMul by weights as a 1x1 convolution, for plugins whose kernels for that are faster."""
+"""A MatMul with weights as a 1x1 convolution, for plugins whose kernels for that are faster."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _outputs(node: Node) -> int:
 
 
 def quantizer(value: Output) -> Node:
-    """What stands above the moves of data."""
+    """What is above the moves of data."""
     node = value.get_node()
     while node.get_type_name() in _MOVES:
         node = node.input_value(0).get_node()
@@ -174,7 +174,7 @@ def _is_concatenated(node: Node) -> bool:
 
 
 def _is_moved_apart(node: Node) -> bool:
-    """Whether the data comes to it in another shape than others read: of two such, with open sizes, the plugin gives
+    """Whether the data comes to it in another shape than others read: of two such, with dynamic sizes, the plugin gives
     the second other memory.
     """
     value = node.input_value(0)

@@ -117,7 +117,7 @@ class RecurrentGrid(LayerTransformation):
             for each in sources(value):
                 _write_zeros(each, grid)
             if _is_plain(value) and not consumers_of(node.output(_LAST_STATE)):
-                return  # the kernel reads the integers, and the scale is that of the state it hands out
+                return  # the kernel reads the integers, and the scale is that of the state it outputs
         elif _is_own(value) and _is_tensorwise(above):
             _take_grid(above, grid)
         if _grid(above) is None or not np.isclose(_grid(above), grid, rtol=_NEAR, atol=0):
@@ -374,7 +374,7 @@ def _write_zeros(value: Output, grid: float) -> None:
 
 
 def _is_plain(value: Output) -> bool:
-    """Whether low precision passes all that hands the values on."""
+    """Whether low precision passes everything that moves the values."""
     while folded_constant(value) is None:
         if value.get_node().get_type_name() not in (*MOVES, "Broadcast"):
             return False

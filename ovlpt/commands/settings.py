@@ -25,7 +25,7 @@ def settings(options: argparse.Namespace) -> PluginConfig | None:
 
 
 def file_or_settings(options: argparse.Namespace) -> PluginConfig | str | None:
-    """The same for what hands settings to other processes: a file's name where that says all."""
+    """The same, for settings that go to other processes: a file's name, if that says everything."""
     return options.config if options.config is not None and not options.transformations else settings(options)
 
 

@@ -35,8 +35,8 @@ SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for
 def lpt_properties(model: Model, device: str) -> dict[str, object]:
     """The compile property for a transformed model: the plugin's own LPT is off.
 
-    The one exception are quantized recurrent layers on CPU: the plugin forms them only while its LPT is on, which finds
-    little else to do in a model that has been transformed. AUTO, MULTI, HETERO and BATCH hand no such property on;
+    The one exception is quantized recurrent layers on a CPU: the plugin forms them only while its LPT is on, which finds
+    little else to do in a transformed model. AUTO, MULTI, HETERO and BATCH do not pass such a property on;
     there the plugin leaves its LPT off because the lowered model does not look quantized.
     """
     if plugin_config.is_virtual(device):
@@ -224,7 +224,7 @@ def compile_quantized(
     cache_dir: str | Path | None = None,
     trace: Trace | None = None,
 ) -> CompiledModel:
-    """Transform ``model`` and compile it: `ovlpt.compile_model`, which hands on what it cannot improve.
+    """Transform ``model`` and compile it: `ovlpt.compile_model`, which compiles what it cannot improve as it is.
 
     Raises as `transform`.
     """

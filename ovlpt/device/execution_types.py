@@ -128,7 +128,7 @@ def execution_types(
     """One record per layer of ``compiled``.
 
     With ``inputs`` the model is run first, up to ten times; statuses and times, which are means over the runs, need a
-    model compiled with ``PERF_COUNT``. Such a model runs on zeros where no inputs are given and its sizes are fixed.
+    model compiled with ``PERF_COUNT``. Such a model runs on zeros if no inputs are given and its sizes are fixed.
     Raises `InputError` for inputs that do not fit the model.
     """
     inputs = _zeros(compiled) if inputs is None else inputs

@@ -27,7 +27,7 @@ _TENSORFLOW = (".pb", ".meta", ".ckpt")  # and what begins with them: .pbtxt, .c
 def read_model(model: Model | str | Path, core: Core) -> Model:
     """The model itself, or what a path holds: a file, or what `ovlpt.device.model_zoo` finds there.
 
-    Raises `InputError` for a file that is missing or unreadable, or was transformed on another line of OpenVINO.
+    Raises `InputError` for a file that is missing or unreadable, or was transformed for other releases of OpenVINO.
     """
     return _read(model, core, quantized_file) if isinstance(model, (str, Path)) else model
 

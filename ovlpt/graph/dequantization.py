@@ -120,7 +120,7 @@ def settles_open_size(node: Node) -> bool:
 def _broadcasts_its_data(node: Node, data_port: int, open_sizes: bool = True) -> bool:
     """Whether the constant makes the output larger than the data.
 
-    ``open_sizes``: an open size is taken to be that of the constant, as the native library does.
+    ``open_sizes``: a dynamic size is taken to be that of the constant, as the native library does.
     """
     return _is_larger(str(node.get_output_partial_shape(0)), str(node.get_input_partial_shape(data_port)), open_sizes)
 

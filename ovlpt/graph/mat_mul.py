@@ -1,4 +1,4 @@
-"""The shape of a MatMul by weights, and Transposes that a MatMul can do itself."""
+"""The shape of a MatMul with weights, and Transposes that a MatMul can do itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ovlpt.openvino_api import Constant, Node, Output
 
 
 def absorbed_transposes(node: Node) -> tuple[list[Output], dict[str, object]] | None:
-    """Inputs and attributes of the MatMul with Transposes of the last two axes taken into its flags; None:
+    """Inputs and attributes of the MatMul with Transposes of the last two axes absorbed into its flags; None:
     nothing to do.
     """
     inputs, attributes = node.input_values(), node.get_attributes()
@@ -25,7 +25,7 @@ def absorbed_transposes(node: Node) -> tuple[list[Output], dict[str, object]] | 
 
 
 def sizes_by_weights(node: Node) -> tuple[int, int, int] | None:
-    """(rows, input channels, output channels) of a MatMul by weights of rank 2, -1 for an open number of rows."""
+    """(rows, input channels, output channels) of a MatMul with weights of rank 2, -1 for an open number of rows."""
     data, weights = (shape_of(value) for value in node.input_values())
     if not data or weights is None or None in weights or len(weights) != 2:
         return None

@@ -93,5 +93,5 @@ def renamed(name: str) -> str:
 
 
 def without_added(name: str) -> str:
-    """The name of the operation that a layer is called after, be it by its scale or by what stands after it."""
+    """The name of the operation that a layer is called after, be it by its scale or by what follows it."""
     return _ADDED.sub("", name)

@@ -91,7 +91,7 @@ def state_interval(node: Node) -> tuple[float, float]:
 
 
 def state_readers(node: Node) -> list[Node]:
-    """What reads the hidden states that the layer hands out, after all that only moves them."""
+    """What reads the hidden states that the layer outputs, after all that only moves them."""
     readers, moved = [], [node.output(_STATES), node.output(_LAST_STATE)]
     while moved:
         for target in consumers_of(moved.pop()):
@@ -104,7 +104,7 @@ def state_readers(node: Node) -> list[Node]:
 
 
 def sources(value: Output) -> Iterator[Output]:
-    """What gives the values of ``value``, above all that only hands them on."""
+    """What gives the values of ``value``, above everything that only passes them on."""
     pending = [value]
     while pending:
         value = pending.pop()

@@ -2,7 +2,7 @@
 
 OpenVINO counts a replaced node among the readers of its inputs for as long as something in Python holds it: a frame that a
 debugger or a profiler keeps, or the thread of a Dask worker that looks at all frames every few milliseconds. Rules ask
-for the only reader of a value, so without this the graph would depend on who looks on.
+for the only reader of a value, so without this the graph would depend on references held elsewhere.
 """
 
 from __future__ import annotations

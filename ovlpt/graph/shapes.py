@@ -30,7 +30,7 @@ def _parsed(text: str) -> Shape | None:
 
 
 def may_be_open(output: Output) -> bool:
-    """Whether a size is open, or none is known: of a dynamic rank, or of a scalar, which has none."""
+    """Whether a size is dynamic, or none is known: of a dynamic rank, or of a scalar, which has none."""
     return None in (shape_of(output) or (None,))
 
 

@@ -1,7 +1,7 @@
-"""What would let a layer be executed in int8, as changes of the model that was given.
+"""What would let a layer run in int8, as changes to the model that was given.
 
-Each advice prints as one sentence, and `apply` does to a model what the sentence says. Intervals come from the caller,
-by the name of the operation whose output is quantized (`Advice.measured`); `calibration.calibrate` reads them from data.
+Each `Advice` prints as one sentence, and `apply` does to a model what the sentence says. Intervals come from the caller,
+by the name of the operation whose output is quantized (`Advice.measured`); `calibration.calibrate` takes them from data.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Advice(ABC):
 
 @dataclass(frozen=True, slots=True)
 class QuantizeInput(Advice):
-    """A FakeQuantize per tensor on one input of an operation. ``like``: the FakeQuantize whose interval it takes.
+    """A per-tensor FakeQuantize on one input of an operation. ``like``: the FakeQuantize whose interval it copies.
 
-    ``zero_point``: whether the kernels take data with a zero point, so that the interval need not lie around zero.
+    ``zero_point``: whether the kernels take data with a zero point, so that the interval need not be symmetric.
     """
 
     kind: str
@@ -103,7 +103,7 @@ class QuantizeInput(Advice):
 @dataclass(frozen=True, slots=True)
 class Requantize(Advice):
     """Another interval for a FakeQuantize, or for a pair of ONNX's QuantizeLinear and DequantizeLinear, ``name`` being the
-    second: per tensor, 256 levels, zero among them. ``signed``: without a zero point of integers, which i8 around zero has.
+    second: per tensor, with 256 levels, one of which is zero. ``signed``: without a zero point, as i8 around zero is.
     """
 
     name: str
@@ -133,8 +133,8 @@ class Requantize(Advice):
 class QuantizeWeights(Advice):
     """A FakeQuantize with 255 levels around zero on the weights of an operation.
 
-    ``halved``: on twice the range of the weights, so that their integers are -64 to 64, and no sum of two products with u8
-    leaves 16 bits: for kernels that keep such sums (`ovlpt.device.saturates`).
+    ``halved``: over twice the range of the weights, so that their integers are -64 to 64, and no sum of two products with u8
+    exceeds 16 bits: for kernels that keep such sums (`ovlpt.device.saturates`).
     """
 
     kind: str
@@ -179,8 +179,8 @@ class QuantizeWeights(Advice):
 
 @dataclass(frozen=True, slots=True)
 class QuantizeProbabilities(Advice):
-    """The parts of a ScaledDotProductAttention, and a FakeQuantize between them: on [0, 1], or on the range of data that
-    attends to so many positions that a step of 1/255 would lose its probabilities.
+    """A ScaledDotProductAttention decomposed, with a FakeQuantize after its Softmax: on [0, 1], or on the measured range where
+    data attends to so many positions that a step of 1/255 would lose the probabilities.
     """
 
     name: str
@@ -227,7 +227,7 @@ _ORDER = (Requantize, QuantizeInput, QuantizeWeights, QuantizeProbabilities)  # 
 
 
 def in_order(advices: Iterable[Advice]) -> list[Advice]:
-    """Each once, so that one can be applied after the other; of two for one FakeQuantize, that around zero."""
+    """Each once, in an order in which they can be applied; of two for one FakeQuantize, the one around zero."""
     unique = dict.fromkeys(advices)
     signed = {each.name for each in unique if isinstance(each, Requantize) and each.signed}
     kept = [each for each in unique if not (isinstance(each, Requantize) and not each.signed and each.name in signed)]
@@ -235,8 +235,8 @@ def in_order(advices: Iterable[Advice]) -> list[Advice]:
 
 
 def interval(low: float, high: float, signed: bool = False, zero_point: bool = False) -> tuple[float, float]:
-    """From a measured range to one on whose 256 levels zero lies: from zero up, or that of i8, or, where the kernels take
-    a ``zero_point``, the nearest interval whose zero point is an integer.
+    """From a measured range to one that has zero among its 256 levels: from zero up, or that of i8, or, where the kernels
+    take a ``zero_point``, the nearest interval whose zero point is an integer.
     """
     reach = max(abs(low), abs(high)) or 1.0
     if low >= 0 and not signed:

@@ -113,7 +113,7 @@ class Bench:
 
     @property
     def significant(self) -> bool:
-        """Whether the interval leaves out 1, and there were runs enough to tell."""
+        """Whether the interval excludes 1, and there were enough runs to tell."""
         return len(self.blocks) >= BLOCKS and not self.interval[0] <= 1 <= self.interval[1]
 
     @property
@@ -155,13 +155,13 @@ def bench(
     """Measure ``model`` with ovlpt against "stock" (the plugin's own LPT), "float" (FakeQuantize bypassed), or another
     model.
 
-    Another model is compiled by ovlpt too where it is quantized, else as it is. ``inputs``: a file or one array per
-    input; random without. ``hint``: "latency", "throughput" or "none". ``seconds``: of measuring for each side (5
-    without ``iterations``); ``iterations``: of each side; with both, until both are reached. ``streams``,
+    Another model is compiled with ovlpt, too, if it is quantized, and otherwise as it is. ``inputs``: a file or one array
+    per input; by default random. ``hint``: "latency", "throughput" or "none". ``seconds``: time for each side (5
+    without ``iterations``); ``iterations``: inferences of each side; with both, until both are reached. ``streams``,
     ``infer_precision``: as benchmark_app's ``-nstreams`` and ``-infer_precision``. ``config``: settings other than the
-    device's own, or their file; without a file the memory of ovlpt's side is not measured. ``progress`` is told now
-    and then which part is done, 0 to 1. ``memory=False``: peak memory, for which each side runs in another process, is
-    not measured.
+    device's own, or their file; without a file the memory of ovlpt's side is not measured. ``progress`` is called
+    with the part that is done, 0 to 1. ``memory=False``: do not measure peak memory, for which each side runs in another
+    process.
 
     Raises `InputError` for anything unusable.
     """

@@ -1,7 +1,7 @@
-"""Ranges of data for advices: what a FakeQuantize that is put somewhere has to hold.
+"""Ranges of data for `Advice`: what an inserted FakeQuantize has to cover.
 
-Min-max holds every value that was seen; a quantile cuts off the rarest, so that the steps between the others are finer.
-Of both that one is taken whose grid has the smaller mean squared error on the values that were seen.
+Min-max covers every value that was seen; a quantile clips the rarest, so that the steps between the others are finer.
+Of the two, the one whose grid has the smaller mean squared error on the values that were seen is used.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def calibrate(
 ) -> dict[str, tuple[float, float]]:
     """The range of what each of ``advices`` quantizes, by `Advice.measured`, over samples of one array per input.
 
-    ``quantiles``: parts of the values, 0 to 1, that may be cut off at each end where that makes the error of 256 levels
-    smaller; without any the smallest and the largest value. Advices that the model has no place for are left out.
+    ``quantiles``: fractions of the values, 0 to 1, that may be clipped at each end if that makes the error of 256 levels
+    smaller; if empty, the smallest and the largest value. Advice that does not fit the model is left out.
     """
     model, names = model.clone(), set()
     for advice in advices:

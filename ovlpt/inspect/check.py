@@ -1,8 +1,8 @@
-"""Does each layer run in the precision that is wanted: of a list, of the plugin's own LPT, or of an earlier run; and
-are the numbers right (`ovlpt.inspect.numbers`).
+"""Does each layer run in the expected precision (of a list, of the plugin's own LPT, or of an earlier run), and
+are the numbers right (`ovlpt.inspect.numbers`)?
 
-A precision field alone can lie, so a layer counts as int8 where it reads u8 or i8 *and* its kernel's name says so.
-Layers of two compiled models are the same layer where they hold the same operations of the model.
+A precision field alone can lie, so a layer counts as int8 if it reads u8 or i8 *and* its kernel's name says so.
+Layers of two compiled models are the same layer if they hold the same operations of the model.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _BETWEEN = ("Reorder", "Reshape", "Result")
 
 
 class Kind(StrEnum):
-    """How a layer differs from what is wanted."""
+    """How a layer differs from what is expected."""
 
     LOST = "lost"  # int8 is wanted, and it runs in float
     MISSING = "missing"  # int8 is wanted, and no layer holds the operations
@@ -118,7 +118,7 @@ def executed_precision(layer: LayerExecution) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A layer that does not run as wanted."""
+    """A layer that does not run as expected."""
 
     kind: Kind
     layer: str
@@ -149,7 +149,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether every layer runs as wanted, and the numbers are right; a layer that runs in int8 beyond that is not a
+        """Whether every layer runs as expected, and the numbers are right; a layer that runs in int8 beyond that is not a
         failure.
         """
         right = self.numbers is None or self.numbers.ok
@@ -188,24 +188,25 @@ def check(
     execute: bool = False,
     precision: str | None = None,
 ) -> Check:
-    """Compile ``model`` with ovlpt and compare the precision of its layers. At most one question:
+    """Compile ``model`` with ovlpt and compare the precision of its layers with one of these:
 
-    ``expect``: ``"int8:Convolution,MatMul"``, or several such texts: what every layer of these operations runs in.
-    ``against="stock"``: what the plugin with its own LPT runs in int8, of convolutions, MatMul and recurrent layers.
-    ``baseline``: a file with an earlier run (`Check.baseline`), of layers that compute. Without a question the layers
+    ``expect``: ``"int8:Convolution,MatMul"``, or several such texts: the precision of every layer of these operations.
+    ``against="stock"``: what the plugin with its own LPT runs in int8, of convolutions, MatMuls and recurrent layers.
+    ``baseline``: a file with an earlier run (`Check.baseline`), of layers that compute. With none of them the layers
     are only read.
 
-    ``counters``: check this report of benchmark_app (see `read_counters`); the model is only the plugin's then.
-    ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices attention is not
-    fused there); notes name kernels that keep sums of integers in half precision. ``isa``: a CPU limited to an
-    instruction set (`ovlpt.device.instruction_sets`). Both work in a process of their own, where ``config`` has to be the
-    path of a file, or to hold no functions of a script. ``count``: infer on random inputs, for statuses and times. Floats are f32 on a CPU; where
-    it computes them in another type by default, what is to be int8 has to be so in that, too.
+    ``counters``: check this report of benchmark_app (see `read_counters`); the model is then compiled only with the
+    plugin's own LPT. ``virtual``: a GPU that this machine need not have (`ovlpt.device.virtual_gpu`; on XMX devices
+    attention is not fused there); notes name kernels that keep sums of integers in half precision. ``isa``: limit the CPU
+    to an instruction set (`ovlpt.device.instruction_sets`). Both run in a separate process, so ``config`` has to be the
+    path of a file, or contain no functions of a script. ``count``: run on random inputs, for statuses and times. Floats
+    are f32 on a CPU; if it uses another type for them by default, layers have to be in int8 with that type, too.
 
     ``numbers``: run ovlpt, the plugin's own LPT and the FakeQuantize simulation on the same ``inputs`` (a file or arrays,
-    see `load_samples`; generated without), and compare their outputs; counters have none, nor has a virtual GPU unless it
-    is to ``execute`` its kernels. It takes about six more compilations and some inferences. ``progress`` is called
-    meanwhile with the part that is done, 0 to 1. ``precision``: of floats, "f16", "bf16" or "f32", that one alone.
+    see `load_samples`; by default generated), and compare their outputs; there are none for counters, nor for a virtual
+    GPU without ``execute``, which runs its kernels. This takes about six more compilations and some inferences.
+    ``progress`` is called meanwhile with the part that is done, 0 to 1. ``precision``: the only type of floats to check,
+    "f16", "bf16" or "f32".
     Raises `InputError` for anything unusable.
     """
     _check_question(
@@ -306,11 +307,11 @@ class Executed:
 
     @property
     def computed_in(self) -> tuple[str, ...]:
-        """The precisions of floats."""
+        """The types that floats were computed in."""
         return tuple(each.precision for each in (self, self.in_default) if each is not None and each.precision)
 
     def precisions(self, variant: str) -> list[LayerPrecision]:
-        """The layers that compute: Reorders and Reshapes between them are the plugin's affair."""
+        """The layers that compute; the Reorders and Reshapes between them are up to the plugin."""
         computing = (layer for layer in self.layers[variant] if layer.is_executed and layer.layer_type not in _BETWEEN)
         return [LayerPrecision.of(layer, self.operations) for layer in computing]
 
@@ -497,7 +498,7 @@ def _full_name(core: Core, device: str) -> str:
 
 
 def compare(wanted: Sequence[LayerPrecision], found: Sequence[LayerPrecision]) -> Iterator[Difference]:
-    """The layers of ``found`` that run in another precision than the same layers of ``wanted``.
+    """The layers of ``found`` that run in a different precision from the same layers of ``wanted``.
 
     u8 and i8 are one precision here. A float layer that has no counterpart is not a difference: fusions move.
     """

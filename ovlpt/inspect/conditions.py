@@ -1,6 +1,6 @@
 """What an operation with weights of a given model lacks for int8, each lack with the advice that mends it.
 
-A walk over the model that was given, along what hands quantized data on. It finds all that is missing at once, where a
+A walk over the model that was given, along everything that passes quantized data on. It finds all that is missing at once, where a
 transformation stops at the first.
 """
 

@@ -76,7 +76,7 @@ class Answer:
 
     @property
     def advices(self) -> list[Advice]:
-        """What turns an operation with weights into int8, to be applied in this order; empty where nothing is known to."""
+        """What would turn an operation with weights into int8, to be applied in this order; empty if nothing is known to."""
         return in_order(finding.advice for finding in self.causes if finding.advice is not None)
 
     @property
@@ -105,7 +105,7 @@ class Operation:
 
 
 class Explanation(Sequence[Answer]):
-    """The answers for one model, operations with weights first. ``executed``: what was compiled decided; else the graph."""
+    """The answers for one model, operations with weights first. ``executed``: they follow the compiled model; else the graph."""
 
     def __init__(
         self,
@@ -180,11 +180,11 @@ class Explanation(Sequence[Answer]):
 
     @property
     def layers(self) -> list[Answer]:
-        """The answers without those for what a layer with weights executes along with itself: biases, activations."""
+        """The answers without those for operations that are fused into a layer with weights: biases, activations."""
         return [answer for answer in self if answer.part_of is None and not ROWS[answer.reason.code].incidental]
 
     def groups(self) -> list[list[Answer]]:
-        """The answers for layers with weights, those of one cause together, the greatest group first."""
+        """The answers for layers with weights, grouped by cause, the largest group first."""
         groups: dict[tuple[str, ...], list[Answer]] = {}
         for answer in self:
             if has_weights(answer.operation):
@@ -219,10 +219,10 @@ def explain(
     core: Core | None = None,
     graph_only: bool = False,
 ) -> Explanation:
-    """Transform and compile a copy of the model, and say of each operation that is not executed in low precision why.
+    """Transform and compile a copy of the model, and say for each operation that is not executed in low precision why.
 
     ``graph_only``: nothing is compiled; the transformed graph is read instead, which is faster and needs no device, but
-    a plugin may have no kernel for what it says. Raises `InputError` as `transform` does, for a model that is
+    does not show where the plugin has no kernel. Raises `InputError` as `transform` does, for a model that is
     transformed already, and for one that the device cannot compile.
     """
     core = core or Core()
@@ -301,7 +301,7 @@ def _answered(operation: Operation, reason: Reason, help_: str | None = None) ->
 
 
 def diagnosed(found: Explanation, source: Model) -> Explanation:
-    """All causes of operations with weights, with advices for the model that was given."""
+    """All causes for operations with weights, with advice for the model that was given."""
     given = {node.get_friendly_name(): node for node in all_nodes(source)}
     operations = [
         replace(each, answer=_diagnosed(each.answer, given[each.name]))

@@ -29,7 +29,7 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6), and
-    reductions that take constants by channel. Raises `InputError` for a model that the device cannot compile.
+    reductions that take per-channel constants. Raises `InputError` for a model that the device cannot compile.
     """
     return compile_given(_computed_rightly(model), device, {**(properties or {}), **simulation(device)}, core)
 

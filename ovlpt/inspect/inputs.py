@@ -105,8 +105,8 @@ def _of_tokens(model: Model, arrays: list[np.ndarray], past: int = 0) -> list[np
 
 
 def open_sizes(model: Model) -> list[tuple[int, int]]:
-    """Values of batch and length for `typical_inputs` at which a model with open sizes is worth a run, 1 among them;
-    one pair without open sizes.
+    """Values of batch and length for `typical_inputs` at which a model with dynamic sizes is worth a run, 1 among them;
+    one pair without dynamic sizes.
     """
     required = required_sizes(model)
     pairs: dict[tuple, tuple[int, int]] = {}

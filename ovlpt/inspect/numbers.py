@@ -12,7 +12,7 @@ therefore judged by many more, those included: the mean of chance goes to 0, tha
 
 **What is run.** Both forms of a transformed model: the one that `compile_model` compiles as it stands, and the one that
 `transform` saves, from its file. Each with one thread and with more, on a CPU, where the plugin fuses other things, and
-in the device's default precision as well where that is not f32. Open sizes are run at several sizes.
+in the device's default precision as well where that is not f32. Dynamic sizes are run at several sizes.
 
 **What has no SQNR.** An element that is not a finite number in the simulation has to be the same; where only the network
 that is examined has one, or an output has another shape, it is wrong. Integers (the index of the largest value) have no
@@ -492,7 +492,7 @@ def _place(variant: Variant, case: Case) -> tuple[str, str, str]:
 def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: list[str]) -> list[Case]:
     """The cases at whose sizes the simulation runs, with what it makes of them.
 
-    At fixed sizes where the model has them: with open ones the plugin takes constants by channel wrongly at times, in
+    At fixed sizes where the model has them: with open ones the plugin takes per-channel constants wrongly at times, in
     the simulation, too.
     """
     network, error = _started(simulate, source)

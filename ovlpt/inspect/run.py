@@ -29,7 +29,7 @@ OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQu
 
 @dataclass(frozen=True)
 class Run:
-    """What `run` found. Latencies are medians in milliseconds of runs in turn; none where times mean nothing."""
+    """What `run` found. Latencies are medians, in milliseconds, of alternating runs; there are none where times mean nothing."""
 
     model: str
     device: str
@@ -72,8 +72,8 @@ def run(
 ) -> Run:
     """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
 
-    Each in f32; where the device computes in another type by default, the float network in that, too.
-    Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; random without.
+    Each runs in f32; if the device computes in another type by default, the float network also runs in that.
+    Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; by default random.
     ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
     ``config``: settings other than the device's own. ``virtual``: the virtual GPU that this process has loaded
     (`ovlpt.device.virtual_gpu`), to execute; it has no latencies.

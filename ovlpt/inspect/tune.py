@@ -1,12 +1,12 @@
 """Which form of a layer is faster on this machine, measured.
 
-A MatMul by weights gives the same numbers as a 1x1 convolution (`MatMulToConvolution`). Which of the two a CPU computes
-faster depends on the CPU and on the shape: with AVX2 alone the convolution takes half of the time, with VNNI it wins at 197
+A MatMul with weights gives the same numbers as a 1x1 convolution (`MatMulToConvolution`). Which of the two is faster
+depends on the CPU and on the shape: with AVX2 alone the convolution takes half of the time; with VNNI it wins at 197
 rows and loses at 196. So each distinct shape of a network is measured in both forms, as a network of that one layer between
 two quantizations, with what follows it in the model. The two run in turn, in blocks that are compiled anew, and a form is
-chosen where the interval of the paired ratios (bootstrap, 95 %) excludes 1; elsewhere the CPU's default stays.
+chosen if the interval of the paired ratios (bootstrap, 95 %) excludes 1; otherwise the CPU's default stays.
 
-What was measured is kept in the user's cache folder, for this CPU, this OpenVINO and the same properties.
+The measurements are kept in the user's cache folder, for this CPU, this OpenVINO version and the same properties.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Tuned:
-    """``config``: the settings to transform with. ``measured``: what they rest on, the largest gain first."""
+    """``config``: the settings to transform with. ``measured``: the measurements behind them, the largest gain first."""
 
     config: PluginConfig
     measured: tuple[Measured, ...]
@@ -83,11 +83,11 @@ def tune(
     core: Core | None = None,
     progress: Callable[[float], object] = lambda part: None,
 ) -> Tuned:
-    """Settings in which each MatMul by weights of ``model`` has the form that is faster on this machine.
+    """Settings in which each MatMul with weights of ``model`` has the form that is faster on this machine.
 
-    ``config``: settings to start from, the device's own without. ``properties``: those that the model will be compiled
-    with; they belong to what is measured. ``progress`` is called with the part that is done, 0 to 1. A layer with open sizes keeps
-    the default. Raises `InputError` for a device that is not this machine's CPU, and as `transform`.
+    ``config``: settings to start from, by default the device's own. ``properties``: those that the model will be compiled
+    with; they affect the measurement. ``progress`` is called with the part that is done, 0 to 1. A layer with dynamic
+    sizes keeps the default. Raises `InputError` for a device that is not this machine's CPU, and as `transform`.
     """
     core = core or Core()
     physical = plugin_config.physical_devices(core, device)

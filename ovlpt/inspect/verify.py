@@ -1,14 +1,14 @@
 """Does the compiled model compute what its integers say? Each int8 layer, and the whole, against the interpreter.
 
-Every layer is cut out as a model of its own and compiled: outputs added to the whole network would end the
-plugin's fusions there, and at outputs after many layers one tie that fell the other way has spread to
+Every layer is extracted as a separate model and compiled: outputs added to the whole network would prevent the
+plugin's fusions there, and at outputs after many layers a single tie that was rounded the other way has spread to
 everything. The integers that the layer reads are the interpreter's, so no layer inherits the differences of
-the ones above it. Sizes that are open in the model are open in the layer: the plugin compiles those differently.
+those above it. Sizes that are dynamic in the model are dynamic in the layer: the plugin compiles those differently.
 
-What a plugin does only where layers meet shows in no layer alone: two layers' zero points merged, scales by channel
-taken into the interval of another layer's data, or a residual Add fused into the layer before it, where the CPU plugin
-drops the rounding of the FakeQuantize in between. So the whole model is compiled as well, and its outputs held to the
-interpreter's by the rule of `ovlpt.inspect.numbers`, since ties cannot be told from errors there.
+What a plugin does only where layers meet cannot be seen in a single layer: two layers' zero points are merged, per-channel
+scales are folded into the interval of another layer's data, or a residual Add is fused into the layer before it, where the
+CPU plugin drops the rounding of the FakeQuantize in between. So the whole model is compiled as well, and its outputs are
+compared with the interpreter's by the rule of `ovlpt.inspect.numbers`, since ties cannot be told from errors there.
 
 Both forms are compiled: as `compile_model` makes it, and as `transform` saves it.
 """
@@ -82,13 +82,13 @@ def verify(
 ) -> list[Record]:
     """Compare the int8 layers of ``model`` in the interpreter with the same layers compiled for ``device``.
 
-    ``inputs``: one array per input; random without, at several sizes where sizes are open. ``method``: see
-    `ovlpt.interpreter.execute`. ``layers``: only the first so many. ``against``: the compiled layers are this model's
+    ``inputs``: one array per input; by default random, at several sizes where sizes are dynamic. ``method``: see
+    `ovlpt.interpreter.execute`. ``layers``: only the first N. ``against``: compile the layers of this model instead
     (the same network with other constants). ``config``: settings other than the device's own.
 
     A layer is "equal" when every level that its FakeQuantize stores is the same; "off by one at ties" when
-    levels differ by one where the exact result lies as near to the middle between both as float32 arithmetic
-    in any order cannot tell apart; else "wrong". A layer without a FakeQuantize at its end is equal within
+    levels differ by one where the exact result is so close to the middle between both that float32 arithmetic,
+    in any order, cannot tell; else "wrong". A layer without a FakeQuantize at its end is equal within
     that same bound. The compiled side runs with ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT
     off. On a device that sums pairs of products in 16 bits (`saturates`) the interpreter does so too.
 

@@ -159,12 +159,12 @@ _UP = ("Multiply", "Subtract", "Convert")
 
 
 class KVCacheConcat(LayerTransformation):
-    """The variable of a cache holds f8: what it reads goes into the Concat and out of it without a real number stored.
+    """The variable of a cache holds f8: what is read from it passes the Concat and is stored again without real numbers in memory.
 
     Of ``Assign(dequantized(concat(quantized(gather(ReadValue)), quantized(new))))`` with equal quantizations. On the way
     from the variable and to it the numbers are dequantized and quantized again, so that those of the variable are on the
     same grid as those of the Concat. ``model``: where the variables are. Source: the native pass of the same name, in
-    2026's library. Other than there, a variable that several operations read is left alone.
+    2026's library. Unlike there, a variable that several operations read is left alone.
     """
 
     def __init__(self, *args: Any, model: Model | None = None, **settings: Any):

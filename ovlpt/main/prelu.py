@@ -14,7 +14,7 @@ class PReluTransformation(MoveDequantizationAfter):
     """``prelu(x * s) == prelu(x) * s`` when ``s >= 0``; a zero point is subtracted before: the kink lies at zero.
 
     Unsigned data without a zero point is what it was. Scale and shift of a layer's result stay before, in the layer: a
-    shift alone is a post-operation by channel, which kernels read wrongly over one pixel.
+    shift alone is a per-channel post-operation, which kernels read wrongly over one pixel.
     """
 
     operation = OPERATIONS["PRelu"]

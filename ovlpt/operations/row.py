@@ -51,7 +51,7 @@ class Operation:
 
     @property
     def follows_scale(self) -> bool:
-        """Whether the data by a factor gives the result by that factor."""
+        """Whether scaling the data by a factor scales the result by the same factor."""
         return self.copies or self.homogeneous
 
     @property

@@ -15,7 +15,7 @@ _TO_CHANNELS_LAST, _TO_CHANNELS_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
 def interpolated_in_nchw(node: Node) -> Node | None:
-    """An Interpolate-4 of NHWC that only Transposes back to NCHW read, directly or after a FakeQuantize by tensor,
+    """An Interpolate-4 of NHWC that only Transposes back to NCHW read, directly or after a per-tensor FakeQuantize,
     interpolates NCHW; None where it is not one.
 
     The plugin puts Transposes around it, so that all of them but one before it cancel out; once a dequantization stands
@@ -51,7 +51,7 @@ def interpolated_in_nchw(node: Node) -> Node | None:
 
 
 def quantized_before_transpose(node: Node) -> Node | None:
-    """A FakeQuantize by tensor of what only it reads out of a Transpose to NCHW quantizes what the Transpose reads.
+    """A per-tensor FakeQuantize of what only it reads out of a Transpose to NCHW quantizes what the Transpose reads.
 
     Plugins do so twice, MOC transformations once: before a scale between the two has gone into the interval.
     """

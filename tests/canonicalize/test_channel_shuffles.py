@@ -273,7 +273,7 @@ def test_other_axes_are_no_concern():
 
 
 def test_open_sizes_are_no_concern():
-    """Two open sizes may have changed places."""
+    """Two dynamic sizes may have changed places."""
     x = quantized(convolution(fake_quantize(parameter((1, 4, -1, -1)), -2, 127 / 64), 8))
     _, trace = repaired(model(convolution(shuffle_by_reshapes(x), 6)))
     assert not len(trace)

@@ -43,7 +43,7 @@ def said(result):
 @pytest.mark.parametrize(
     "window",
     [WINDOW, ((9, 7), 3, 2), ((8, 10), 2, 1), ((9, 9), 3, 3), ((-1, -1), 2, 2)],
-    ids=["apart", "overlapping", "dense", "odd", "open sizes"],
+    ids=["apart", "overlapping", "dense", "odd", "dynamic sizes"],
 )
 def test_the_numbers_are_the_same(window, interval, weights):
     graph = model(layer(pooled(*window, interval), weights()))

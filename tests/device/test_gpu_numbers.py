@@ -86,7 +86,7 @@ def of_ovlpt(build: Callable[[], Model], precision: str) -> tuple[float, int]:
     core.get_property("CPU", "FULL_DEVICE_NAME")
     compiled = ovlpt.compile_model(net, "GPU", {**UNCACHED, "INFERENCE_PRECISION_HINT": precision}, core=core)
     inputs, fixed = inputs_for(net), net.clone()
-    # what follows a layer of open sizes by rows is read wrongly by a CPU, too
+    # what follows a layer of dynamic sizes by rows is read wrongly by a CPU, too
     fixed.reshape({port: value.shape for port, value in zip(fixed.inputs, inputs, strict=True)})
     return ratio(outputs(simulate(fixed, core), inputs), outputs(compiled, inputs)), int8_layers(compiled)
 

@@ -196,7 +196,7 @@ def by_form(core, tmp_path):
     ("batch", "height", "width"), [(-1, 1, 1), (1, -1, 1), (-1, -1, -1), (1, -1, -1)], ids=lambda size: f"{size}"
 )
 def test_one_element_of_open_sizes(by_form, form, batch, height, width):
-    """What stands for a constant by channel is then as large as the data, and another kernel takes it wrongly."""
+    """What stands for a per-channel constant is then as large as the data, and another kernel takes it wrongly."""
     x = parameter([batch, 32, height, width])
     data = quantized(x, -3, 3.1)
     for seed, shape in enumerate(((8, 32, 1, 1), (32, 8, 1, 1))):
@@ -291,7 +291,7 @@ def layer_of_eight(kind, data):
 @pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
 @pytest.mark.parametrize("batch", [-1, 1])
 def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, form, after, batch):
-    """As above: the gate of a squeeze and excitation, whose scale comes to differ by channel where a Concat feeds it."""
+    """As above: the gate of a squeeze and excitation, whose scale comes to differ between channels where a Concat feeds it."""
     x = parameter([batch, 8, 1, 1] if batch < 0 else [batch, 8, -1, -1])
     high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
     net = model(after(layer_of_eight("point", quantized(x, 0, 2.55)), [const(-high), const(high)]), x)
@@ -587,7 +587,7 @@ def test_a_difference_of_integers(by_form, form):
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 def test_a_shift_that_is_taken_away_after_one_element_of_open_sizes(core, infer, lpt):
-    """Without the common optimizations it is no Add: it was lost to an interval by channel."""
+    """Without the common optimizations it is no Add: it was lost to a per-channel interval."""
     layer = convolution(quantized(parameter([-1, 8, 1, 1]), -1.28, 1.27), 8, 1)
     x = layer.input_value(0).get_node().input_value(0).get_node()
     shifted = opset1.relu(opset1.subtract(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
@@ -1189,7 +1189,7 @@ def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer)
 
 @pytest.mark.parametrize("axes", [[1], [3]])
 def test_what_a_reduction_takes_as_post_operations(core, infer, axes):
-    """Of the last axis, or of one that is dropped, it takes constants by channel wrongly, and integers a minimum."""
+    """Of the last axis, or of one that is dropped, it takes per-channel constants wrongly, and integers a minimum."""
     check_reduction("reduce_min", axes, (-3, 0.5), core, infer)
 
 
@@ -1266,7 +1266,7 @@ def test_a_reduction_before_scalars_stays_as_it_is(core):
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
-    """A target shape is not a constant by channel that the kernel would take."""
+    """A target shape is not a per-channel constant that the kernel would take."""
     x = parameter([2, 4, 6])
     greatest = opset1.reduce_max(quantized(x, -1.28, 1.27), const([2], "i64"), keep)
     layer = opset1.matmul(opset1.reshape(greatest, const([1, 8], "i64"), False), int8_weights([5, 8]), False, True)
@@ -1278,7 +1278,7 @@ def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
 
 
 def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):
-    """The plugin takes an interval by heads for one by columns, and throws."""
+    """The plugin takes an interval by heads for a per-column one, and throws."""
     x = parameter([-1, 7, -1, -1])
     product = opset1.multiply(opset1.matmul(x, x, False, True), const(np.linspace(1, 3, 7).reshape(1, 7, 1, 1)))
     net = model(opset1.fake_quantize(product, *(const(np.float32(end)) for end in (-1, 20, -1, 20)), 255), x)
@@ -1557,7 +1557,7 @@ def this_cpu_shows() -> list[str]:
 
 
 def test_a_shift_by_channel_before_a_quantization_to_integers_of_half_precision(core):
-    """A branch of a Concat keeps the type of its integers where its interval comes to differ by channel."""
+    """A branch of a Concat keeps the type of its integers where its interval comes to differ between channels."""
     x = opset1.parameter(openvino.PartialShape([-1, 2, -1, 4]), np.float16, name="x")
     product = opset1.matmul(x, opset1.constant(np.eye(4, dtype=np.float16)), False, False)
     shift = np.float16([-0.5, 1]).reshape(1, 2, 1, 1)

@@ -36,7 +36,7 @@ def test_integer_weights_and_float_data_are_multiplied_in_floats():
 
 
 def test_a_mean_over_the_pixels_is_scaled_by_channel_in_the_simulation():
-    """The plugin takes the scale, or an interval by channel, into a reduction that drops axes, and computes both wrongly:
+    """The plugin takes the scale, or a per-channel interval, into a reduction that drops axes, and computes both wrongly:
     of a network that ends so (a pooled transformer) ovlpt alone was right, and `compare` blamed it.
     """
     scales = np.random.default_rng(0).uniform(0.5, 2, (1, 32)).astype(np.float32)

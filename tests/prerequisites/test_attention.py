@@ -45,7 +45,7 @@ GRAPHS = {
     "causal, open": lambda: attention(*triple(-1, -1), causal=True),
     "causal, more queries": lambda: attention(*triple(KEYS, TOKENS), causal=True),
     "a scale that is data": lambda: attention(*triple(), mask_of("float", (TOKENS, KEYS)), parameter((), "scale")),
-    "an open size of the heads": lambda: attention(*triple(size=-1)),
+    "a dynamic size of the heads": lambda: attention(*triple(size=-1)),
     "boolean, rank 3": lambda: attention(
         *(parameter((HEADS, count, SIZE), name) for count, name in ((TOKENS, "query"), (KEYS, "rows"), (KEYS, "values"))),
         mask_of("boolean", (TOKENS, KEYS)),
@@ -73,7 +73,7 @@ def inputs_of(graph: Model) -> list[np.ndarray]:
 
 
 def skip_on_2024(name: str) -> None:
-    if RELEASE < (2025, 0) and ("boolean" in name or name in ("a scale that is data", "an open size of the heads")):
+    if RELEASE < (2025, 0) and ("boolean" in name or name in ("a scale that is data", "a dynamic size of the heads")):
         pytest.skip("2024.6 hides what a boolean mask shows, and scales the query: both are left to it")
 
 

@@ -180,7 +180,7 @@ CHANNELS = np.linspace(1, 2, 3).reshape(1, 3, 1, 1)
 FORMS = {
     "Add, open channels": lambda: open_channels(opset1.add),
     "Multiply, open channels": lambda: open_channels(opset1.multiply),
-    "Pad by nothing, open size": lambda: padded((0, 0, 0, 0), (0, 0, 0, 0)),
+    "Pad by nothing, dynamic size": lambda: padded((0, 0, 0, 0), (0, 0, 0, 0)),
     "Pad that crops": lambda: padded((0, -1, -1, 0), (0, 0, -1, 0), ends=CHANNELS),
     "Pad that crops and adds": lambda: padded((0, 0, -1, 0), (0, 0, 2, 0)),
     "Pad that crops and adds, edge": lambda: padded((0, 1, -1, 0), (0, -2, 2, 0), "edge", CHANNELS),

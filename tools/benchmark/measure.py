@@ -31,7 +31,7 @@ from tools.zoo.signals import draw
 STOCK, OVLPT, EXACT, SIMULATION = "stock", "ovlpt", "ovlpt in f32", "simulation"
 INPUTS = 64
 SEED = 1  # 0 drew the samples of calibration
-OPEN = 96  # an open size other than the batch; fcn, the network that has them, was calibrated with images of 96 × 96
+OPEN = 96  # a dynamic size other than the batch; fcn, the network that has them, was calibrated with images of 96 × 96
 _FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
 
 

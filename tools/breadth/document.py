@@ -9,13 +9,14 @@ from tools.breadth.plan import WAYS, flags
 
 HEAD = """# Families of architectures
 
-Networks of timm, torchvision, transformers and torch with random weights, at small sizes, quantized and compiled with stock's
-own LPT and with ovlpt, with their own shape and with an open batch at batch 1.
+Networks of timm, torchvision, transformers and torch with random weights, at small sizes, quantized and compiled with the
+plugin's own LPT (stock) and with ovlpt, with a fixed shape and with a dynamic batch size at batch 1.
 
     python -m tools.breadth DIR --markdown docs/breadth.md
 
-CPU: Intel Xeon, Sapphire Rapids class; f32. int8 and executed layers are ovlpt's, then stock's; the decibels are of the output
-that is furthest from the FakeQuantize simulation's at the fixed shape. Random networks are deep and amplify roundings. Misses come first.
+CPU: Intel Xeon, Sapphire Rapids class; f32. int8 and executed layers are ovlpt's, then stock's; the decibels are those of
+the output that is farthest from the FakeQuantize simulation's at the fixed shape. Random deep networks amplify rounding
+differences. Misses come first.
 """
 
 

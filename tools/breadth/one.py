@@ -68,7 +68,7 @@ def sentence_of(error: Exception) -> str:
 def run(folder: Path, name: str, quantizer: str) -> dict[str, object]:
     """A line of the results: "static" and "open" → what `measure` found; "failure" where it cannot be built.
 
-    The simulation runs at the fixed shape for both: with an open one the plugin takes constants by channel wrongly at times.
+    The simulation runs at the fixed shape for both: with an open one the plugin takes per-channel constants wrongly at times.
     """
     line: dict[str, object] = {"family": name, "quantizer": quantizer}
     try:

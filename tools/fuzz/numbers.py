@@ -25,7 +25,7 @@ from tools.parity.driver import NativePassFails, NoCompiler, core
 
 STOCK = "stock plugin"  # fails itself
 NATIVE_ONLY = "native only"
-ONE_PIXEL = "one pixel"  # of open sizes, as `ovlpt.compile_model` compiles it
+ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles it
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
 _REPEATS = 40  # of a compilation, which some kernels make another result of once in ten times
 
@@ -144,7 +144,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
 
 
 def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
-    """What is wrong where all open sizes after the channels are 1; nothing where stock does not run so."""
+    """What is wrong where all dynamic sizes after the channels are 1; nothing where stock does not run so."""
     inputs = of_one_pixel(graph, model)
     if inputs is None:
         return
@@ -168,7 +168,7 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
 
 
 def of_one_pixel(graph: Graph, model: Model) -> list[np.ndarray] | None:
-    """The inputs with all open sizes after the channels 1; None where none is open."""
+    """The inputs with all dynamic sizes after the channels 1; None where none is open."""
     if graph.form.dynamic not in ("space", "both") or not model.is_dynamic():
         return None
     return [
@@ -360,7 +360,7 @@ def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def interface_difference(before: Model | CompiledModel, after: Model) -> str | None:
-    """What changed of the inputs and outputs; an open size may become known."""
+    """What changed of the inputs and outputs; a dynamic size may become known."""
     for name in ("inputs", "outputs"):
         for one, other in zip(getattr(before, name), getattr(after, name), strict=True):
             if _port(one) != _port(other) or not other.get_partial_shape().refines(one.get_partial_shape()):
@@ -370,7 +370,7 @@ def interface_difference(before: Model | CompiledModel, after: Model) -> str | N
 
 
 def _has_stock_interface(model: Model, changed: Model) -> bool:
-    """Whether the stock plugin has the same inputs and outputs: its own transformations open sizes, too."""
+    """Whether the stock plugin has the same inputs and outputs: its own transformations dynamic sizes, too."""
     try:
         compiled = core().compile_model(model.clone(), "CPU")
     except RuntimeError:

@@ -55,7 +55,7 @@ def ratio(expected: list[np.ndarray], found: list[np.ndarray]) -> float:
 
 
 def inputs_for(model: Model) -> list[np.ndarray]:
-    """Normally distributed, seeded; 3 for an open size (2 first), small whole numbers for integers."""
+    """Normally distributed, seeded; 3 for a dynamic size (2 first), small whole numbers for integers."""
     generator, found = np.random.default_rng(0), []
     for port in model.inputs:
         shape = [
@@ -90,7 +90,7 @@ def int8_layers(compiled: CompiledModel) -> int:
 
 
 def is_int8_layer(layer: LayerExecution) -> bool:
-    """Of the model: a scale by channel that runs as a convolution is none, and it is no loss where there is none."""
+    """Of the model: a per-channel scale that runs as a convolution is none, and it is no loss where there is none."""
     is_scale = is_dequantization(layer.name) or layer.name.endswith(f"/{Made.GROUP_CONVOLUTION}")
     return layer.layer_type in WEIGHTED_LAYERS and not is_scale and executed_precision(layer) in ("u8", "i8")
 

@@ -28,17 +28,17 @@ HEAD = (
 )
 MARKDOWN = """# Real networks
 
-Pretrained networks out of wheels of the package index, quantized on real data and measured on their tasks.
+Pretrained networks from wheels on the package index, quantized on real data and measured on their tasks.
 
     python -m tools.zoo real -o DIR && python -m tools.real DIR --markdown docs/real_networks.md
 
 Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8i8` (one scale a tensor) and `qdq_s8s8`
-(a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task stands for the
-float network, the FakeQuantize simulation, stock's own LPT and ovlpt; the decibels are of the output that is furthest from
-the simulation's; int8 and executed layers are ovlpt's, then stock's. Misses come first. Two networks are TFLite files, which
-ONNX Runtime's quantizer does not read, and what it makes of the pitch network OpenVINO does not. Magika is asked about files of
-the machine at hand: its accuracies compare within a row only. [What rounding decides](rounding.md) says how near
-an int8 network can be. Measured in f32 with OpenVINO {release} on {cpu}.
+(a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task is given for the
+float network, the FakeQuantize simulation, the plugin's own LPT (stock) and ovlpt; the decibels are those of the output that
+is farthest from the simulation's; int8 and executed layers are ovlpt's, then stock's. Misses come first. Two networks are
+TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch network. Magika
+classifies files of the machine at hand: its accuracies are comparable within a row only. [What rounding decides](rounding.md)
+says how close an int8 network can be. Measured in f32 with OpenVINO {release} on {cpu}.
 
 ## Results
 

@@ -29,12 +29,12 @@ class PluginLowering(ModelPass):
     The numbers stay the same. Raises `InputError` for a device without lowering rules.
 
     ``lpt_on``: the model will be compiled with the plugin's own LPT on. Only then does the plugin form quantized
-    recurrent layers; without it the plugin folds their weights, and they run in float. None: on for a model that has such
-    layers, on a CPU, as `ovlpt.lpt_properties` says it to ``compile_model``.
-    ``serializable``: the result may be saved and compiled from the file; False is for a model that is compiled as it
-    stands, without what keeps a saved one from the plugin's own LPT.
-    ``precision``: in which type a GPU will run what is not in low precision, "f16" or "f32".
-    ``trace``: gets an event for each node that a rule changes, with what the plugin would do without the rule.
+    recurrent layers; without it the plugin folds their weights, and they run in float. None: on for a model with such
+    layers on a CPU, as `ovlpt.lpt_properties` tells ``compile_model``.
+    ``serializable``: the result may be saved and compiled from the file; False is for a model that is compiled directly,
+    and omits what hides a saved model from the plugin's own LPT.
+    ``precision``: the type in which a GPU will run what is not in low precision, "f16" or "f32".
+    ``trace``: receives an event for each node that a rule changes, with what the plugin would do without the rule.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Relaxed operations that the plugin would go on with in the type of their data: a Convert to f32 is put before each.
+"""Relaxed operations that the plugin would compute in the type of their data: a Convert to f32 is put before each.
 
 Only where it must: a Convert before every zero point or residual Add loses the int8 fusion.
 """
@@ -28,7 +28,7 @@ _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
 def report_f32(node: Node) -> Node | None:
-    """A relaxed operation that reports f16 goes on to report it where the plugin turns f16 into f32. It reports f32, and
+    """A relaxed operation that reports f16 keeps reporting it where the plugin turns f16 into f32. It reports f32, and
     a Convert follows; after a layer with weights it follows the constants that are added and multiplied, since the guards
     look for them in f32.
     """
@@ -40,7 +40,7 @@ def report_f32(node: Node) -> Node | None:
         constant_in_f32 = constant(constant_above(link.input_value(1)), "f32")
         wide = same_operation(link, [wide.output(0), constant_in_f32.output(0)])
         _narrow(link, wide)
-        # who holds it would let it count among the readers of its data
+        # a reference to it would count among the readers of its data
         link.input(0).replace_source_output(link.input_value(1))
     return reported
 
@@ -149,7 +149,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
 
 def convert_by_f64(convert: Node) -> Node | None:
     """Integers that a scale, with or without a zero point, leads to float MatMuls alone look like weights that are to stay
-    compressed; the plugin then keeps their Convert, which is a layer of its own where sizes are open. By way of f64, which
+    compressed; the plugin then keeps their Convert, which is a layer of its own where sizes are dynamic. By way of f64, which
     it changes to f32 later, they do not look so.
     """
     source, targets = convert.input_value(0), convert.output(0).get_target_inputs()
@@ -207,7 +207,7 @@ def meets_weights(multiply: Node) -> bool:
 
 
 def _is_factor_of_open_sizes(multiply: Node) -> bool:
-    """Whether only Multiplies by other tensors read the result, and it has open sizes."""
+    """Whether only Multiplies by other tensors read the result, and it has dynamic sizes."""
     readers = readers_of(multiply)
     return None in (shape_of(multiply.output(0)) or ()) and all(
         reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())

@@ -20,7 +20,7 @@ from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 
-# What an operation by tensor is moved up through
+# What a per-tensor operation is moved up through
 _MOVES_UP = REARRANGES | {
     "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "ReverseSequence", "Roll", "ShuffleChannels",
 }  # fmt: skip
@@ -62,7 +62,7 @@ def join_dequantization(node: Node) -> Node | None:
     shape = shape_of(node.output(0)) or (None,)
     constants = [values for values in (found.scale, found.zero_point) if values is not None]
     if None in shape and not all(varies_along(values, len(shape), (1,)) for values in constants):
-        return None  # the plugin has no such FakeQuantize for open sizes
+        return None  # the plugin has no such FakeQuantize for dynamic sizes
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return None  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
@@ -102,7 +102,7 @@ def keep_transpose(node: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x - low; 0, high - low)``
 
     A Transpose before a FakeQuantize and a reduction would be moved after them, and the channels to another axis, which
-    with open sizes throws. An Add keeps them apart until that is over, and then goes into the interval. A MatMul that reads
+    with dynamic sizes throws. An Add keeps them apart until that is over, and then goes into the interval. A MatMul that reads
     the integers, too, would take the Transpose in and be no longer relaxed: wrong numbers, or it throws. There the
     reduction reads floats.
     """
@@ -127,11 +127,11 @@ def keep_transpose(node: Node) -> Node | None:
 
 
 def differ_by_channel(node: Node) -> Node | None:
-    """Let both interval ends of open sizes differ by channel where scales or shifts by channel will be folded into them.
+    """Let both interval ends of dynamic sizes differ between channels where per-channel scales or shifts will be folded into them.
 
-    With open sizes, scales and shifts by channel that the plugin takes into the interval of a FakeQuantize without such
+    With dynamic sizes, per-channel scales and shifts that the plugin folds into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
-    interval differs by channel from the start, by one step of f32.
+    interval differs between channels from the start, by one step of f32.
     """
     if not may_be_open(node.output(0)):
         return None
@@ -157,8 +157,8 @@ def differ_by_channel(node: Node) -> Node | None:
 
 
 def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
-    """What the plugin may take into the interval that begins at ``low``: scale and bias of a layer go into that, and a
-    Relu that stays keeps what is above it. An interval by channel for nothing is wrong after one element in bf16.
+    """What the plugin may fold into the interval that begins at ``low``: scale and bias of a layer go into that, and a
+    Relu that stays keeps what is above it. A per-channel interval for nothing is wrong after one element in bf16.
     """
     links, source = links_above(node.input_value(0).get_node())
     if source.get_type_name() in CONVOLUTIONS:
@@ -170,7 +170,7 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
 
 
 def keep_scale_before(node: Node) -> Node | None:
-    """With open sizes a FakeQuantize by tensor is moved up through a Transpose and the like, where it takes scales and
+    """With dynamic sizes a per-tensor FakeQuantize is moved up through a Transpose and the like, where it takes scales and
     shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
     """
     details, is_moved = QuantizationDetails.of(node), False
@@ -187,7 +187,7 @@ def keep_scale_before(node: Node) -> Node | None:
 
 
 def keep_after_transpose(node: Node) -> Node | None:
-    """An interval by channel would be moved up through a Transpose, to another axis, for which the plugin has no
+    """A per-channel interval would be moved up through a Transpose, to another axis, for which the plugin has no
     FakeQuantize (`compute_in_steps`). The maximum of what is transposed and the least number keeps it where it is.
     """
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank

@@ -13,7 +13,7 @@ def fold_float_weights(layer: Node) -> Node | None:
     first, has a vector or a transpose for data, or reads anything but one matrix of up to three axes, which the plugin keeps
     compressed; for one of more axes it throws.
 
-    It would restore the others in layers of their own, some with its own LPT, too. With several streams and open sizes,
+    It would restore the others in layers of their own, some with its own LPT, too. With several streams and dynamic sizes,
     or f16, the layer then reads other numbers, no error.
     """
     inputs = layer.input_values()[:2]

@@ -159,7 +159,7 @@ def _with_last_axes_swapped(value: Output, rank: int) -> Output:
 def quantize_vector_as_row(node: Node) -> Node | None:
     """A FakeQuantize of a vector whose ends differ by element, between two Reshapes.
 
-    The plugin reads a vector as a batch, and the ends by channel: wrong numbers, with its own LPT too.
+    The plugin reads a vector as a batch, and the bounds per channel: wrong numbers, with its own LPT too.
     """
     shape = shape_of(node.output(0))
     ends = [constant_above(value) for value in node.input_values()[1:]]
@@ -177,7 +177,7 @@ def quantize_vector_as_row(node: Node) -> Node | None:
 
 def hide_end(node: Node) -> Node | None:
     """The highest output value of a FakeQuantize after a Reshape, which the plugin folds after it has looked for
-    quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; who folds constants before it
+    quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; whoever folds constants before it
     compiles the model sets its LPT off.
     """
     value = node.input_value(4)

@@ -1,4 +1,4 @@
-"""What stands between a layer with weights and the operations after it, so that the plugin takes each where it belongs."""
+"""What is inserted between a layer with weights and the operations after it, so that the plugin fuses each where it belongs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC
 from ovlpt.precisions import INT8
 
-# What the plugin takes into the interval of a FakeQuantize, or leaves out before one
+# What the plugin folds into the interval of a FakeQuantize, or drops before one
 BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
-# What the plugin takes into a layer
+# What the plugin fuses into a layer
 _POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
@@ -62,9 +62,9 @@ def _is_before_interval(node: Node) -> bool:
 
 
 def dequantize_before_broadcast(node: Node) -> Node | None:
-    """``broadcast(y) * s + b == broadcast(y * s + b)`` for a scale and a shift by channel
+    """``broadcast(y) * s + b == broadcast(y * s + b)`` for a per-channel scale and shift
 
-    The plugin moves them before the Broadcast, where they are post-operations of the layer by channel
+    The plugin moves them before the Broadcast, where they are per-channel post-operations of the layer
     (`compute_scale_in_f64`) that no other rule has seen.
     """
     broadcast, shape = _only_reader(node), shape_of(node.output(0))
@@ -94,11 +94,11 @@ def compute_scale_in_f64(node: Node) -> Node | None:
 
     A constant Multiply after a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
     and throw; an Add after it would be fused into the FakeQuantize and keep the layer from its bias. Both would then
-    be post-operations by channel, which the plugin computes wrongly for one element of open sizes, and in a Subgraph:
+    be per-channel post-operations, which the plugin computes wrongly for dynamic sizes of one element, and in a Subgraph:
     wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
     f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
 
-    A factor by channel of what is read elsewhere, too, would be taken in for all readers where sizes are open. A maximum
+    A per-channel factor of what is read elsewhere, too, would be fused for all readers where sizes are dynamic. A maximum
     with the least number stands before it.
     """
     links = _affine_links(node)
@@ -125,7 +125,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
         alone = opset1.maximum(back, constant(-FLOAT_MAX))
         for target in scales:
             target.replace_source_output(alone.output(0))
-    # who holds it would let it count among the readers of its data
+    # a reference to it would count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
 
@@ -147,9 +147,9 @@ def is_in_f64(link: Node) -> bool:
 def scale_to_interval(node: Node) -> Node | None:
     """``FQ(x * s + b; low, high) == FQ(x * s * k + (b - low) * k; 0, n)`` with ``k = n / (high - low)``, ``n`` steps
 
-    An interval by channel after a layer is a post-operation by channel, too (`compute_scale_in_f64`). Where one element
-    of open sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
-    between lets the scale through, and no shift. What gives other real values by channel is for `compute_by_channel`.
+    A per-channel interval after a layer is a per-channel post-operation, too (`compute_scale_in_f64`). Where one element
+    of dynamic sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
+    between lets the scale through, and no shift. What gives other real values per channel is for `compute_by_channel`.
     """
     links, quantize = _affine_links(node)[:2], None
     is_product = node.get_type_name() == "MatMul"
@@ -189,7 +189,7 @@ def scale_to_interval(node: Node) -> Node | None:
     new.set_friendly_name(links[-1].get_friendly_name() if links else made_for(node.get_friendly_name(), Made.INTERVAL))
     for target in targets:
         target.replace_source_output(new.output(0))
-    for link in links[:1]:  # who holds it would let it count among the readers of its data
+    for link in links[:1]:  # a reference to it would count among the readers of its data
         link.input(0).replace_source_output(link.input_value(1))
     for port, end in ((1, first.flat[0]), (2, first.flat[0] + steps)):
         quantize.input(port).replace_source_output(constant(end).output(0))
@@ -197,7 +197,7 @@ def scale_to_interval(node: Node) -> Node | None:
 
 
 def compute_by_channel(node: Node) -> Node | None:
-    """What a layer computes by channel after its scale and bias, after an activation for instance, would be a
+    """What a layer computes per channel after its scale and bias, after an activation for instance, would be a
     post-operation by channel, too (`compute_scale_in_f64`). oneDNN's older kernels have the plugin's own form of it,
     which is right for one element; they are asked for by name. They take no longer, and no layer is added.
     """
@@ -207,7 +207,7 @@ def compute_by_channel(node: Node) -> Node | None:
 
 
 def part_by_column(product: Node) -> Node | None:
-    """A MatMul of two tensors takes what differs by column, a scale or an interval, from beyond its array: wrong numbers,
+    """A MatMul of two tensors takes what differs between columns, a scale or an interval, from beyond its array: wrong numbers,
     or none, with the plugin's own LPT, too. It stands alone. A shift is right.
     """
     if isinstance(product.input_value(1).get_node(), Constant):
@@ -220,14 +220,14 @@ def part_by_column(product: Node) -> Node | None:
 
 
 def part_open_columns(product: Node) -> Node | None:
-    """A MatMul whose number of columns is open takes nothing by column: it throws, in float, too. It stands alone."""
+    """A MatMul whose number of columns is dynamic takes nothing per column: it throws, in float, too. It stands alone."""
     shape = shape_of(product.output(0))
     last = _first_by_channel(product) if shape and shape[-1] is None else None
     return None if last is None else block_fusion(last)
 
 
 def part_from_vector(product: Node) -> Node | None:
-    """A factor after a float MatMul by a constant vector would be taken into the vector as a row of its own: it throws."""
+    """A factor after a float MatMul with a constant vector would be folded into the vector as a separate row: it throws."""
     reader = _only_reader(product)
     if is_relaxed(product) or not _has_rows_only(product) or reader is None or reader.get_type_name() != "Multiply":
         return None
@@ -235,10 +235,10 @@ def part_from_vector(product: Node) -> Node | None:
 
 
 def scale_after_interval(product: Node) -> Node | None:
-    """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs by column.
+    """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs between columns.
 
     With one thread the plugin makes a Subgraph of two MatMuls of rank 2 and what lies between. There a MatMul of
-    integers reads a FakeQuantize by column, or one that becomes so, from elsewhere: wrong numbers, no error, with the
+    integers reads a per-column FakeQuantize, or one that becomes so, from elsewhere: wrong numbers, no error, with the
     plugin's own LPT, too. A maximum with the least number keeps apart what the plugin would fuse into the interval.
     """
     quantize = _quantize_after(product)
@@ -269,7 +269,7 @@ def scale_after_interval(product: Node) -> Node | None:
 
 def scale_before_interval(product: Node) -> Node | None:
     """``FQ(x; low, high) == FQ((x - low) * k; 0, n)`` with ``k = n / (high - low)``, as `scale_after_interval`, where it
-    differs by column after more than the scale and the bias of the MatMul (`scale_to_interval`).
+    differs between columns after more than the scale and the bias of the MatMul (`scale_to_interval`).
     """
     quantize = _quantize_after(product)
     details = None if quantize is None else QuantizationDetails.of(quantize)
@@ -358,7 +358,7 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 def _may_be_one_element(node: Node) -> bool:
-    """Whether open sizes may leave one element a channel."""
+    """Whether dynamic sizes may leave one element a channel."""
     batch, _, *space = shape_of(node.output(0)) or (0, 0)
     if None not in (batch, *space) or not {batch, *space} <= {None, 1}:
         return False
@@ -376,7 +376,7 @@ def add_negative_shift(node: Node) -> Node | None:
         total = opset1.add(link.input_value(0), constant(-constant_above(link.input_value(1))))
         total.set_friendly_name(link.get_friendly_name())
         replace_output(link.output(0), total.output(0))
-        # who holds it would let it count among the readers of its data
+        # a reference to it would count among the readers of its data
         link.input(0).replace_source_output(link.input_value(1))
     return node if subtracted else None
 
@@ -401,7 +401,7 @@ def shift_after_scale(node: Node) -> Node | None:
     scaled.set_friendly_name(made_for(multiply.get_friendly_name(), Made.SCALE))
     shifted.set_friendly_name(last.get_friendly_name())
     replace_output(last.output(0), shifted.output(0))
-    # who holds it would let it count among the readers of its data
+    # a reference to it would count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
 
@@ -459,7 +459,7 @@ def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Nod
 
 
 def _does_nothing(node: Node) -> bool:
-    """Whether it gives its data as it is, which of open sizes no shape tells."""
+    """Whether it gives its data as it is, which of dynamic sizes no shape tells."""
     kind = node.get_type_name()
     if kind == "Pad":
         pads = [constant_above(node.input_value(port)) for port in (1, 2)]
@@ -487,8 +487,8 @@ def block_fusion(node: Node) -> Node:
 
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
-    """A MatMul of open sizes, or of two tensors, takes an interval by rows, or a zero point after it that no layer takes,
-    for one by columns, too (`_varies_by_rows`).
+    """A MatMul of dynamic sizes, or of two tensors, takes a per-row interval, or a zero point after it that no layer takes,
+    for a per-column one, too (`_varies_by_rows`).
     """
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
     if details is None or not any(map(_has_rows, (*details.intervals, *_zero_point_after(quantize)))):
@@ -530,9 +530,9 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
 
 
 def _varies_by_rows(node: Node) -> bool:
-    """Whether a constant after a MatMul of open sizes, of two tensors, or by a vector, differs between rows or heads.
+    """Whether a constant after a MatMul of dynamic sizes, of two tensors, or by a vector, differs between rows or heads.
 
-    The plugin takes such a constant for one by columns, and throws or computes wrong numbers. A Floor is put before it.
+    The plugin takes such a constant for a per-column one, and throws or computes wrong numbers. A Floor is put before it.
     """
     if node.get_type_name() != "MatMul":
         return False
@@ -553,7 +553,7 @@ def _has_rows(values: np.ndarray) -> bool:
 
 
 def _takes_rows_for_columns(node: Node) -> bool:
-    """A MatMul of open sizes, or of two tensors."""
+    """A MatMul of dynamic sizes, or of two tensors."""
     if node.get_type_name() != "MatMul":
         return False
     return may_be_open(node.output(0)) or not isinstance(node.input_value(1).get_node(), Constant)

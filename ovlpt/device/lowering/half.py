@@ -4,7 +4,7 @@ to the next quantization.
 A half holds no number above 65504 and none of more than 11 bits, and loses bits below 6e-5: the sums of a layer break
 the first two limits, their scales the third. The plugin changes f32 to f16 before everything else. Two things do not
 follow that change: the type that a relaxed operation reports, and constants of f64, which become f32. So a relaxed
-operation between a layer and its scale goes on to report f32, and reads constants of f64. Where the numbers leave the
+operation between a layer and its scale keeps reporting f32, and reads constants of f64. Where the numbers leave the
 layer, the last operation reports f16, and a Convert to f32 after it goes with the change.
 """
 
@@ -302,7 +302,7 @@ def _scale_before_shift(node: Node) -> None:
         value.get_node().set_friendly_name(made_for(name, kind))
     value.get_node().set_friendly_name(name)
     replace_output(node.output(0), value)
-    # who holds it would let it count among the readers of its data
+    # a reference to it would count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
 
 
@@ -323,7 +323,7 @@ def _pad_in_f32(pad: Node) -> None:
         last = _shifted(last.output(0), shift).get_node()
         last.set_friendly_name(name)
     replace_output(pad.output(0), last.output(0))
-    # who holds it would let it count among the readers of its data
+    # a reference to it would count among the readers of its data
     pad.input(0).replace_source_output(zero.output(0))
 
 

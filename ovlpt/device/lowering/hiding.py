@@ -83,7 +83,7 @@ def _folded_late(stored: Constant, precision: str) -> Output:
 
 
 def hide_shifts(model: Model) -> list[Node]:
-    """Hide what open sizes are scaled or shifted by channel with from the plugin's own LPT, as `hide_zero_points` does.
+    """Hide what dynamic sizes are scaled or shifted per channel with from the plugin's own LPT, as `hide_zero_points` does.
 
     It would take both into the next interval, or shift before the scale, either of which the plugin reads wrongly for one
     element (`scale_to_interval`, `shift_after_scale`).
@@ -102,7 +102,7 @@ def hide_shifts(model: Model) -> list[Node]:
 
 
 def _last_by_channel(node: Node) -> Node | None:
-    """The last of the scales and shifts before a FakeQuantize, or up to an Add, where one of them differs by channel."""
+    """The last of the scales and shifts before a FakeQuantize, or up to an Add, where one of them differs between channels."""
     links: list[Node] = []
     node = node if node.get_type_name() == "Add" else node.input_value(0).get_node()
     while (kind := node.get_type_name()) in AFFINE | {"Convert"}:

@@ -17,7 +17,7 @@ from ovlpt.openvino_api import RELEASE, Constant, Node, Output
 
 def absorb_transposes(node: Node) -> Node | None:
     """A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
-    takes it into its flags first.
+    absorbs it into its flags first.
     """
     absorbed = absorbed_transposes(node)
     if absorbed is None:
@@ -33,7 +33,7 @@ def lay_weights_in_rows(node: Node) -> Node | None:
     """``MatMul(x, W)`` as ``MatMul(x, W.T, transpose_b)``.
 
     Weights of a MatMul lie in rows, else a Transpose of them is made, and with it a MatMul that is not relaxed: by a GPU,
-    and by who optimizes a saved model once more (MatMulConstTransposesExtraction).
+    and when a saved model is optimized again (MatMulConstTransposesExtraction).
     """
     weights, attributes = node.input_value(1), node.get_attributes()
     if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) != 2 or attributes["transpose_b"]:
@@ -50,7 +50,7 @@ def run_at_rank_3(node: Node) -> Node | None:
     """``MatMul([N, H, W, C], [C, K])`` and the elementwise operations after it, as [N, H·W, C]; the MatMul now
     there.
 
-    After a MatMul of rank 4 no constant by channel fuses, a bias for instance; since 2026 its scale does. The layer and the
+    After a MatMul of rank 4 no per-channel constant fuses, a bias for instance; since 2026 its scale does. The layer and the
     elementwise chain after it run at rank 3 between two Reshapes, which cost nothing.
     """
     shape, weights = shape_of(node.input_value(0)), node.input_value(1)
@@ -74,7 +74,7 @@ def run_columns_at_rank_3(node: Node) -> Node | None:
     """The same with all that may become part of the layer, tensors of its shape as well; data that are to be transposed as
     [N·H, C, W].
 
-    Without matrix engines a GPU makes rows and columns of four axes, and reads what is by column, or another tensor, as if
+    Without matrix engines a GPU makes rows and columns of four axes, and reads per-column constants, or another tensor, as if
     there still were four: the first column stands for all. Wrong numbers, no error, with the plugin's own LPT too.
     """
     shape, weights = shape_of(node.output(0)), node.input_value(1)
@@ -99,11 +99,11 @@ def run_columns_at_rank_3(node: Node) -> Node | None:
 
 
 def run_rows_apart(node: Node) -> Node | None:
-    """A MatMul by weights of rank 4, some of whose sizes are open, as [N, H·W, C] up to what differs by rows or heads; as
-    [N·H·W, C] where one size is open, since the plugin would drop the Reshapes of the other around floats.
+    """A MatMul with weights of rank 4, some of whose sizes are dynamic, as [N, H·W, C] up to what differs between rows or heads; as
+    [N·H·W, C] where one size is dynamic, since the plugin would drop the Reshapes of the other around floats.
 
     The plugin makes rows and columns of four axes, and what becomes part of the layer is read by those: wrong numbers, no
-    error, with the plugin's own LPT and in a network of floats too. What differs by column alone is right.
+    error, with the plugin's own LPT and in a network of floats too. What differs between columns alone is right.
     """
     shape, weights = shape_of(node.output(0)), node.input_value(1)
     if shape is None or len(shape) != 4 or None not in shape or shape[1:].count(None) > 1:
@@ -122,7 +122,7 @@ def run_vector_as_row(node: Node) -> Node | None:
     """``MatMul([C], W)`` as ``MatMul([1, C], W)`` up to a FakeQuantize whose ends differ by element, which then is a part of
     the layer.
 
-    The plugin reads a vector as a batch, and the ends by channel: wrong numbers, with its own LPT too. `gpu` does the same
+    The plugin reads a vector as a batch, and the bounds per channel: wrong numbers, with its own LPT too. `gpu` does the same
     for what does not follow a layer, and stays a kernel of its own.
     """
     if len(shape_of(node.input_value(0)) or ()) != 1 or len(shape_of(node.input_value(1)) or ()) != 2:

@@ -26,7 +26,7 @@ REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 
 
 def pool_alone(node: Node) -> Node | None:
-    """The reference kernel of an AvgPool, which computes few integers, takes the interval by channel of a FakeQuantize
+    """The reference kernel of an AvgPool, which computes few integers, takes the per-channel interval of a FakeQuantize
     wrongly: wrong numbers, no error.
     """
     shape = shape_of(node.output(0))
@@ -41,7 +41,7 @@ def pool_alone(node: Node) -> Node | None:
 
 
 def reduce_alone(node: Node) -> Node | None:
-    """A reduction takes constants by channel wrongly as post-operations where an axis before the channels, or theirs, is
+    """A reduction takes per-channel constants wrongly as post-operations where an axis before the channels, or theirs, is
     dropped, and at rank 3, and a FakeQuantize to integers where it looks for the greatest or least: wrong numbers, no
     error, in float too.
     """

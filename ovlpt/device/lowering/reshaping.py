@@ -13,7 +13,7 @@ from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations.families import ACTIVATIONS, AFFINE
 
 ELEMENTWISE = AFFINE | {"Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Relu", "Sigmoid", "Swish", "Tanh"}
-# What a GPU takes into a layer
+# What a GPU fuses into a layer
 ON_A_GPU = ELEMENTWISE | ACTIVATIONS | {
     "Abs", "Divide", "Exp", "Floor", "Maximum", "Minimum", "Negative", "Sqrt", "SquaredDifference",
 }  # fmt: skip

@@ -20,7 +20,7 @@ def see_every_column(convolution: Node) -> Node | None:
     """A window that stands on one place only, as wide as its data, with zeros as the weights added, and the stride 1.
 
     Where each channel has several outputs, and these are one column wide, a stride along it makes the kernel read all
-    rows after the first from elsewhere: wrong numbers, no error, with the plugin's own LPT, too. Where the width is open,
+    rows after the first from elsewhere: wrong numbers, no error, with the plugin's own LPT, too. Where the width is dynamic,
     and may be so, another kernel is asked for.
     """
     weights, attributes = convolution.input_value(1).get_node(), convolution.get_attributes()

@@ -1,4 +1,4 @@
-"""Relaxed Subtracts: zero points, which the plugin takes into a layer, merges and moves by rules of its own."""
+"""Relaxed Subtracts: zero points, which the plugin fuses into layers, merges and moves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
 
 def subtract_in_f32(subtract: Node) -> Node | None:
     """A relaxed Subtract of an integer or f16 tensor and an f32 constant throws; it gets a Convert. So does the zero
-    point of a layer whose weights are not integers: as a post-operation of open sizes it ends the process. Only there: a
+    point of a layer whose weights are not integers: as a post-operation of dynamic sizes it ends the process. Only there: a
     Convert before every zero point or residual Add loses the int8 fusion.
     """
     if is_widened(subtract):
@@ -76,7 +76,7 @@ def broadcast_before_zero_point(subtract: Node) -> Node | None:
     moves = moves and len(quantize.output(0).get_target_inputs()) == 1
     if repeats is not None and (len(repeats) - repeats.count(1) == 1 or not moves):
         wide = opset1.tile(broadcast.input_value(0), constant(np.array(repeats), "i64"))
-        if (settled := shape_of(broadcast.output(0))) != shape_of(wide.output(0)):  # its target names an open size
+        if (settled := shape_of(broadcast.output(0))) != shape_of(wide.output(0)):  # its target names a dynamic size
             sizes = [0 if size is None else size for size in settled]
             wide = opset1.reshape(wide, constant(np.array(sizes), "i64"), True)
         wide.set_friendly_name(broadcast.get_friendly_name())
@@ -173,7 +173,7 @@ def keep_apart(model: Model) -> list[Node]:
 
 def pad_before_zero_point(convolution: Node) -> Node | None:
     """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
-    the plugin's own LPT too. A Pad before it puts the zero point there; where it differs by channel, the layer runs in
+    the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, the layer runs in
     float. A depthwise convolution is right.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()

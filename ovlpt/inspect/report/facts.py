@@ -43,7 +43,7 @@ _PROPERTIES = {**LATENCY, "PERF_COUNT": True}
 @dataclass(frozen=True)
 class Report:
     """What `report` found. ``latency``, ``float_latency``: milliseconds of the whole model in int8 and in float; None
-    where times mean nothing, and then those of layers are 0.
+    where times mean nothing, and the times of layers are 0 then.
     """
 
     model: str
@@ -139,7 +139,7 @@ def report(
 ) -> Report:
     """Transform, compile and run a quantized model, and find what keeps it from being faster.
 
-    ``inputs``: an ``.npz``; random without. ``float_model``: the network before quantization; without one, the
+    ``inputs``: an ``.npz``; by default random. ``float_model``: the network before quantization; by default the
     quantized network with FakeQuantize bypassed. ``seconds``: how long latencies are measured. ``virtual``: the
     virtual GPU that this process has loaded (`ovlpt.device.virtual_gpu`), which runs nothing and has no times. Raises
     `InputError` as `transform` does.
