@@ -15,11 +15,13 @@ import ovlpt
 from ovlpt import cli, data
 from ovlpt.device import PluginLowering
 from ovlpt.inspect import numbers as module
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import open_sizes, typical_inputs
 from ovlpt.inspect.numbers import COMPILED, SAVED, Distance, Verdict, verdict
 from ovlpt.openvino_api import Model, NodeFactory, Type, opset1, opset6
 from ovlpt.trace import InputError
 from tests import networks
+from tests.graphs import f32, fake_quantize, model, parameter
 from tests.inspect.faults import break_lowering, pointwise
 from tests.test_cli import save
 
@@ -358,3 +360,24 @@ def test_open_sizes_have_1_among_them():
 def test_inputs_that_do_not_fit():
     with pytest.raises(InputError, match="takes the shape"):
         ovlpt.check(pointwise([1, 16, 4, 4]), inputs=[np.zeros((1, 3), np.float32)])
+
+
+@pytest.mark.parametrize("operation", [opset1.multiply, opset1.add, opset1.subtract, opset1.divide])
+@pytest.mark.parametrize("rows", [-1, 9])
+def test_what_is_quantized_after_a_constant_by_column(operation, rows, core):
+    """As SmoothQuant leaves it; the plugin joins both, and took the columns of open rows for the rows."""
+    factors = np.linspace(0.5, 1.5, 8, dtype=np.float32).reshape(1, 8)
+    x = parameter((rows, 8))
+    graph = model(opset1.relu(fake_quantize(operation(x, f32(factors)), -2.0, 2.0 * 127 / 128)))
+    data = np.random.default_rng(0).standard_normal((9, 8)).astype(np.float32)
+    numpy_of = {
+        opset1.multiply: np.multiply,
+        opset1.add: np.add,
+        opset1.subtract: np.subtract,
+        opset1.divide: np.divide,
+    }
+    step = 2 / 128
+    expected = np.maximum(np.clip(np.rint(numpy_of[operation](data, factors) / step) * step, -2, 2 - step), 0)
+    found = simulate(graph, core)([data])[0]
+    assert np.abs(found - expected).max() <= step * 1.01
+    assert (np.abs(found - expected) > 1e-5).mean() < 0.03
