@@ -14,7 +14,7 @@ from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
-from ovlpt.precisions import INT8, NUMPY, DataPrecision, fits, is_low, round_half_away
+from ovlpt.precisions import INT8, NUMPY, REAL, DataPrecision, fits, is_low, round_half_away
 from ovlpt.trace import reject_unless
 
 # What weights pass on their way to the layer, their values unchanged
@@ -213,7 +213,10 @@ def extreme(values: np.ndarray | None) -> float:
 
 
 def folded_constant(value: Output) -> np.ndarray | None:
-    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize and Reshape in float32, else None."""
+    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize and Reshape in float32, else None.
+
+    A Convert to integers of 8 bits has the value of what it reads where those are such integers.
+    """
     return None if meets(value.get_node(), _cannot_be_folded, _folded_sources) else _folded(value)
 
 
@@ -231,6 +234,13 @@ def _folded_sources(node: Node) -> list[Node]:
     return [node.input_value(port).get_node() for port in _FOLDED[node.get_type_name()]]
 
 
+def _are_integers(values: np.ndarray | None, precision: str) -> bool:
+    if values is None or precision not in INT8:
+        return False
+    limits = np.iinfo(NUMPY[precision])
+    return bool(((values == np.rint(values)) & (values >= limits.min) & (values <= limits.max)).all())
+
+
 def _folded(value: Output) -> np.ndarray | None:
     node = value.get_node()
     if isinstance(node, Constant):
@@ -240,7 +250,8 @@ def _folded(value: Output) -> np.ndarray | None:
         details, source = QuantizationDetails.of(node), _folded(node.input_value(0))
         return None if details is None or source is None else fake_quantize(source, *details.intervals, details.levels)
     if kind == "Convert":
-        return _folded(node.input_value(0)) if precision_of(value) in ("f32", "f16", "bf16") else None
+        source, precision = _folded(node.input_value(0)), precision_of(value)
+        return source if precision in REAL or _are_integers(source, precision) else None
     if kind == "Reshape":
         source = _folded(node.input_value(0))
         return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(shape_of(value))

@@ -6,11 +6,12 @@ import pytest
 
 import ovlpt
 from ovlpt import Params
+from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
 from ovlpt.graph.recurrent import make_weights_real
 from ovlpt.graph.text import to_text
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.operations import RECURRENT
 from ovlpt.trace import Outcome
 from tests.conftest import EXACT, Transformed
@@ -48,6 +49,9 @@ def kernel(gates, directions, spread, seed, factor=1.0, quantized=False, form="r
         return f32(values * scale)
     if form == "asymmetric":
         return fake_quantize(f32(values * scale), -0.3, 0.5)
+    if form == "pair":
+        ends = f32(-128 * scale), f32(127 * scale), f32(-128), f32(127)
+        return dequantization(opset1.convert(opset1.fake_quantize(f32(values * scale), *ends, 256), "i8"), scale)
     if form == "columns":
         scale = scale[:, :SIZE].reshape(1, 1, SIZE)
     if not quantized:
@@ -398,6 +402,19 @@ def test_weights_after_a_fake_quantize(core):
             for node in (stored, quantized)
         )
         np.testing.assert_array_equal(integers, others)
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_weights_of_a_pair_that_nothing_folds(core, kind):
+    """As `ovlpt.compile_model` does, and a Manager of these two passes does not: the kernel ran on another grid."""
+    graph = network(kind, form="pair")
+    inputs, manager, dropped_in = inputs_of(graph, *WIDE), Manager(), graph.clone()
+    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
+    manager.register_pass(PluginLowering("CPU"))
+    manager.run_passes(dropped_in)
+    compiled = core.compile_model(dropped_in, "CPU", {**EXACT, **lpt_properties(dropped_in, "CPU")})
+    assert decibels(run(network(kind), inputs)[0], compiled(inputs)[0]) > 28
+    assert {each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"} == {True}
 
 
 def test_others_read_the_same_integers(core):
