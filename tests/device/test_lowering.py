@@ -276,7 +276,8 @@ AFTER = {
 def layer_of_eight(kind, data):
     """From 8 channels to 8, over one pixel again where there is one."""
     if kind.startswith("groups"):
-        stored = np.random.default_rng(0).integers(-63, 64, (4, 2, 2, 3, 3) if kind == "groups" else (8, 1, 1, 3, 3))
+        size = {"groups": 4, "groups of two": 2, "groups of one": 1}[kind]
+        stored = 2 * np.random.default_rng(0).integers(-31, 32, (8 // size, size, size, 3, 3))
         scale = const(np.linspace(0.004, 0.008, 8).reshape(*stored.shape[:2], 1, 1, 1))
         weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
         layer = opset1.group_convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1])
@@ -304,10 +305,14 @@ def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, for
 
 @pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
 @pytest.mark.parametrize(
-    ("kind", "low"), [("point", -1.28), ("stride", -1.28), ("window", 0), ("groups", 0), ("groups of one", 0)]
+    ("kind", "low"),
+    [
+        *(("point", -1.28), ("stride", -1.28), ("window", 0)),
+        *(("groups", 0), ("groups", -1.28), ("groups of two", 0), ("groups of two", -1.28), ("groups of one", 0)),
+    ],
 )
 def test_layers_over_one_pixel_of_open_sizes(core, after, kind, low):
-    """As above, with the precision that the CPU has by default, too. It costs no layer."""
+    """As above, with the precision that the CPU has by default, too. It costs no layer where older kernels have the groups."""
     x = parameter([-1, 8, -1, -1])
     high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
     net = model(after(layer_of_eight(kind, quantized(x, low, low + 2.55)), [const(-high), const(high)]), x)
@@ -319,7 +324,34 @@ def test_layers_over_one_pixel_of_open_sizes(core, after, kind, low):
     for properties in (EXACT, {}):
         mine = ovlpt.compile_model(net, "CPU", properties, core=core)
         assert_close([mine(values)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
-        assert len(execution_types(mine).executed) <= stock
+        assert len(execution_types(mine).executed) <= stock + (kind == "groups of two")
+
+
+AFTER_GEMM = {
+    "a clip": lambda value: opset1.clamp(value, -0.2, 0.3),
+    "a negative factor": lambda value: opset1.subtract(const(0.3), value),
+    "a function": opset1.sigmoid,
+    "a factor": lambda value: opset1.multiply(value, const(0.3)),
+    "a quantization": lambda value: opset1.relu(quantized(value, -0.5, 0.4)),
+}
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("after", AFTER_GEMM.values(), ids=AFTER_GEMM)
+@pytest.mark.parametrize("low", [0, -1.28, -1], ids=["u8", "i8", "zero_point"])
+@pytest.mark.parametrize("shape", [(2, 2, 4, 2, 2), (8, 2, 1, 2, 2)], ids=["by channel", "strided"])
+def test_groups_that_older_kernels_do_not_have(core, infer, shape, low, after, how):
+    """Gemm ran such layers of open sizes, and gave zeros to what follows; ``low``: of the data."""
+    x, groups = parameter([-1, 8, -1, -1]), shape[0]
+    weights = quantized(const(0.02 * np.random.default_rng(0).integers(-31, 32, shape)), -1.28, 1.27)
+    strides = [1, 2 if groups == 8 else 1]  # of several outputs a channel, along a width that may be one
+    layer = opset1.group_convolution(quantized(x, low, low + 2.55), weights, strides, [0, 1], [1, 1], [1, 1])
+    net = model(after(opset1.prelu(layer, const(np.linspace(-0.1, 0.4, groups * shape[1])))), x)
+    for sizes in ((1, 8, 1, 1), (1, 8, 4, 5)):
+        values, fixed = [np.random.default_rng(0).uniform(low, low + 2.5, sizes).astype(np.float32)], net.clone()
+        fixed.reshape(sizes)
+        (expected,) = infer(fixed, values, "NO")
+        assert_close(infer(how(net, core=core), values), [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
 def test_equal_shifts_of_two_branches_over_one_pixel(core, infer):

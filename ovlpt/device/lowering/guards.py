@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes, is_int8_layer, negative_scale_after_relu
-from ovlpt.device.lowering.kernels import with_older_kernels
+from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
 from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
@@ -102,7 +102,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     with the least number stands before it.
     """
     links = _affine_links(node)
-    if _varies_by_rows(node) or (_has_groups_with_zero_point(node) and multiplies_groups_by_gemm()):
+    if _varies_by_rows(node) or _runs_in_gemm(node):
         return node if guard_output(node, floor=is_int8_layer(node)) else None
     targets = list(node.output(0).get_target_inputs())
     reader = targets[0].get_node() if len(targets) == 1 else None
@@ -199,10 +199,15 @@ def scale_to_interval(node: Node) -> Node | None:
 def compute_by_channel(node: Node) -> Node | None:
     """What a layer computes per channel after its scale and bias, after an activation for instance, would be a
     post-operation by channel, too (`compute_scale_in_f64`). oneDNN's older kernels have the plugin's own form of it,
-    which is right for one element; they are asked for by name. They take no longer, and no layer is added.
+    which is right for one element; they are asked for by name. They take no longer, and no layer is added. Where they
+    have no form of the layer, it stands alone.
     """
-    if not _may_be_one_element(node) or _first_by_channel([node, *_affine_links(node)][-1]) is None:
+    last = _first_by_channel([node, *_affine_links(node)][-1]) if _may_be_one_element(node) else None
+    if last is None:
         return None
+    if falls_back_to_gemm(node):
+        block_fusion(last)
+        return node
     return with_older_kernels(node)
 
 
@@ -569,6 +574,12 @@ def _has_groups_with_zero_point(node: Node) -> bool:
         return False
     groups, outputs, inputs = node.get_input_shape(1)[:3]
     return groups > 1 and outputs * inputs > 1 and node.input_value(0).get_node().get_type_name() == "Subtract"
+
+
+def _runs_in_gemm(node: Node) -> bool:
+    if has_older_kernels(node):
+        return falls_back_to_gemm(node)
+    return _has_groups_with_zero_point(node) and multiplies_groups_by_gemm()
 
 
 def _affine_links(node: Node) -> list[Node]:

@@ -7,6 +7,8 @@ from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node
 
+_BLOCK = 4  # channels
+
 
 def with_older_kernels(layer: Node) -> Node:
     """The relaxed ``layer``, in its place, by oneDNN's kernels before brgemm, where they have a form of it."""
@@ -15,3 +17,16 @@ def with_older_kernels(layer: Node) -> Node:
     new.set_friendly_name(layer.get_friendly_name())
     replace_output(output, new.output(0))
     return new
+
+
+def falls_back_to_gemm(layer: Node) -> bool:
+    """Whether gemm runs a layer for which older kernels are asked: theirs are for groups of channels in fours, or of one.
+
+    With AVX-512 it computes wrong numbers, mostly zeros, where an activation or a clip follows i8 data, or a factor u8
+    data: no error.
+    """
+    weights = layer.get_input_partial_shape(1)
+    if layer.get_type_name() != "GroupConvolution" or weights.is_dynamic:
+        return False
+    channels = layer.get_input_shape(1)[1:3]
+    return list(channels) != [1, 1] and any(count % _BLOCK for count in channels)
