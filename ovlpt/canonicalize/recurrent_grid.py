@@ -37,7 +37,9 @@ _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
 _WHOLE = 1e-2  # of a step: what counts as none
 _LOSS = 1 / 40  # of weights in int8, root mean square; their own rounding takes 1/100 of what is normally distributed
+_LOSS_ALONE = 1 / 8  # of the weights by data, or of those by state, alone
 _USUAL_STATE = 1 / 4  # of its largest magnitude
+_NOTHING = 1 / 127  # of a gate's sum: less than a step of the state
 
 
 class RecurrentGrid(LayerTransformation):
@@ -77,7 +79,7 @@ class RecurrentGrid(LayerTransformation):
     def transform(self, node: Node) -> None:
         low, step = self._data_grid(node)
         grid = self._step_of_states(node)
-        scale, integers, _ = self._weights(node)
+        scale, integers, *_ = self._weights(node)
         # the data is step * q + low, and the layer reads grid * (q - 128)
         shift = low * grid / step + _CENTRE * grid
         bias = folded_constant(node.input_value(bias_port(node))) + (integers[0] * scale).sum(axis=2) * shift
@@ -142,8 +144,10 @@ class RecurrentGrid(LayerTransformation):
             return Reason("interval", f"its data has the interval [{grid[0]:g}, {grid[0]:g}]")
         if self._state(node) is None:
             return Reason("state_not_quantized", "its initial state is neither constant nor quantized")
-        if (lost := self._weights(node)[2]) > _LOSS:
-            text = f"rounded to the single scale that its kernels use for both, its weights would lose {lost:.1%}"
+        *_, lost, alone = self._weights(node)
+        if lost > _LOSS or alone > _LOSS_ALONE:
+            share = f"{max(lost, alone):.1%}"
+            text = f"rounded to the single scale that its kernels use for both, its weights would lose {share}"
             return Reason("weights_lost", text)
         return None
 
@@ -177,9 +181,11 @@ class RecurrentGrid(LayerTransformation):
         return self._bound(node) / (_LEVELS - 1 - _CENTRE)
 
     @read_once
-    def _weights(self, node: Node) -> tuple[np.ndarray, list[np.ndarray], float]:
+    def _weights(self, node: Node) -> tuple[np.ndarray, list[np.ndarray], float, float]:
         """For data on the grid of the states: the scale of both weights, their integers, and what they lose of the sum of
-        both products, root mean square.
+        both products and of one alone, root mean square.
+
+        Beside wide data the weights by state may lose themselves and the sum nothing, until the data is zero.
         """
         step = self._data_grid(node)[1] / self._step_of_states(node)
         both = [folded_constant(node.input_value(port)).astype(np.float64) for port in weights_ports(node)]
@@ -187,7 +193,8 @@ class RecurrentGrid(LayerTransformation):
         scale = _by_gates(node, np.maximum(_rows(node, 0) * step, _rows(node, 1)))
         integers = [np.clip(np.rint(each / scale), -128, 127) for each in both]
         lost = [whole * scale - each for whole, each in zip(integers, both, strict=True)]
-        return scale, integers, _size(lost) / max(_size(both), 1e-30)
+        alone = max(map(_lost_alone, lost, both, (1, _USUAL_STATE)))
+        return scale, integers, _size(lost) / max(_size(both), 1e-30), alone
 
     @read_once
     def _data_grid(self, node: Node) -> tuple[float, float] | None:
@@ -272,6 +279,14 @@ def _size(weights: Sequence[np.ndarray]) -> float:
     """Of the products of both weights by data and state."""
     by_data, by_state = (np.square(each).sum() for each in weights)
     return float(np.sqrt(by_data + by_state * _USUAL_STATE**2))
+
+
+def _lost_alone(lost: np.ndarray, weights: np.ndarray, usual: float) -> float:
+    """The share of a product with what is ``usual`` of its largest magnitude; 0 where the sums of gates do not show it."""
+    of_gate = usual * float(np.sqrt(np.square(lost).sum(axis=2).mean()))
+    if of_gate < _NOTHING:
+        return 0.0
+    return float(np.sqrt(np.square(lost).sum() / max(np.square(weights).sum(), 1e-30)))
 
 
 def _grid_of(value: Output) -> tuple[float, float] | None:

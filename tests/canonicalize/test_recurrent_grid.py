@@ -174,10 +174,12 @@ def test_natively_the_state_is_clipped_as_by_the_plugins_own_pass(core, kind, in
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("interval", [(0.3, 0.6), (0.0, 0.2)], ids=str)
+@pytest.mark.parametrize("interval", [(0.3, 0.6), (0.0, 0.2), (-100.0, 0.0)], ids=str)
 @pytest.mark.parametrize("kind", GATES)
 def test_weights_that_would_lose_much_stay_real(core, kind, interval):
-    """Beside those of the states, those of data of a small interval were a few integers: 25 to 30 dB."""
+    """Beside those of the states, those of data of a small interval were a few integers: 25 to 30 dB. Beside data of a wide
+    one, as of a mask, those of the states were.
+    """
     graph = network(kind, interval=interval)
     inputs = inputs_of(graph, *interval)
     assert said(Transformed(graph, ON)) == [(Outcome.REJECTED, "weights_lost")]
