@@ -20,7 +20,7 @@ from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
 from ovlpt.graph.garbage import uncollected
-from ovlpt.graph.recurrent import has_quantized_weights
+from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
 from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Node, Type
@@ -163,6 +163,8 @@ def _run_passes(
     if on_cpu and plugin_config.cpu.DROPPED_LEVELS:
         manager.register_pass(FQStrippingTransformation(plugin_config.cpu.DROPPED_LEVELS))
     passes = config.pass_config()
+    if on_cpu and native_only:
+        fold_parted_weights(model)
     manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))
     manager.register_pass(LowPrecision.from_config(config, native_only, trace, in_place=True))
     manager.run_passes(model)

@@ -154,6 +154,19 @@ def make_weights_real(node: Node) -> bool:
     return bool(ports)
 
 
+def fold_parted_weights(model: Model) -> None:
+    """Make weights of bidirectional layers that stand after a FakeQuantize real numbers.
+
+    The CPU plugin takes the directions apart before its own LPT, and folds what stands between such weights and a layer.
+    """
+    for node in all_nodes(model):
+        if node.get_type_name() not in RECURRENT or node.get_attributes()["direction"] != "bidirectional":
+            continue
+        sources = [node.input_value(port).get_node().get_type_name() for port in weights_ports(node)]
+        if "FakeQuantize" in sources:
+            make_weights_real(node)
+
+
 def in_both_directions(node: Node, halves: Callable[[Output, int], Sequence[Output]]) -> list[Node]:
     """The outputs of a bidirectional sequence, each of a forward one and a reverse one. ``halves``: those of an input along an axis."""
     lengths = weights_ports(node)[0] - 1

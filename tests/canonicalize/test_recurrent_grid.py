@@ -174,6 +174,20 @@ def test_natively_the_state_is_clipped_as_by_the_plugins_own_pass(core, kind, in
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("quantized", [False, True])
+@pytest.mark.parametrize("kind", GATES)
+def test_natively_both_directions_are_those_of_the_plugins_own_pass(core, kind, quantized):
+    """Weights after a FakeQuantize are folded there when it takes the directions apart; stored integers stay."""
+    graph = network(kind, (0.0, 0.7), quantized=quantized, directions=2)
+    inputs = inputs_of(graph, 0.0, 0.7)
+    stock = core.compile_model(graph, "CPU", EXACT)
+    natively = ovlpt.compile_model(graph, core=core, properties=EXACT, native_only=True)
+    np.testing.assert_allclose(natively(inputs)[0], stock(inputs)[0], atol=1e-5)
+    for compiled in (stock, natively):
+        layers = [each for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"]
+        assert [each.is_int8 for each in layers] == [not quantized] * 2
+
+
 @pytest.mark.parametrize("interval", [(0.3, 0.6), (0.0, 0.2), (-100.0, 0.0)], ids=str)
 @pytest.mark.parametrize("kind", GATES)
 def test_weights_that_would_lose_much_stay_real(core, kind, interval):
