@@ -14,8 +14,9 @@ import pytest
 from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, sheltered, stages
-from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph
+from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
 from tools.fuzz.operations import ADDED
+from tools.fuzz.shifts import kernel_grids, with_kernel_weights
 from tools.fuzz.shrink import shrink
 from tools.parity.driver import NativePassFails, run_native
 
@@ -218,6 +219,36 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     assert not fits(opset1.strided_slice(data, second, stride, stride, **masks))
 
 
+def a_recurrent_graph() -> Graph:
+    steps = [
+        ("Parameter", (), 860176395),
+        ("Relu", (0,), 1),
+        ("FakeQuantize", (1,), 679744880),
+        ("LSTM", (2,), 688600661),
+    ]
+    return Graph(tuple(Step(kind, tuple((each, 0) for each in sources), seed, (2, 5, 8)) for kind, sources, seed in steps),
+                 ((3, 0),), 921061)  # fmt: skip
+
+
+def test_recurrent_layers_round_their_weights():
+    """To the one scale of their kernels: more than the roundings of states explain."""
+    graph = a_recurrent_graph()
+    assert kernel_grids(build(graph))
+    assert not list(numbers.failures(graph))
+
+
+@pytest.mark.parametrize("coarser", [1, 100])
+def test_weights_that_lose_much_are_no_excuse(coarser):
+    graph = a_recurrent_graph()
+    exact, grids = reference(graph), kernel_grids(build(graph))
+    (name,) = grids
+    weights = [
+        next(node for node in each.get_ops() if node.get_friendly_name() == name).input_value(4).get_node().data
+        for each in (exact, with_kernel_weights(exact, {name: tuple(coarser * step for step in grids[name])}))
+    ]
+    assert np.array_equal(*weights) == (coarser > 1)
+
+
 class Ending:
     """A pool whose process ends in one of ``ways`` alone, and where all are run one after the other."""
 
@@ -225,7 +256,7 @@ class Ending:
         self.ways = ways
 
     def submit(self, function, *arguments):
-        ends = function is sheltered.checked or arguments[-1] in self.ways
+        ends = function is sheltered.checked or arguments[-1] in self.ways or function in self.ways
         return SimpleNamespace(result=failing_pool if ends else list)
 
     def shutdown(self):
@@ -242,6 +273,7 @@ def failing_pool():
         ({"transform"}, "transform"),
         ({numbers.STOCK, "transform"}, numbers.STOCK),
         ({numbers.ONE_PIXEL}, numbers.ONE_PIXEL),
+        ({numbers.truth, "transform"}, numbers.STOCK),
         ((), "numbers"),
     ],
 )

@@ -46,7 +46,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     except Exception as error:  # whatever it is, it is a finding
         yield Failure(WAY, cause_of(error), str(error)[-300:])
         return
-    near = functools.cache(lambda: nearby(exact, inputs, len(simulated)))
+    near = functools.cache(lambda: nearby(exact, inputs, len(simulated), {}))
     if failure := of_numbers(WAY, found, simulated, theirs, near):
         yield failure
     counts = [int8_layers(each) for each in (mine, stock)]

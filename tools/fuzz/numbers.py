@@ -20,7 +20,15 @@ from ovlpt.openvino_api import CompiledModel, Manager, Model, Node
 from ovlpt.operations import WEIGHTED
 from tools.fuzz.graphs import Graph, build, in_float, pruned, reference
 from tools.fuzz.native_library import native_result
-from tools.fuzz.shifts import activations, quantum, with_rounded_states, with_shifts
+from tools.fuzz.shifts import (
+    Grids,
+    activations,
+    kernel_grids,
+    quantum,
+    with_kernel_weights,
+    with_rounded_states,
+    with_shifts,
+)
 from tools.parity.driver import NativePassFails, NoCompiler, core
 
 STOCK = "stock plugin"  # fails itself
@@ -46,6 +54,11 @@ def simulate(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
     """The truth: each FakeQuantize computed as such."""
     compiled = core().compile_model(model.clone(), "CPU", simulation())
     return [np.array(value) for value in compiled(inputs).values()]
+
+
+def truth(graph: Graph) -> list[np.ndarray]:
+    """The outputs of a graph, each of its steps computed alone."""
+    return simulate(reference(graph), graph.inputs())[: len(graph.results)]
 
 
 def run(model: Model, inputs: list[np.ndarray], lpt: str, **more: object) -> list[np.ndarray]:
@@ -114,7 +127,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             yield Failure(STOCK, cause_of(error), str(error)[-300:])
     if only == STOCK:
         return
-    near = functools.cache(lambda: nearby(exact, inputs, len(simulated)))
+    near = functools.cache(lambda: nearby(exact, inputs, len(simulated), kernel_grids(model)))
     for way, (change, lpt) in WAYS.items():
         if only not in (None, way):
             continue
@@ -162,7 +175,7 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
     except RuntimeError as error:
         yield Failure(ONE_PIXEL, cause_of(error), str(error)[-300:])
         return
-    near = functools.cache(lambda: nearby(fixed, inputs, count))
+    near = functools.cache(lambda: nearby(fixed, inputs, count, kernel_grids(model)))
     if failure := of_numbers(ONE_PIXEL, found, simulated, stock, near):
         yield failure
 
@@ -319,10 +332,10 @@ def _fails(execute: Callable[[], object]) -> bool:
     return False
 
 
-def nearby(model: Model, inputs: list[np.ndarray], count: int) -> list[list[np.ndarray]]:
+def nearby(model: Model, inputs: list[np.ndarray], count: int, grids: Grids) -> list[list[np.ndarray]]:
     """Outputs for inputs next to these, what a tie can do, and with half a quantum more or less throughout.
 
-    Recurrent layers in int8 round their state at each step to the grid of their data.
+    Recurrent layers in int8 round their state at each step to the grid of their data, and their weights to ``grids``.
     """
     random = np.random.default_rng(0)
     moved = [values * (1 + 3e-3 * random.standard_normal(values.shape)).astype(np.float32) for values in inputs]
@@ -331,7 +344,8 @@ def nearby(model: Model, inputs: list[np.ndarray], count: int) -> list[list[np.n
     def signs(size: int) -> np.ndarray:
         return random.choice([-1, 1], size)
 
-    while len(near) < 9 and (rounded := with_rounded_states(model, signs)) is not None:
+    stored = with_kernel_weights(model, grids)
+    while len(near) < 9 and (rounded := with_rounded_states(stored, signs)) is not None:
         near.append(simulate(rounded, inputs)[:count])
     quantizes = activations(model)
     still = [np.ones(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]

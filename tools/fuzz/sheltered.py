@@ -40,15 +40,17 @@ class Sheltered:
         """The way that ends a process alone, the stock plugin before others. What wrote elsewhere may be another than who
         falls over it, so that each has a process to itself, and several runs.
         """
-        if self.check == "numbers":
-            tries = {way: (numbers.execute, graph, way) for way in (numbers.STOCK, *numbers.WAYS, numbers.ONE_PIXEL)}
-        else:
-            tries = {numbers.STOCK: (checked, self.check, graph, numbers.STOCK)}
-        for way, call in tries.items():
+        tries: list[tuple] = [(checked, self.check, graph, numbers.STOCK)]
+        if self.check == "numbers":  # the simulation ends some processes, too
+            ways = (numbers.STOCK, *numbers.WAYS, numbers.ONE_PIXEL)
+            tries = [(numbers.truth, graph), *((numbers.execute, graph, way) for way in ways)]
+        for call in tries:
             try:
                 self.pool.submit(*call).result()
             except BrokenProcessPool:
-                return way
+                return numbers.STOCK if call[0] is numbers.truth else call[-1]
+            except RuntimeError:  # the simulation fails
+                continue
             finally:
                 self._renew()
         return self.check

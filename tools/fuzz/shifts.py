@@ -7,8 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ovlpt.graph.constants import constant, constant_above, precision_of
-from ovlpt.openvino_api import Model, Node, opset1
+from ovlpt.graph.recurrent import state_interval, weights_ports
+from ovlpt.openvino_api import Model, Node, Output, opset1
+from ovlpt.operations import RECURRENT
 from tools.fuzz.operations import QUANTIZES
+
+Grids = dict[str, tuple[np.ndarray, np.ndarray]]  # of the weights by data and by state, by the name of their layer
+_LOST = 1 / 8  # of either weights, what that grid may take
 
 
 def _is_activation(node: Node) -> bool:
@@ -73,3 +78,51 @@ def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Mod
             )
             found = True
     return model if found else None
+
+
+def kernel_grids(model: Model) -> Grids:
+    """The steps by rows that int8 kernels have for both weights of each recurrent layer: the coarser scale of the two once
+    data has the grid of the states, and for the gates f and i of an LSTM the coarser of both.
+    """
+    found: Grids = {}
+    for node in model.get_ops():
+        data = node.input_value(0).get_node() if node.get_type_name() in RECURRENT else None
+        if data is None or not _is_activation(data):
+            continue
+        scales = [_step_of_weights(node.input_value(port)) for port in weights_ports(node)]
+        if any(scale is None for scale in scales):
+            continue
+        low, high = state_interval(node)
+        factor = float(quantum(data).max()) / (max(high, -low * 127 / 128) / 127)
+        rows = np.maximum(scales[0] * factor, scales[1])
+        directions, count = node.input_value(weights_ports(node)[0]).get_shape()[:2]
+        rows = np.broadcast_to(rows, (directions, count, 1)).copy()
+        if node.get_type_name() == "LSTMSequence":
+            gates = rows.reshape(directions, 4, -1)
+            gates[:, :2] = gates[:, :2].max(axis=1, keepdims=True)
+        found[node.get_friendly_name()] = rows / factor, rows
+    return found
+
+
+def _step_of_weights(value: Output) -> np.ndarray | None:
+    """The scale of quantized weights; None of real numbers."""
+    node = value.get_node()
+    if node.get_type_name() == "FakeQuantize":
+        low, high = ends(node)[2:]
+        return (high - low) / (node.get_attributes()["levels"] - 1)
+    return constant_above(node.input_value(1)) if node.get_type_name() == "Multiply" else None
+
+
+def with_kernel_weights(model: Model, grids: Grids) -> Model:
+    """With the weights of recurrent layers, which are constants, rounded to ``grids``; others that would lose much."""
+    model = model.clone()
+    for node in model.get_ops():
+        if node.get_friendly_name() not in grids or node.get_type_name() not in RECURRENT:
+            continue
+        for port, step in zip(weights_ports(node), grids[node.get_friendly_name()], strict=True):
+            weights = constant_above(node.input_value(port)).astype(np.float64)
+            rounded = np.rint(weights / step) * step
+            if np.linalg.norm(rounded - weights) <= _LOST * np.linalg.norm(weights):
+                changed = constant(rounded, precision_of(node.input_value(port)))
+                node.input(port).replace_source_output(changed.output(0))
+    return model

@@ -19,7 +19,16 @@ from ovlpt.device.properties import simulation
 from ovlpt.openvino_api import Model, Node
 from tools.fuzz.graphs import Graph, Step, build, pruned, reference
 from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, run, simulate, transformed
-from tools.fuzz.shifts import activations, ends, quantizer, quantum, with_rounded_states, with_shifts
+from tools.fuzz.shifts import (
+    activations,
+    ends,
+    kernel_grids,
+    quantizer,
+    quantum,
+    with_kernel_weights,
+    with_rounded_states,
+    with_shifts,
+)
 from tools.parity.driver import core
 
 WAY = "single stage"
@@ -165,8 +174,12 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
 
 
 def _of_rounded_states(graph: Graph, base: list[np.ndarray]) -> list[np.ndarray]:
-    """What it does to the outputs that recurrent layers in int8 round their state at each step, element by element."""
-    sums, sizes, element = [np.zeros_like(value) for value in base], {1}, 0
+    """What it does to the outputs that recurrent layers in int8 round their weights, and their state at each step, element
+    by element.
+    """
+    stored = with_kernel_weights(reference(graph), kernel_grids(build(graph)))
+    sums = [np.abs(value - other) for value, other in zip(simulate(stored, graph.inputs()), base, strict=False)]
+    sizes, element = {1}, 0
     while element < max(sizes):
 
         def move(size: int, element: int = element) -> np.ndarray:
