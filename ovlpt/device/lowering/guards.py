@@ -448,7 +448,7 @@ def keep_shift_before_scale(node: Node) -> Node | None:
     if any(values is None or values.size > 1 for values in constants):
         return None
     _, source = links_above(shift)
-    if abs(np.prod(constants, dtype=np.float64)) <= _WHOLE_IN_BF16 or source.get_type_name() in WEIGHTED:
+    if abs(np.prod([values.item() for values in constants])) <= _WHOLE_IN_BF16 or source.get_type_name() in WEIGHTED:
         return None
     return node if guard_output(shift) else None
 
