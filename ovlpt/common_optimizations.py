@@ -25,6 +25,7 @@ from ovlpt.low_precision import BEFORE_LPT, check_names
 from ovlpt.openvino_api import (
     RELEASE,
     Constant,
+    ConstantFolding,
     GraphRewrite,
     Manager,
     Model,
@@ -179,6 +180,8 @@ def _with_sizes(target: Output, shape: tuple[int | None, ...]) -> Output:
 
 def _optimize(model: Model) -> None:
     """MOC transformations, on a copy: what they replace they count, too, where Python holds it (`ovlpt.graph.replaced`)."""
+    for each in with_bodies(model):
+        _fold_stored_integers(each)
     pinned = [_pin_quantized_constants(each) for each in with_bodies(model)]
     for result in model.get_results():
         result.validate_and_infer_types()  # else 2024.6 gives a copy the names of what an output was before
@@ -195,6 +198,48 @@ def _optimize(model: Model) -> None:
     graft(model, optimized)
 
 
+def _fold_stored_integers(model: Model) -> None:
+    """What is computed from stored integers alone, as the Clip of weights in QCDQ files, is stored as its result.
+
+    Else such weights are folded into floats, or stay computed: OpenVINO itself does not fold bounds of 8-bit integers.
+    """
+    pending = [node for node in model.get_ops() if isinstance(node, Constant) and _is_stored_integer(node)]
+    for node in pending:
+        for target in node.output(0).get_target_inputs():
+            reader = target.get_node()
+            if reader.get_type_name() != "Convert" and _is_stored_integer(reader) and _is_given(reader):
+                _replace(reader, result := _computed(reader))
+                if result is not None:
+                    pending.append(result)
+
+
+def _is_given(node: Node) -> bool:
+    return all(isinstance(value.get_node(), Constant) for value in node.input_values())
+
+
+def _computed(node: Node) -> Node | None:
+    """The value of a node of constants, as a Constant; None where nothing computes it."""
+    kind, inputs = node.get_type_name(), [values_of(value.get_node()) for value in node.input_values()]
+    if kind in _BOUNDS:
+        return constant(_BOUNDS[kind](*inputs), precision_of(node.output(0)))
+    if kind == "Clamp":
+        limits = node.get_attributes()
+        return constant(np.clip(inputs[0], limits["min"], limits["max"]), precision_of(node.output(0)))
+    folded = Model([opset1.result(node.output(0))], [], "stored integers")
+    manager = Manager()
+    manager.register_pass(ConstantFolding())
+    manager.run_passes(folded)
+    result = folded.get_results()[0].input_value(0).get_node()
+    return result if isinstance(result, Constant) else None
+
+
+_BOUNDS = {"Maximum": np.maximum, "Minimum": np.minimum}
+
+
+def _is_stored_integer(node: Node) -> bool:
+    return node.get_output_size() > 0 and precision_of(node.output(0)) in (*INT8, *INT4)
+
+
 def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:
     """Replace integer constants that start a dequantization by Parameters."""
     stored = [node for node in model.get_ops() if _is_quantized_data(node)]  # all are found before any is replaced
@@ -209,7 +254,7 @@ def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:
 
 
 def _is_quantized_data(node: Node) -> bool:
-    if not isinstance(node, Constant) or precision_of(node.output(0)) not in (*INT8, *INT4):
+    if not isinstance(node, Constant) or not _is_stored_integer(node):
         return False
     targets = node.output(0).get_target_inputs()
     return bool(targets) and all(_starts_dequantization(target.get_node()) for target in targets)

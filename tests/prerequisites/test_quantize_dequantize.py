@@ -138,6 +138,35 @@ def test_weights(kind, stored, per_channel, core):
         assert weighted(compiled) == [True]
 
 
+def _i8(values):
+    return opset1.constant(np.array(values, np.int8))
+
+
+COMPUTED = {
+    "clipped": lambda stored: opset1.minimum(_i8(50), opset1.maximum(_i8(-50), _i8(stored))),  # Clip, in QCDQ files
+    "clamped": lambda stored: opset1.clamp(_i8(stored), -50.0, 50.0),
+    "transposed": lambda stored: opset1.transpose(_i8(stored.transpose(1, 0, 2, 3)), i64(1, 0, 2, 3)),
+    "reshaped": lambda stored: opset1.reshape(_i8(stored.ravel()), i64(*stored.shape), False),
+    "joined": lambda stored: opset1.concat([_i8(stored[:3]), _i8(stored[3:])], 0),
+    "transposed and clipped": lambda stored: opset1.maximum(
+        opset1.transpose(_i8(stored.transpose(1, 0, 2, 3)), i64(1, 0, 2, 3)), _i8(-50)
+    ),
+}
+
+
+@pytest.mark.parametrize("computed", COMPUTED)
+def test_weights_that_are_computed_from_stored_integers(computed, core):
+    """OpenVINO folds no bounds of 8-bit integers, and what it folds becomes a float with its dequantization."""
+    stored = np.random.default_rng(3).integers(-LARGEST, LARGEST + 1, (8, CHANNELS, 3, 3))
+    kernels = dequantize_linear(
+        COMPUTED[computed](stored), np.linspace(0.002, 0.004, 8, dtype=np.float32), np.zeros(8, np.int8), 0
+    )
+    data = activations(parameter(DATA), np.uint8, 10)
+    graph = model(opset1.convolution(data, kernels, [1, 1], [1, 1], [1, 1], [1, 1]))
+    assert_as_stock(graph, core)
+    assert weighted(ovlpt.compile_model(graph, "CPU", EXACT, core=core)) == [True]
+
+
 @pytest.mark.parametrize("precision, zero_point", [(np.uint8, 0), (np.uint8, 128), (np.int8, 0), (np.int8, -7)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_activations(kind, precision, zero_point, core):
