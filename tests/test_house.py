@@ -103,9 +103,9 @@ def test_rules_do_not_ask_whether_they_are_native():
     assert [module for module in sorted(asking) if not NATIVE_ONLY.fullmatch(module)] == []
 
 
-@pytest.mark.parametrize("step", ["canonicalize", "cleanup", "markup"])
+@pytest.mark.parametrize("step", ["canonicalize", "cleanup", "markup", "prerequisites"])
 def test_each_module_of_a_step_has_a_test_of_its_name(step):
-    shared = {"__init__", "native", "cleanup_transformation"}
+    shared = {"__init__", "native", "cleanup_transformation", "pull_through_dequantization"}
     modules = {path.stem for path in (ROOT / "ovlpt" / step).glob("*.py")} - shared
     assert {f"test_{name}" for name in modules} <= {path.stem for path in (ROOT / "tests" / step).glob("test_*.py")}
 
