@@ -45,6 +45,24 @@ def test_it_shows_the_last_step_and_the_part_that_is_done():
     assert not any(isinstance(each, activity.Activity) for each in logger.handlers)
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_long_step_leaves_the_time_whole(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    with redirect_stderr(Terminal()) as terminal, activity.shown():
+        activity._shown.start()
+        logger.info(f"compiles {'a' * 100}")
+        activity._shown._bar.refresh()
+        activity.progress("measures " + "b" * 100)(0.5)
+        activity._shown._bar.refresh()
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()).splitlines()
+    drawn = [line for line in re.split(r"[\r\n]", "\n".join(lines)) if "aaa" in line or "bbb" in line]
+    assert len(drawn) > 1
+    for line in drawn:
+        assert re.search(r"\d:\d\d:\d\d [━╸╺]{20} ", line), line
+        assert line.rstrip().endswith("…")
+        assert len(line) <= width
+
+
 @pytest.mark.parametrize(
     ("write", "out", "err"),
     [

@@ -33,9 +33,11 @@ class Activity(logging.Handler):
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.table import Column
 
-        text = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+        text = TextColumn(
+            "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        )
         columns = (SpinnerColumn(), TimeElapsedColumn(), BarColumn(20), TimeRemainingColumn(), text)
-        still: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+        still: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False, "expand": True}
         with self.lock:
             self._bar = Progress(*columns, console=Console(file=self._stream, highlight=False), **still)
             self._task = self._bar.add_task(self._step, total=None)
