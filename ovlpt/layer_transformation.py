@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ovlpt.attributes import AttributeTable, PrecisionPreserved, Restricted, current_attributes
+from ovlpt.attributes import AttributeTable, PrecisionPreserved, Precisions, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig, pass_name
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import consumers_of, is_output
@@ -19,6 +19,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
 from ovlpt.graph.replaced import detach, is_replaced, sources_of
 from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import Weights, read_weights
 from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPass, Node, Output, WrapType, opset1
 from ovlpt.operations import Move, NodeFacts, Operation, operation_of
 from ovlpt.operations.families import AFFINE
@@ -237,6 +238,15 @@ class LayerTransformation(MatcherPass, _Configured):
     @read_once
     def dequantization(self, node: Node, port: int = 0) -> Dequantization:
         return dequantization_above(node, port, self.params.default_precisions, self.params.native_only)
+
+    @read_once
+    def weights(self, node: Node) -> Weights:
+        """The quantized weights on input 1, constants with a FakeQuantize or integers with a dequantization; refused if they
+        cannot be used.
+        """
+        required = self.attributes.get(node.input(1), Precisions)
+        default = self.params.default_precisions
+        return read_weights(node, self.operation.weights_axes, required.value if required else default, default)
 
     @read_once
     def details(self, fake_quantize: Node) -> QuantizationDetails | None:

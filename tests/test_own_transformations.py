@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,15 +13,14 @@ from ovlpt.plugin_config import cpu
 import ovlpt
 from ovlpt import cli, own_transformations
 from ovlpt.config_file import load_config
-from ovlpt.device.properties import simulation
+from ovlpt.device.properties import EXACT, simulation
 from ovlpt.main.max_pool import MaxPoolTransformation
-from ovlpt.openvino_api import Core, Manager, Model, Node, openvino_module, opset1
-from ovlpt.operations import OPERATIONS, NodeFacts, all_of, along_channels, scalar_like
+from ovlpt.openvino_api import Core, Manager, Model, Node, NodeFactory, PartialShape, Type, openvino_module, opset1
+from ovlpt.operations import OPERATIONS, NodeFacts, all_of, along_channels, scalar_like, static_rank
 from ovlpt.trace import InputError, Reason, reject_unless
-from tests.networks import convolution, depthwise, model, one_convolution, parameter, quantized
+from tests.networks import const, convolution, depthwise, int8_weights, model, one_convolution, parameter, quantized
 
 opset3 = openvino_module("opset3")
-F32 = {"INFERENCE_PRECISION_HINT": "f32"}
 NAME = "ExtractImagePatches"  # no rule is likely to come for it
 ROW = ovlpt.Operation(NAME, "passes", ("opset3",), check=all_of(along_channels, scalar_like), precision_preserved=True)
 
@@ -49,6 +49,25 @@ class FlipChannels(Op):
         return True
 
     def visit_attributes(self, visitor):
+        return True
+
+
+class AcmeLinear(FlipChannels):
+    """With weights: ``x @ w.T`` of whatever types, in f32."""
+
+    read: ClassVar[set[tuple[str, ...]]] = set()
+
+    def validate_and_infer_types(self):
+        rows, columns = self.get_input_shape(0)[0], self.get_input_shape(1)[0]
+        self.set_output_type(0, Type.f32, PartialShape([rows, columns]))
+
+    def clone_with_new_inputs(self, new_inputs):
+        return AcmeLinear(new_inputs)
+
+    def evaluate(self, outputs, inputs):
+        self.read.add(tuple(each.element_type.get_type_name() for each in inputs))
+        data, weights = (each.data.astype(np.float32) for each in inputs)
+        outputs[0].data[:] = data @ weights.T
         return True
 
 
@@ -104,7 +123,7 @@ def types_read(transformed: Model) -> dict[str, str]:
 def assert_right_in_int8(network: Model, settings: ovlpt.PluginConfig, layers: int) -> None:
     """As many layers in int8 as said, and the numbers of the FakeQuantize simulation."""
     core = Core()
-    compiled = ovlpt.compile_model(network, "CPU", F32, plugin=settings, core=core)
+    compiled = ovlpt.compile_model(network, "CPU", EXACT, plugin=settings, core=core)
     x = np.random.default_rng(0).uniform(-1, 3, list(network.inputs[0].shape)).astype(np.float32)
     expected = core.compile_model(network, "CPU", simulation())([x])[0]
     assert np.abs(compiled([x])[0] - expected).max() <= 1e-4 * np.abs(expected).max()
@@ -141,6 +160,112 @@ def test_an_operation_in_python():
     before, after = (ovlpt.transform(network, plugin=each, lowered=False) for each in (plugin(), plugin(flip_row())))
     assert (types_read(before)["flip"], types_read(after)["flip"]) == ("f32", "u8")
     assert_right_in_int8(network, plugin(flip_row()), layers=1)
+
+
+class AcmeLinearTransformation(ovlpt.LayerTransformation):
+    """As the documents have it."""
+
+    operation: ClassVar[ovlpt.Operation]
+
+    def can_be_transformed(self, node: Node) -> None:
+        data = self.require_dequantization(node)
+        self.check_row(node, data)
+        reject_unless(data.scale.size == 1, "per_channel_activations", "its columns have scales of their own")
+        zero_point = self.weights(node).zero_point
+        reject_unless(zero_point is None, "weights_zero_point", "its kernel takes no zero point of the weights")
+
+    def transform(self, node: Node) -> None:
+        data, weights = self.dequantization(node), self.weights(node)
+        integers = weights.integers()
+        node.input(1).replace_source_output(integers)
+        zero_point = data.zero_point
+        if zero_point is not None:
+            zero_point = zero_point.reshape(-1) * integers.get_node().data.sum(axis=1, dtype=np.float32)
+        self.move_dequantization_after(node, data, data.scale.reshape(-1) * weights.scale.reshape(-1), zero_point)
+
+
+def linear(weights: str, low: float) -> Model:
+    """The operation between quantized data and a MatMul. ``weights``: how they are quantized."""
+    x, generator = parameter([4, 32]), np.random.default_rng(0)
+    if weights == "FakeQuantize":
+        ends = [const(sign * np.linspace(1.2, 2.4, 16).reshape(16, 1)) for sign in (-1, 1)]
+        stored = opset1.fake_quantize(const(generator.uniform(-0.5, 0.5, (16, 32))), *ends, *ends, 255)
+    else:
+        stored = int8_weights([16, 32]) if weights == "integers" else const(generator.uniform(-0.5, 0.5, (16, 32)))
+    layer = AcmeLinear([quantized(x, low, 2.55 + low).output(0), stored.output(0)])
+    layer.set_friendly_name("acme")
+    after = quantized(opset1.relu(layer), 0.0, 5.0)
+    return model(opset1.matmul(after, int8_weights([8, 16], seed=1), False, True), x)
+
+
+def with_weights() -> ovlpt.PluginConfig:
+    opset, name = type_of(linear("integers", 0.0), "acme")
+    row = ovlpt.Operation(name, "weighted", (opset,), weights_axes=(0,))
+    return plugin(type("AcmeLinearTransformation", (AcmeLinearTransformation,), {"operation": row}))
+
+
+@pytest.mark.parametrize("low", [0.0, -0.5])
+@pytest.mark.parametrize("weights", ["FakeQuantize", "integers"])
+def test_an_operation_with_weights(weights, low):
+    network, core = linear(weights, low), Core()
+    compiled = ovlpt.compile_model(network, "CPU", EXACT, plugin=with_weights(), core=core)
+    x = np.random.default_rng(0).uniform(-1, 3, (4, 32)).astype(np.float32)
+    AcmeLinear.read.clear()
+    found = compiled([x])[0]
+    assert AcmeLinear.read == {("u8", "i8")}
+    expected = core.compile_model(network, "CPU", simulation())([x])[0]
+    assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
+    assert not ovlpt.explain(network, plugin=with_weights(), graph_only=True)
+
+
+def test_an_operation_whose_weights_are_not_quantized():
+    found = {each.name: each.why for each in ovlpt.explain(linear("real", 0.0), plugin=with_weights(), graph_only=True)}
+    assert "weights" in found["acme"]
+
+
+def blocks(strides: int) -> Model:
+    """Of a newer opset, with attributes and another rank: columns of 2x2 become pixels."""
+    x = parameter([1, 32, 9 if strides == 2 else 25])
+    places = [opset1.constant(np.array(each, np.int64)).output(0) for each in ((6, 6), (2, 2))]
+    attributes = {"strides": [strides] * 2, "dilations": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
+    moved = NodeFactory("opset15").create("Col2Im", [quantized(x, -0.55, 2.0).output(0), *places], attributes)
+    moved.set_friendly_name("moved")
+    return model(convolution(moved, 16, name="conv"), x)
+
+
+def apart(facts: NodeFacts) -> Reason | None:
+    if np.array_equal(facts.constants[2], facts.attributes["strides"]):
+        return None
+    return Reason("attributes", "its blocks overlap, and several values are added")
+
+
+@pytest.mark.parametrize("strides, layers", [(2, 1), (1, 0)])
+def test_a_row_that_asks_for_attributes(strides, layers):
+    checks = all_of(along_channels, scalar_like, apart)
+    settings = plugin(ovlpt.Operation("Col2Im", "passes", ("opset15",), check=checks, precision_preserved=True))
+    assert_right_in_int8(blocks(strides), settings, layers)
+    why = {each.name: each.why for each in ovlpt.explain(blocks(strides), plugin=settings, graph_only=True)}
+    assert ("blocks overlap" in why.get("moved", "")) == (not layers)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_row_whose_operation_drops_an_axis(per_channel):
+    """Pixels of an image that lies channels last, as rows."""
+    x = parameter([2, 6, 6, 8])
+    high = np.linspace(1, 2.55, 8).reshape(1, 1, 1, 8) if per_channel else 2.55
+    ends = [const(np.zeros_like(high)), const(high)] * 2
+    pixels = opset1.constant(np.array([[[0, 1], [2, 3], [5, 5]], [[1, 1], [0, 0], [4, 2]]], np.int64))
+    data = opset1.fake_quantize(x, *ends, 256)
+    rows = NodeFactory("opset8").create("GatherND", [data.output(0), pixels.output(0)], {"batch_dims": 1})
+    rows.set_friendly_name("rows")
+    network = model(opset1.matmul(rows, int8_weights([5, 8]), False, True), x)
+    move = lambda values, facts: values if values.size == 1 else values.reshape(1, 1, -1)  # noqa: E731
+    row = ovlpt.Operation(
+        "GatherND", "passes", ("opset8",), check=static_rank, move=move, precision_preserved=True, copies=True
+    )
+    before, after = (ovlpt.transform(network, plugin=each, lowered=False) for each in (plugin(), plugin(row)))
+    assert (types_read(before)["rows"], types_read(after)["rows"]) == ("f32", "u8")
+    assert_right_in_int8(network, plugin(row), layers=0)
 
 
 class OnlySmallWindows(MaxPoolTransformation):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import DisableCleanup, Precisions, ZeroPointAfter
+from ovlpt.attributes import DisableCleanup, ZeroPointAfter
 from ovlpt.graph.constants import constant, precision_of, rounded_to, values_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
@@ -16,7 +16,6 @@ from ovlpt.graph.weights import (
     Weights,
     extreme,
     folded_constant,
-    read_weights,
     remainder,
     rounded_zero_point,
     varies_along,
@@ -26,7 +25,6 @@ from ovlpt.layer_transformation import (
     LayerTransformation,
     consumers_of,
     insert_after,
-    read_once,
     replace_output,
     shape_of,
 )
@@ -97,12 +95,6 @@ class WeightableLayerTransformation(LayerTransformation):
             "per_channel_activations",
             f"the data has a scale per channel ({found.scale.size}) and the channels are summed",
         )
-
-    @read_once
-    def weights(self, node: Node) -> Weights:
-        required = self.attributes.get(node.input(1), Precisions)
-        default = self.params.default_precisions
-        return read_weights(node, self.operation.weights_axes, required.value if required else default, default)
 
     # Rewrite
 
