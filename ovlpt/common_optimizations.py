@@ -44,6 +44,7 @@ from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.prerequisites.einsum import decomposed_einsum
 from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
+from ovlpt.prerequisites.recurrent_cells import decomposed_gru_cell, decomposed_rnn_cell
 
 _ATTENTION = "ScaledDotProductAttention"
 
@@ -613,7 +614,9 @@ def _convert_like(node: Node) -> Node | None:
 _DECOMPOSED = {
     "ConvertLike": _convert_like,
     "Einsum": decomposed_einsum,
+    "GRUCell": decomposed_gru_cell,
     "GroupNormalization": _group_normalization,
+    "RNNCell": decomposed_rnn_cell,
 }
 _CONVERSIONS = {
     ("MaxPool", "opset8"): _max_pool,

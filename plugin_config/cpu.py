@@ -80,8 +80,7 @@ DROPPED_LEVELS = frozenset((65536,)) if RELEASE >= (2026, 1) else frozenset()
 # What common optimizations leave as it is; else they decompose it, as the plugin does.
 KERNELS = {
     "MVN": spans_whole_channels,
-    "LSTMSequence": lambda _: True,
-    "GRUSequence": lambda _: True,
+    **{kind: lambda _: True for kind in ("GRUCell", "GRUSequence", "LSTMSequence", "RNNCell")},
     "ScaledDotProductAttention": reads_cache,
 }
 

@@ -156,6 +156,20 @@ def recurrent(kind: str, gates: int, direction: str) -> Callable[[], Model]:
     return network
 
 
+def recurrent_cells() -> Model:
+    """A GPU has no kernel of them; some of their products run in int8."""
+    x = parameter([2, 16])
+    low, state = quantized(x, -2, 2), quantized(linear(quantized(x, -2, 2), 8), -3, 3)
+    cells = []
+    for kind, gates, linear_first in (("RNNCell", 1, None), ("GRUCell", 3, False), ("GRUCell", 3, True)):
+        bias = values((8 * (gates + bool(linear_first)),), 2)
+        inputs = [low, state, int8_weights([8 * gates, 16]), int8_weights([8 * gates, 8], seed=1), bias]
+        attributes = {"hidden_size": 8, "activations": ["sigmoid", "tanh"] if gates == 3 else ["tanh"]}
+        attributes |= {} if linear_first is None else {"linear_before_reset": linear_first}
+        cells.append(NodeFactory("opset3").create(kind, [each.output(0) for each in inputs], attributes))
+    return model(cells, x)
+
+
 def open_sizes() -> Model:
     x = parameter([-1, 16, -1, -1])
     first = opset1.relu(opset1.convolution(quantized(x, -2, 2.1), int8_weights([16, 16, 3, 3]), *ONE))
@@ -505,6 +519,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "pooled_sums": _on_image(pooled_sums),
     "recurrent": recurrent("LSTM", 4, "forward"),
     "recurrent_both_ways": recurrent("LSTM", 4, "bidirectional"),
+    "recurrent_cells": recurrent_cells,
     "recurrent_gru": recurrent("GRU", 3, "forward"),
     "reduced": _on_image(reduced),
     "residual": residual,

@@ -158,6 +158,10 @@ def _outputs(node: Node, arguments: list[np.ndarray], levels_in: type) -> list[n
             return _if(node, arguments, levels_in)
         case "Loop":
             return _loop(node, arguments, levels_in)
+        case "RNNCell" | "GRUCell":
+            data, state, *weights = arguments
+            step = _rnn_step if kind == "RNNCell" else _gru_step
+            return step(data, [state], *weights)
         case "LSTMSequence" | "GRUSequence":
             return _sequence(kind, attributes, arguments)
     raise NotImplementedError(kind)
@@ -256,10 +260,17 @@ def _lstm_step(x, state, w, r, b) -> list[np.ndarray]:
     return [_sigmoid(out) * np.tanh(cell), cell]
 
 
+def _rnn_step(x, state, w, r, b) -> list[np.ndarray]:
+    return [np.tanh(x @ w.T + state[0] @ r.T + b)]
+
+
 def _gru_step(x, state, w, r, b) -> list[np.ndarray]:
+    """Linear before the reset where there are four biases."""
     (hidden,), size = state, state[0].shape[1]
     update, reset = np.split(_sigmoid(x @ w[: 2 * size].T + hidden @ r[: 2 * size].T + b[: 2 * size]), 2, 1)
-    candidate = np.tanh(x @ w[2 * size :].T + (reset * hidden) @ r[2 * size :].T + b[2 * size :])
+    r_new, linear_first = r[2 * size :].T, b.size == 4 * size
+    inner = reset * (hidden @ r_new + b[3 * size :]) if linear_first else (reset * hidden) @ r_new
+    candidate = np.tanh(x @ w[2 * size :].T + inner + b[2 * size : 3 * size])
     return [update * hidden + (1 - update) * candidate]
 
 
