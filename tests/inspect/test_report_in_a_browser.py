@@ -262,7 +262,7 @@ def test_the_keyboard_goes_where_the_eye_goes(opened):
     places = [passed.index(each) for each in ("skip", "filter", "detail", "fit", "order", "time")]
     assert places == sorted(places)
     assert passed[-1] == "Words"
-    page.get_by_text("Past the layers").focus()
+    page.get_by_text("Skip the layers").focus()
     page.keyboard.press("Enter")
     assert page.evaluate(FOCUSED) == "after"
     page.keyboard.press("Shift+Tab")

@@ -62,7 +62,7 @@ SIGMOID = dataclasses.replace(SPLIT, operation="Sigmoid", cause=Cause.GRAPH, mil
 @pytest.mark.parametrize(
     "changes, found, cause, text",
     [
-        ({}, (SPLIT,), Cause.MOVEMENT, "0.78 of the speed of float, 10 ms an inference: it is slower. Data movement: 48%"),
+        ({}, (SPLIT,), Cause.MOVEMENT, "0.78 of the speed of float, 10 ms per inference: it is slower. Data movement: 48%"),
         ({"speed": 1.5, "speed_interval": (1.4, 1.6)}, (SPLIT,), Cause.MOVEMENT, "runs at 1.50 times the speed of float,"),
         ({"int8_time_share": 0.8}, (SIGMOID,), Cause.HARDWARE, "not faster in int8 than in f32"),
         ({"int8_time_share": 0.8, "speed": 0.9, "speed_interval": (0.8, 0.95)}, (SIGMOID,), Cause.GRAPH, "20% because of Sigmoid"),
@@ -72,7 +72,7 @@ SIGMOID = dataclasses.replace(SPLIT, operation="Sigmoid", cause=Cause.GRAPH, mil
         ({"speed": 1.01, "speed_interval": (0.9, 1.1)}, (SPLIT,), Cause.MOVEMENT, "int8 is as fast as float, 10 ms"),
         ({"int8_time_share": 0.9, "speed": 1.2, "speed_interval": (0.95, 1.3)}, (), Cause.HARDWARE, "int8 is as fast as float, 10 ms"),
         ({"int8_time_share": 0.9, "speed": 1.2, "speed_interval": (0.7, 1.9)}, (), Cause.NOTHING,
-         "not clear: 1.20 times its speed, 95 % interval 0.70 to 1.90, 10 ms an inference; measure again on an idle machine. Of the"),
+         "not clear: 1.20 times its speed, 95 % interval 0.70 to 1.90, 10 ms per inference; measure again on an idle machine. No layer"),
         ({"speed": 1.0, "speed_interval": (0.7, 1.9)}, (SPLIT,), Cause.MOVEMENT, "is not clear: 1.00 times its speed"),
     ],
 )  # fmt: skip

@@ -264,20 +264,20 @@ def _opening(facts: Facts) -> str:
     if facts.is_unclear:
         return (
             f"Whether int8 is faster than {facts.float_name} is not clear: {facts.speed:.2f} times its speed, 95 % "
-            f"interval {low:.2f} to {high:.2f}, {facts.latency:.3g} ms an inference; measure again on an idle machine."
+            f"interval {low:.2f} to {high:.2f}, {facts.latency:.3g} ms per inference; measure again on an idle machine."
         )
     if low <= 1 <= high:
-        return f"int8 is as fast as {facts.float_name}, {facts.latency:.3g} ms an inference."
+        return f"int8 is as fast as {facts.float_name}, {facts.latency:.3g} ms per inference."
     if facts.speed < 1:
-        return f"int8 runs at {facts.speed:.2f} of the speed of {facts.float_name}, {facts.latency:.3g} ms an inference: it is slower."
-    return f"int8 runs at {facts.speed:.2f} times the speed of {facts.float_name}, {facts.latency:.3g} ms an inference."
+        return f"int8 runs at {facts.speed:.2f} of the speed of {facts.float_name}, {facts.latency:.3g} ms per inference: it is slower."
+    return f"int8 runs at {facts.speed:.2f} times the speed of {facts.float_name}, {facts.latency:.3g} ms per inference."
 
 
 def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottleneck]) -> tuple[Cause, str]:
     if not facts.has_int8:
         return (
             Cause.HARDWARE,
-            f"The hardware: {facts.device} has no int8, so the network runs in float and quantization only adds to it.",
+            f"The hardware: {facts.device} has no int8, so the network runs in float, and quantization only adds work.",
         )
     if facts.overhead_share >= (OVERHEAD if facts.is_faster else LITTLE_OVERHEAD):
         return Cause.TOO_SMALL, _too_small(facts)
@@ -299,8 +299,8 @@ def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottle
         time = (
             f"{facts.int8_time_share:.0%} of the layers' time is spent there" if facts.timed else "times are not known"
         )
-        news = "Of the layers none" if facts.is_unclear else "Good news: nothing"
-        return Cause.NOTHING, f"{news} stands in the way. {done}, and {time}."
+        news = "No layer" if facts.is_unclear else "Good news: nothing"
+        return Cause.NOTHING, f"{news} is in the way. {done}, and {time}."
     if found and facts.speed < 1 <= facts.speed / (1 - lost_time):  # without it int8 would not be slower
         return _of_time(lost_time, found)
     return (

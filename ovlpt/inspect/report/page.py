@@ -23,19 +23,19 @@ from ovlpt.trace import InputError, Outcome
 TOP, LEAST = 5, 0.01  # bottlenecks, and the share of time or work that the least of them takes
 WHOLE = 160  # layers up to which the whole graph is shown, and not a neighbourhood
 GLOSSARY = {  # what a word says when the pointer rests on it
-    "int8": "integers of 8 bits: a quarter of the memory of f32, and kernels that multiply four times as many at once",
+    "int8": "8-bit integers: a quarter of the memory of f32, and kernels that multiply four times as many at once",
     "float": "real numbers in f32, bf16 or f16",
-    "border": "a layer between the two: it quantizes, dequantizes or changes the layout, and computes nothing else",
-    "movement": "a layer that copies values to another place: Split, Concat, Transpose, a change of layout",
+    "border": "a layer between int8 and float: it quantizes, dequantizes or changes the layout, and computes nothing else",
+    "movement": "a layer that only moves values: Split, Concat, Transpose, a change of layout",
     "other": "a layer that computes indices, shapes or masks, which are not quantized numbers",
-    "MACs": "multiply-accumulates: products that are summed, the work of a convolution, a MatMul or a recurrent layer",
-    "Kernel": "the plugin's routine that executed the layer, the instructions that it uses, and its type",
+    "MACs": "multiply-accumulate operations, the work of a convolution, a MatMul or a recurrent layer",
+    "Kernel": "the routine with which the plugin executed the layer, its instruction set, and its type",
     "FakeQuantize": "the operation with which a quantizer marks a tensor: it rounds to the levels of an interval",
     "float islands": "float layers between int8 layers: their data is dequantized before them and quantized after them",
     "Reorder": "the plugin's copy of a tensor into another layout or type",
-    "Subgraph": "several elementwise operations that the plugin compiled to one kernel",
-    "VNNI": "instructions of CPUs that multiply and sum integers of 8 bits without overflow",
-    "trace": "what each transformation did to each operation, and why not",
+    "Subgraph": "several elementwise operations that the plugin compiled into one kernel",
+    "VNNI": "CPU instructions that multiply and sum 8-bit integers without overflow",
+    "trace": "what each transformation did to each operation, or why it did nothing",
 }
 LABELS = {
     Cause.NOTHING: "nothing in the way",
