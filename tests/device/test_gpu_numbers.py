@@ -258,8 +258,8 @@ def test_strided_layers_of_the_digits():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"device": "GPU", "virtual": "xelp"}, "computes numbers only where it is to execute"),
-        ({"device": "CPU", "virtual": "xelp", "execute": True}, 'a virtual GPU is not a "CPU"'),
+        ({"device": "GPU", "virtual": "xelp"}, "computes numbers only with execute=True"),
+        ({"device": "CPU", "virtual": "xelp", "execute": True}, 'a virtual GPU needs the device "GPU", not "CPU"'),
         ({"device": "GPU", "virtual": "dg2", "execute": True}, "machine code of its matrix engines"),
     ],
 )
@@ -274,7 +274,7 @@ def test_what_cannot_be_computed(arguments, sentence):
     [
         (["-d", "GPU", "--execute"], "name one with --virtual"),
         (["-d", "GPU", "--virtual", "xelp"], "xelp needs --execute"),
-        (["--virtual", "xelp", "--execute"], 'a virtual GPU is not a "CPU"'),
+        (["--virtual", "xelp", "--execute"], 'a virtual GPU needs the device "GPU", not "CPU"'),
         (["-d", "GPU", "--virtual", "bmg", "--execute"], "machine code of its matrix engines"),
     ],
 )
@@ -312,5 +312,5 @@ def test_explain_of_a_virtual_gpu(capsys):
 def test_a_precision_that_a_gpu_has_not():
     with pytest.raises(InputError, match='no precision "bf16" of floats to check'):
         ovlpt.check(one_convolution(), "GPU", virtual="xelp", precision="bf16")
-    with pytest.raises(InputError, match="only a virtual GPU is told to execute"):
+    with pytest.raises(InputError, match="only the kernels of a virtual GPU can be executed this way"):
         ovlpt.check(one_convolution(), "GPU", execute=True)

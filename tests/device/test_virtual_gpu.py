@@ -168,7 +168,7 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
     ("arguments", "sentence"),
     [
         ({"device": "GPU", "virtual": "voodoo"}, 'no virtual GPU "voodoo"; there are gen9, xelp'),
-        ({"device": "CPU", "virtual": "xelp"}, 'a virtual GPU is not a "CPU"'),
+        ({"device": "CPU", "virtual": "xelp"}, 'a virtual GPU needs the device "GPU", not "CPU"'),
         ({"device": "GPU", "virtual": "xelp", "count": True}, "has no times"),
         ({"device": "GPU", "virtual": "gen9"}, "computes nothing in int8"),
     ],

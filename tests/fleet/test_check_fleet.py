@@ -118,7 +118,7 @@ def test_an_executor_changes_nothing_and_a_journal_spares_what_it_has(folder, mo
         ("[devices]\na = {}", "names no models"),
         ("[model]", r'has no section "model" \(did you mean "models"'),
         ('[models]\na = { inputs = "x" }', 'has no path for the model "a"'),
-        ('[models]\na = "no*.xml"', "and no file is called so"),
+        ('[models]\na = "no*.xml"', "and no file matches"),
         ('[models]\na = "good.xml"\n[devices]\nb = { dvice = "CPU" }', 'has "dvice" for "b"'),
         ('[models]\na = "good.xml"\n[devices]\nb = 3', 'has for "b" in'),
         ('[models]\na = "good.xml"\n[expectations]\nb = { expect = "int8" }', "it must be a list of texts"),

@@ -190,12 +190,12 @@ def test_a_shard_that_no_worker_survives_is_left_out(alone, folder, monkeypatch)
 @pytest.mark.parametrize(
     ("inputs", "more", "sentence"),
     [
-        ("nothing/*.npz", {}, "no file is called"),
+        ("nothing/*.npz", {}, "no file matches"),
         ([["text"]], {}, "shard 1 of the data"),
         (iter(()), {}, "the data holds no sample"),
         ("shards", {"labels": [1]}, 'give each an array "labels"'),
         ("shards", {"threads": 0}, "0 threads compute nothing"),
-        ("shards", {"virtual": "xelp", "executor": ThreadPoolExecutor}, "a virtual GPU lies in one process"),
+        ("shards", {"virtual": "xelp", "executor": ThreadPoolExecutor}, "a virtual GPU exists in one process"),
     ],
 )
 def test_unusable_data_is_one_sentence(folder, monkeypatch, inputs, more, sentence):

@@ -125,7 +125,7 @@ def test_a_model_without_any(tmp_path, capsys):
 def test_a_float_model_has_a_command_of_its_own(tmp_path, capsys):
     path = save(structure("multiply_power", True, True)[0], tmp_path / "float.xml")
     assert cli.main(["transform", path, "-o", str(tmp_path / "out.xml"), "--fuse"]) == 2
-    assert f'"{path}" is not quantized; before quantization "ovlpt fuse" fuses' in capsys.readouterr().err
+    assert f'"{path}" is not quantized; fuse it with "ovlpt fuse"' in capsys.readouterr().err
 
 
 def test_what_comes_next_for_a_model_that_is_quantized_already(tmp_path, capsys):

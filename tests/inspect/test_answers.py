@@ -183,7 +183,7 @@ def test_a_dynamic_quantization_has_one_answer(core):
     kernel = opset1.convert(opset1.constant(np.ones((16, 8), np.int8)), "i32")
     product = opset1.convert(named(opset1.matmul(integers, kernel, False, False)), "f32")
     graph = model(opset1.multiply(product, scale))
-    with pytest.warns(UserWarning, match="quantized dynamically, by scales that each inference computes"):
+    with pytest.warns(UserWarning, match="quantized dynamically, with scales that each inference computes"):
         found = ovlpt.explain(graph, core=core)
     (answer,) = (each for each in found if each.causes)
     assert (answer.name, answer.reason.code, answer.advices) == (LAYER, "dynamic_scales", [])

@@ -98,7 +98,7 @@ def float_network():
         (lambda: bench(one_convolution(), float_network()), "takes other inputs"),
         (lambda: bench(float_network()), "is not quantized"),
         (lambda: bench(ovlpt.transform(one_convolution())), '"net" is transformed already, and its "stock" side'),
-        (lambda: bench(ovlpt.transform(one_convolution()), "float"), "give the quantized model it was made of"),
+        (lambda: bench(ovlpt.transform(one_convolution()), "float"), "give the quantized model that it was made from"),
         (lambda: bench(one_convolution(), "nowhere.xml"), "no file"),
         (lambda: bench(one_convolution(), hint="fast"), 'no hint "fast"'),
         (lambda: bench(one_convolution(), iterations=0), "0 iterations leave nothing"),

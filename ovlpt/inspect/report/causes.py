@@ -270,7 +270,9 @@ def _opening(facts: Facts) -> str:
         return f"int8 is as fast as {facts.float_name}, {facts.latency:.3g} ms per inference."
     if facts.speed < 1:
         return f"int8 runs at {facts.speed:.2f} of the speed of {facts.float_name}, {facts.latency:.3g} ms per inference: it is slower."
-    return f"int8 runs at {facts.speed:.2f} times the speed of {facts.float_name}, {facts.latency:.3g} ms per inference."
+    return (
+        f"int8 runs at {facts.speed:.2f} times the speed of {facts.float_name}, {facts.latency:.3g} ms per inference."
+    )
 
 
 def _decision(facts: Facts, found: Sequence[Bottleneck], memory: Sequence[Bottleneck]) -> tuple[Cause, str]:
