@@ -697,8 +697,9 @@ def expanded(x, data, target, mode="bidirectional"):
         lambda x, data: expanded(x, data, [1, 3, 1, 1]),
         lambda x, data: expanded(x, data, [2, 3, 1, 1]),
         lambda x, data: expanded(x, data, [1, 3, 1, 1], "numpy"),
+        lambda x, data: expanded(data, data, [1, 3, 1, 1], "numpy"),
     ],
-    ids=["concat", "broadcast", "also the batch", "when the data is known"],
+    ids=["concat", "broadcast", "also the batch", "when the data is known", "when the integers are known"],
 )
 def test_one_channel_with_a_zero_point_becomes_several(core, tmp_path, widen, shape, form):
     """The plugin leaves the Broadcast out: the zero point had more channels than the data."""

@@ -65,7 +65,8 @@ def subtract_signed_in_f32(subtract: Node) -> Node | None:
 def broadcast_before_zero_point(subtract: Node) -> Node | None:
     """A Broadcast before a zero point would be left out, since the zero point makes up for it. The layer then has a
     zero point of more channels than its data, and throws, or runs in float. A Tile of one axis does the same as the
-    Broadcast; other Broadcasts go before the FakeQuantize.
+    Broadcast; other Broadcasts go before the FakeQuantize, or where something else reads that, a Clamp keeps the zero
+    point after them.
     """
     broadcast = subtract.input_value(0).get_node()
     if broadcast.get_type_name() != "Broadcast" or precision_of(subtract.input_value(0)) not in INT8:
@@ -87,8 +88,11 @@ def broadcast_before_zero_point(subtract: Node) -> Node | None:
         broadcast.validate_and_infer_types()
         quantize.input(0).replace_source_output(broadcast.output(0))
         quantize.validate_and_infer_types()
-    else:
-        return None
+    else:  # the plugin moves what has two inputs
+        ends = np.iinfo(broadcast.get_output_element_type(0).to_dtype())
+        clamp = opset1.clamp(broadcast.output(0), float(ends.min), float(ends.max))
+        clamp.set_friendly_name(made_for(broadcast.get_friendly_name(), Made.GUARD))
+        subtract.input(0).replace_source_output(clamp.output(0))
     return subtract
 
 
