@@ -51,12 +51,13 @@ def main() -> int:
 
 def build(folder: Path) -> Iterator[str]:
     """Both distributions of the last commit, in a folder that holds nothing else of this version; what is wrong."""
+    folder = folder.absolute()  # commands run in folders of their own
     for old in folder.glob(f"ovlpt-{VERSION}*"):
         old.unlink()
     with tempfile.TemporaryDirectory() as place:
         sources = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
         subprocess.run(["tar", "x"], cwd=place, input=sources, check=True)
-        command = [sys.executable, "-m", "build", "--outdir", str(folder.absolute())]
+        command = [sys.executable, "-m", "build", "--outdir", str(folder)]
         yield from failure("build", command, Path(place))
     wheel, archive = folder / f"ovlpt-{VERSION}-py3-none-any.whl", folder / f"ovlpt-{VERSION}.tar.gz"
     if not (wheel.exists() and archive.exists()):
