@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 from ovlpt.choices import STOCK
 from ovlpt.commands import check_fleet
@@ -84,8 +85,10 @@ def _print_numbers(out, numbers: Numbers) -> None:
     if numbers.layer:
         out.print(f"the first layer that goes wrong: {numbers.layer}", style="red")
     count, failed = len(numbers.records), len(numbers.failures)
+    least = numbers.worst.ovlpt
+    worst = "nothing differs" if least == math.inf else f"the worst {least:.1f} dB"
     text = (
         f"{failed} of {count} comparisons fail" if failed else f"{count} comparisons, all as close as stock or closer"
     )
-    text = f"numbers against the FakeQuantize simulation: {text}; the worst {numbers.worst.ovlpt:.1f} dB"
+    text = f"numbers against the FakeQuantize simulation: {text}; {worst}"
     out.print(text, style="red" if failed else "green")
