@@ -191,6 +191,13 @@ def subtracted_from() -> Model:
     return model(opset1.maximum(rest, low), x)
 
 
+def subtracted_twice(x: Node) -> Node:
+    """A constant less quantized data, which are added once more."""
+    low = quantized(x, -1.28, 1.27)
+    both = opset1.add(opset1.subtract(values((1, 16, 1, 1), 3), opset1.multiply(low, values((1, 16, 1, 1), 4))), low)
+    return quantized(opset1.add(opset1.subtract(const(0.3), low), both), -2.56, 2.54)
+
+
 def scaled_product() -> Model:
     """Of tensors that are not in int8, since one is quantized by channel."""
     x, y = parameter([1, 4, 8, 16]), parameter([1, 4, 16, 8], name="y")
@@ -533,6 +540,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "strided_row": strided_row,
     "subtracted": _on_image(subtracted),
     "subtracted_from": subtracted_from,
+    "subtracted_twice": _on_image(subtracted_twice),
     "summed": _on_image(summed),
     "tiny_scales": _on_image(tiny_scales),
     "two_layers": _on_image(two_layers),

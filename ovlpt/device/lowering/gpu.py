@@ -35,6 +35,18 @@ def add_negative(subtract: Node) -> Node | None:
     return new
 
 
+def guard_negative(add: Node) -> Node | None:
+    """A Clamp after the factor of ``x + y * -1``, which the plugin would make a ``x - y`` of that is not relaxed."""
+    if len({precision_of(value) for value in add.input_values()}) == 1:
+        return None
+    factors = [value.get_node() for value in add.input_values() if value.get_node().get_type_name() == "Multiply"]
+    constants = [constant_above(factor.input_value(1)) for factor in factors]
+    negative = [
+        each for each, values in zip(factors, constants, strict=True) if values is not None and (values == -1).all()
+    ]
+    return add if negative and all([guard_output(each) for each in negative]) else None
+
+
 def guard_scale(layer: Node) -> Node | None:
     """A Clamp before the scale (`guards.guard_output`): after the shift of a MatMul, which the plugin else would multiply by
     the scale, and round once more.

@@ -336,7 +336,9 @@ def _shifted(value: Output, shift: float) -> Output:
 
 
 def _subtract_from_shift(node: Node) -> None:
-    """``x * -1 + b`` as ``b - x``. The plugin would do so, with an operation that is not relaxed, as above."""
+    """``x * -1 + b`` as ``b - x``. The plugin would do so, with an operation that is not relaxed, as above. Of integers it
+    would make a sum again, in their own type, which throws.
+    """
     if node.get_type_name() != "Add" or not is_relaxed(node) or not _is_affine(node):
         return
     negated = node.input_value(0).get_node()
@@ -344,7 +346,9 @@ def _subtract_from_shift(node: Node) -> None:
         return
     if not (constant_above(negated.input_value(1)) == -1).all():
         return
-    inputs = [node.input_value(1), negated.input_value(0)]
+    data = negated.input_value(0)
+    wide = data if is_real(precision_of(data)) else opset1.convert(data, "f32").output(0)
+    inputs = [node.input_value(1), wide]
     difference = relaxed("Subtract", inputs, precision_of(node.output(0)), node.get_attributes())
     difference.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), difference.output(0))

@@ -256,6 +256,10 @@ RULES = (
         "subtracting f32 from integers or f16 throws, and the zero point of a float layer with dynamic sizes ends the process",
     ),
     _rule(
+        gpu.guard_negative, "Add", _GPU,
+        "integers and the negative of floats would become a difference that is not relaxed, which throws",
+    ),
+    _rule(
         gpu.add_negative, "Subtract", _GPU,
         "subtracting f32 from integers or f16 throws",
     ),
