@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
 from ovlpt.graph.mvn import spans_whole_channels
 from ovlpt.openvino_api import RELEASE, Node, Output
+from ovlpt.operations import RECURRENT
 from ovlpt.predicates import (
     is_asymmetric_on_weights,
     is_asymmetric_quantization,
@@ -80,7 +81,7 @@ DROPPED_LEVELS = frozenset((65536,)) if RELEASE >= (2026, 1) else frozenset()
 # What common optimizations leave as it is; else they decompose it, as the plugin does.
 KERNELS = {
     "MVN": spans_whole_channels,
-    **{kind: lambda _: True for kind in ("GRUCell", "GRUSequence", "LSTMSequence", "RNNCell")},
+    **{kind: lambda _: True for kind in (*RECURRENT, "GRUCell", "RNNCell")},
     "ScaledDotProductAttention": reads_cache,
 }
 

@@ -9,6 +9,7 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.mvn import spans_last_axes
 from ovlpt.openvino_api import RELEASE, Node
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.precisions import INT8
 from ovlpt.predicates import (
     can_be_transformed_to_group_convolution,
@@ -32,7 +33,7 @@ DISABLED = (
     "RecurrentCellTransformation",
     *(("PReluTransformation",) if RELEASE >= (2025, 0) else ()),
 )
-_CONVOLUTIONS = ("Convolution", "ConvolutionBackpropData", "GroupConvolution")
+_CONVOLUTIONS = tuple(sorted(CONVOLUTIONS | {"ConvolutionBackpropData"}))
 
 
 def config(systolic: bool = False) -> PluginConfig:

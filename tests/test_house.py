@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ovlpt.operations import RECURRENT, families
 from tests.test_floors import ROOT, SOURCES, imports, module_of
 
 LONGEST = 50  # lines of a function after its signature and docstring
@@ -101,6 +102,21 @@ def test_rules_do_not_ask_whether_they_are_native():
     """What the native library does otherwise is a row or class that replaces another."""
     asking = {module_of(path) for path in PACKAGE if ".native_only" in path.read_text("utf-8")}
     assert [module for module in sorted(asking) if not NATIVE_ONLY.fullmatch(module)] == []
+
+
+def test_families_of_operations_are_not_listed_again():
+    """`ovlpt.operations.families` has them; `executed` lists layers of plugins, some of which have names of operations."""
+    known = [*(each for each in vars(families).values() if isinstance(each, frozenset)), frozenset(RECURRENT)]
+    homes = {"ovlpt.operations.families", "ovlpt.operations.table", "ovlpt.inspect.executed"}
+    listed = [
+        f"{module_of(path)}, line {node.lineno}"
+        for path in PACKAGE
+        if module_of(path) not in homes
+        for node in ast.walk(TREES[path])
+        if isinstance(node, (ast.Tuple, ast.Set, ast.List))
+        and any(family <= {each.value for each in node.elts if isinstance(each, ast.Constant)} for family in known)
+    ]
+    assert not listed
 
 
 @pytest.mark.parametrize("step", ["canonicalize", "cleanup", "markup", "prerequisites"])

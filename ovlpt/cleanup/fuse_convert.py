@@ -5,6 +5,7 @@ from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node
+from ovlpt.operations.families import AFFINE
 from ovlpt.trace import reject_unless
 
 
@@ -13,7 +14,7 @@ class FuseConvertTransformation(CleanupTransformation):
 
     @classmethod
     def type_names(cls) -> list[str]:
-        return [f"opset1.{name}" for name in ("Multiply", "Subtract", "Add", "FakeQuantize")]
+        return [f"opset1.{name}" for name in (*sorted(AFFINE), "FakeQuantize")]
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)

@@ -23,7 +23,7 @@ from ovlpt.fusions.fusion import Fusion, is_shared, take_over
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import Constant, Node, Output, opset1
-from ovlpt.operations.families import CONVOLUTIONS
+from ovlpt.operations.families import CONVOLUTIONS, SLICES, SPLITS
 from ovlpt.trace import reject, reject_unless
 
 _ATTRIBUTES = ("strides", "pads_begin", "pads_end", "dilations", "auto_pad")
@@ -188,7 +188,7 @@ def _is_transpose(node: Node) -> bool:
 def _piece(value: Output) -> Piece | None:
     """The value as a piece of another, None where it is none or its place is not constant."""
     node, kind = value.get_node(), value.get_node().get_type_name()
-    if kind not in ("Split", "VariadicSplit", "StridedSlice", "Slice"):
+    if kind not in SLICES | SPLITS:
         return None
     data, shape = node.input_value(0), node.get_input_partial_shape(0)
     if shape.rank.is_dynamic:
@@ -196,7 +196,7 @@ def _piece(value: Output) -> Piece | None:
     arguments = [evaluate(value) for value in node.input_values()[1:]]
     if any(argument is None for argument in arguments):
         return None
-    if kind in ("StridedSlice", "Slice"):
+    if kind in SLICES:
         return _slice(node, data, arguments)
     axis = int(arguments[0].reshape(())) % len(shape)
     if shape[axis].is_dynamic:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, Type, opset1
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.precisions import NUMPY, REAL
 
 T = TypeVar("T")
@@ -68,9 +69,7 @@ def same_operation(node: Node, inputs: list[Output]) -> Node:
     return _factory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
 
 
-_SOURCES_OF_ACTIVATIONS = frozenset(
-    ("Parameter", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul", "ReadValue")
-)
+_SOURCES_OF_ACTIVATIONS = CONVOLUTIONS | {"ConvolutionBackpropData", "MatMul", "Parameter", "ReadValue"}
 
 
 # While a graph is rewritten, per question: the nodes, by instance, from which a walk upwards has met what ends it.

@@ -15,11 +15,11 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, Tensor, opset1
 from ovlpt.operations import RECURRENT
-from ovlpt.operations.families import REARRANGES, SPLITS
+from ovlpt.operations.families import REARRANGES, SLICES, SPLITS
 from ovlpt.precisions import REAL
 from ovlpt.trace import Reason
 
-MOVES = REARRANGES | SPLITS | {"Slice", "StridedSlice"}
+MOVES = REARRANGES | SLICES | SPLITS
 _DATA = 0  # input
 _DIRECTIONS = {"forward": Made.FORWARD, "reverse": Made.REVERSE}
 _STATES, _LAST_STATE = 0, 1  # outputs

@@ -16,6 +16,7 @@ ACTIVATIONS = frozenset(("Elu", "Gelu", "HSigmoid", "HSwish", "Mish", "Sigmoid",
 RESHAPES = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
 REARRANGES = RESHAPES | {"Transpose"}
 SPLITS = frozenset(("Split", "VariadicSplit"))
+SLICES = frozenset(("Slice", "StridedSlice"))
 
 CONVOLUTIONS = frozenset(("Convolution", "GroupConvolution"))
 DECONVOLUTIONS = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
