@@ -95,6 +95,26 @@ def test_an_attention_of_quantized_keys_is_as_whole_as_stock_keeps_it(name, core
         assert decibels(*[np.array(request.infer(step)[0]).ravel() for request in requests]) > 20
 
 
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_queries_that_are_quantized_before_their_heads_are_parted(precision, core):
+    """As NNCF quantizes them. Attention reads the scale's result: no Convert of its own in between."""
+    graph = network("gpt2")
+    (attention,) = (node for node in graph.get_ops() if node.get_type_name() == "ScaledDotProductAttention")
+    split = attention.input_value(0).get_node().input_value(0).get_node()
+    assert split.get_type_name() == "Reshape"
+    ends = [opset1.constant(np.float32(end)) for end in (-4.0, 3.96875)]
+    split.input(0).replace_source_output(opset1.fake_quantize(split.input_value(0), *ends, *ends, 256).output(0))
+    both = [
+        compiled(graph, "CPU", {**EXACT, "INFERENCE_PRECISION_HINT": precision})
+        for compiled in (core.compile_model, partial(ovlpt.compile_model, plugin=cpu.config(), core=core))
+    ]
+    kinds = [[layer.layer_type for layer in ovlpt.execution_types(each).executed] for each in both]
+    assert kinds[1].count("Convert") <= kinds[0].count("Convert")
+    requests = [each.create_infer_request() for each in both]
+    for step in steps(SHAPES["gpt2"], [6, 1, 1]):
+        assert decibels(*[np.array(request.infer(step)[0]).ravel() for request in requests]) > 20
+
+
 WEIGHTED = ("Convolution", "FullyConnected", "MatMul")
 
 

@@ -23,7 +23,7 @@ from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
-_NO_FUSION = frozenset((*REDUCTIONS, "Result"))  # with a scale before them
+_NO_FUSION = frozenset((*REDUCTIONS, "Result", "ScaledDotProductAttention"))  # with a scale before them
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
@@ -133,7 +133,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
-    end of the model or a reduction reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
+    end of the model, a reduction or a whole attention reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
     does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
     computed in the type of the result.
