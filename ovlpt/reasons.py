@@ -24,7 +24,8 @@ class Row:
     """One code. ``help``: what would change it, if anything can.
 
     ``incidental``: said of an operation that another one explains: met on the way, fused into a layer, run in a body.
-    ``of_weights``: about the weights of a layer, not its data. ``vague``: no answer where the given model shows a cause.
+    ``of_weights``: about the weights of a layer, not its data. ``of_activations``: about its data, which may have been
+    changed on the way from a FakeQuantize. ``vague``: no answer where the given model shows a cause.
     """
 
     code: str
@@ -32,6 +33,7 @@ class Row:
     help: str | None = None
     incidental: bool = False
     of_weights: bool = False
+    of_activations: bool = False
     vague: bool = False
 
 
@@ -173,6 +175,7 @@ _ROWS = (
         "activation_precision",
         _PLACEMENT,
         "allow this type in the restrictions, or quantize to an interval that asks for another",
+        of_activations=True,
     ),
     Row("alignment", _PLACEMENT, "quantize the inputs of the Concat to intervals that are closer to each other"),
     Row("constant_off_grid", _PLACEMENT),
@@ -196,7 +199,7 @@ _ROWS = (
     Row("not_per_channel", _PLACEMENT, "quantize per tensor or per channel"),
     Row("not_quantized", _PLACEMENT, "put a FakeQuantize on this input"),
     Row("per_channel", _PLACEMENT, "quantize per tensor"),
-    Row("per_channel_activations", _PLACEMENT, "quantize these activations per tensor"),
+    Row("per_channel_activations", _PLACEMENT, "quantize these activations per tensor", of_activations=True),
     Row("product", _PLACEMENT),
     Row("quantization_differs", _PLACEMENT),
     Row("reduced_scale", _PLACEMENT, "quantize per tensor"),
@@ -218,7 +221,7 @@ _ROWS = (
     ),
     Row("zero_point", _PLACEMENT, "quantize symmetrically", vague=True),
     Row("zero_point_precision", _PLACEMENT, of_weights=True),
-    Row("zero_point_range", _PLACEMENT, "quantize to an interval that contains zero"),
+    Row("zero_point_range", _PLACEMENT, "quantize to an interval that contains zero", of_activations=True),
     Row("zero_scale", _PLACEMENT),
     Row("callback", _SETTINGS, "remove this callback, if the device has a kernel", vague=True),
     Row("cleanup_disabled", _SETTINGS),

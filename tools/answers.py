@@ -17,7 +17,7 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device.properties import F32, UNCACHED
-from ovlpt.graph.names import given, renamed
+from ovlpt.graph.names import Made, given, renamed
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.inputs import random_inputs
@@ -134,7 +134,7 @@ def kernels(compiled: CompiledModel) -> dict[str, str]:
 
 def _before_added(name: str) -> list[str]:
     """The operation that a layer belongs to which is called after a scale that the pass has added."""
-    return [name.split(added)[0] for added in ("/FullBranch", "/Dequantization") if added in name]
+    return [name.split(added)[0] for added in (f"/{Made.FULL_BRANCH}", f"/{Made.DEQUANTIZATION}") if added in name]
 
 
 _KEYS = ("originalLayersNames", "layerType", "primitiveType", "outputPrecisions")

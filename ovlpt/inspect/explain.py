@@ -45,7 +45,6 @@ _NO_LAYER = Reason(
     "no_layer",
     "it could read integers, but no executed layer is known to contain it, so it may or may not be in int8",
 )
-_OF_ACTIVATIONS = frozenset(("activation_precision", "per_channel_activations", "zero_point_range"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -564,7 +563,7 @@ class _Answers:
     @staticmethod
     def _is_of_what_is_above(node: Node, event: Event) -> bool:
         """Float results, and the second input of a MatMul without a quantization, are places to look above."""
-        if event.reason.code in _OF_ACTIVATIONS and has_weights(node.get_type_name()):
+        if ROWS[event.reason.code].of_activations and has_weights(node.get_type_name()):
             source = node.input_value(0).get_node()
             while _is_dequantization(source) or getattr(
                 OPERATIONS.get(source.get_type_name()), "precision_preserved", False
