@@ -28,6 +28,7 @@ from tests.networks import const, model, one_convolution, parameter, quantized
 from tools.gpu_numbers import Row, compared, inputs_for, int8_layers, is_int8_layer, outputs, ratio, table, truth
 
 try:
+    virtual_gpu.check_known("xelp", execute=True)
     virtual_gpu.environment(execute=True)
     MISSING = ""
 except InputError as error:
@@ -177,6 +178,13 @@ def test_devices_that_cannot_be_executed():
         virtual_gpu.check_known("dg2", execute=True)
     with pytest.raises(InputError, match='"gen9" has no int8'):
         virtual_gpu.check_known("gen9", execute=True)
+
+
+def test_a_release_whose_kernels_cannot_be_executed(monkeypatch):
+    monkeypatch.setattr(virtual_gpu, "RELEASE", (2025, 4))
+    with pytest.raises(InputError, match=r"OpenVINO 2025\.4 cannot execute a virtual GPU: .* leave execute out"):
+        virtual_gpu.check_known("xelp", execute=True)
+    virtual_gpu.check_known("xelp")
 
 
 def test_without_the_runtime(monkeypatch):
