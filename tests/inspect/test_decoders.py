@@ -156,3 +156,15 @@ def test_layers_of_a_network_with_variables_have_no_numbers_of_their_own(functio
     graph = network("gpt2")
     with pytest.raises(ovlpt.InputError, match=r'the model "gpt2" has variables, and .* "ovlpt check" compares'):
         function(graph, sequence(graph, 1, 5, [0])[0], core=core)
+
+
+def test_explain_bench_and_report_take_it(core):
+    graph = network("gpt2")
+    answers = ovlpt.explain(graph, core=core)
+    assert answers.headline == "7 of 7 layers with weights run in int8"
+    sides = ovlpt.bench(graph, iterations=1, memory=False, core=core).sides
+    assert len(sides) == 2
+    assert all(side.latencies for side in sides)
+    found = ovlpt.report(graph, seconds=0.2, core=core)
+    assert sum(layer.type in WEIGHTED for layer in found.executed) >= 7
+    assert found.latency > 0
