@@ -349,6 +349,8 @@ def test_paper_has_everything(opened):
         assert page.locator(hidden).first.is_visible() is False, hidden
     display = "getComputedStyle(document.querySelector('.table thead')).display"
     assert page.evaluate(display) == "table-header-group"
+    bars = "all => all.map(each => [each.getBoundingClientRect().bottom, each.closest('tr').getBoundingClientRect().bottom])"
+    assert all(bar <= row for bar, row in page.eval_on_selector_all(".time i", bars))
     assert "In order of execution." in page.locator("#layers").inner_text()
     assert page.pdf(format="A4").startswith(b"%PDF")
 
