@@ -3,17 +3,17 @@
 A miss is one of "metric", "SQNR", "int8" and "layers" (`tools.real.measure`); what is not named here fails.
 """
 
-_MASK = {"layers": "the mask is scaled once, in two layers, and not again in each of six attention kernels"}
+_MASK = {"layers": "the mask is scaled once, in two layers, instead of in each of six attention kernels"}
 
 EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     ("detector", "mixed"): {
-        "SQNR": "the simulation itself is 28.7 dB from that without snippets, from which ovlpt has 27.4 dB, stock 27.6"
+        "SQNR": "the simulation itself is 28.7 dB from the one without snippets, against which ovlpt has 27.4 dB, stock 27.6"
     },
     ("magika", "qdq_u8i8"): {
-        "SQNR": "on AVX-512 a tie falls on another level in 5 of 100 files, at 52 dB and more; no other is further than stock"
+        "SQNR": "on AVX-512 a tie falls on another level in 5 of 100 files, at 52 dB and more; no other is farther than stock"
     },
     ("picture", "qdq_s8s8"): {
-        "SQNR": "with AMX stock leaves signed data in float, as near as ONNX Runtime's float kernels are, 28.5 dB"
+        "SQNR": "with AMX stock leaves signed data in float, as close as ONNX Runtime's float kernels, 28.5 dB"
     },
     ("sentence", "default"): _MASK,
     ("sentence", "mixed"): _MASK,

@@ -257,7 +257,7 @@ RULES = (
     ),
     _rule(
         gpu.guard_negative, "Add", _GPU,
-        "integers and the negative of floats would become a difference that is not relaxed, which throws",
+        "integers plus negated floats would become a Subtract that is not relaxed, which throws",
     ),
     _rule(
         gpu.add_negative, "Subtract", _GPU,
