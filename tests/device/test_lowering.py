@@ -507,6 +507,29 @@ def test_a_mask_of_several_attentions_in_bf16(by_form, form, hidden):
     assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+def errors_of_few_rows() -> list[float]:
+    """Of attentions over channels, whose scores are products of integers and whose result is quantized."""
+    core, errors, generator = Core(), [], np.random.default_rng(0)
+    for rows, columns in ((8, 576), (32, 160)):
+        query, key, value = tensors = [parameter([1, 2, rows, columns], name=name) for name in "qkv"]
+        scores = opset1.matmul(quantized(query, -1.28, 1.27), quantized(key, -1.28, 1.27), False, True)
+        mixed = opset1.matmul(opset6.softmax(scores, 3), value, False, False)
+        rows_and_columns = const([1, 2 * rows, columns], "i64")
+        net = model(opset1.reshape(quantized(mixed, -1.28, 1.27), rows_and_columns, False), tensors)
+        inputs = [generator.uniform(-1, 1, each.shape).astype(np.float32) for each in net.inputs]
+        expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+        for serializable in (False, True):
+            lowered = ovlpt.transform(net, core=core, serializable=serializable)
+            compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+            errors += [float(np.abs(compiled(inputs)[0] - expected).max()) for _ in range(10)]
+    return errors
+
+
+def test_a_quantization_after_an_attention_of_few_rows():
+    """In one Subgraph with both products it lets the second write beyond its memory, and the process end."""
+    assert max(subprocess_call.call(errors_of_few_rows)[0]) < 1.1 * 0.01  # one step
+
+
 def test_a_zero_point_after_one_element_of_open_batch(core):
     """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
     x = parameter([-1, 16, 1, 1])

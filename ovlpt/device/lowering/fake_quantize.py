@@ -12,10 +12,11 @@ from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed, same_on
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Node, NodeFactory, opset1
+from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
 from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
@@ -28,6 +29,7 @@ _MOVES_UP = REARRANGES | {
 _REDUCTIONS = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 )
+_ROWS, _COLUMNS = 64, 128  # of an attention
 _MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
 
 
@@ -200,6 +202,41 @@ def keep_after_transpose(node: Node) -> Node | None:
         return None
     block_fusion(source)
     return node
+
+
+def quantize_apart_from_attention(node: Node) -> Node | None:
+    """A FakeQuantize to integers after an attention of few rows and many columns, between two Reshapes.
+
+    In one Subgraph with both products of the attention, the first of which is in int8, it lets the second write beyond
+    its memory: the process ends, with the plugin's own LPT too. It was seen of 8 to 32 rows and more than 128 columns.
+    """
+    details, shape = QuantizationDetails.of(node), shape_of(node.output(0))
+    if precision_of(node.output(0)) not in INT8 or details is None or shape is None or None in shape:
+        return None
+    if len(shape) < 3 or shape[-2] >= _ROWS or shape[-1] <= _COLUMNS or any(end.size > 1 for end in details.intervals):
+        return None
+    _, product = links_above(node.input_value(0).get_node())
+    if product.get_type_name() != "MatMul" or is_relaxed(product):
+        return None
+    _, weights = links_above(product.input_value(0).get_node(), BEFORE_INTERVAL | {"FakeQuantize"})
+    if weights.get_type_name() != "Softmax":
+        return None
+    # a form that no reader asks for, or the Reshapes would cancel each other
+    alone, whole = (constant(np.array(each), "i64") for each in ([-1, 1, shape[-1]], shape))
+    quantized = on_other_data(node, opset1.reshape(node.input_value(0), alone, False).output(0))
+    result = opset1.reshape(quantized.output(0), whole, False)
+    quantized.set_friendly_name(node.get_friendly_name())
+    result.set_friendly_name(made_for(node.get_friendly_name(), Made.AGAIN))
+    replace_output(node.output(0), result.output(0))
+    return quantized
+
+
+def on_other_data(quantize: Node, data: Output) -> Node:
+    """The same FakeQuantize, of one interval, on other data. Its ends may have the rank of the data that it had, and the plugin
+    would give that to its result.
+    """
+    ends = [constant(constant_above(end).reshape(()), precision_of(end)) for end in quantize.input_values()[1:]]
+    return same_on(quantize, [data, *(end.output(0) for end in ends)])
 
 
 def compute_in_steps(node: Node) -> Node | None:

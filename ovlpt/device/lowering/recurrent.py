@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, constant_above, is_constant_path, precision_of
+from ovlpt.device.lowering.fake_quantize import on_other_data
+from ovlpt.graph.constants import constant, constant_above, is_constant_path
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.recurrent import MOVES, in_both_directions
@@ -86,14 +87,9 @@ def slice_data(layer: Node) -> Node | None:
 
 
 def _again(node: Node, data: Output) -> Node:
-    """The same on other data. What else reads the node goes on to do so.
-
-    The ends of a FakeQuantize may have the rank of the data that it had, and the plugin would give that to its result.
-    """
-    others = node.input_values()[1:]
-    if node.get_type_name() == "FakeQuantize":
-        others = [constant(constant_above(end).reshape(()), precision_of(end)).output(0) for end in others]
-    new = same_on(node, [data, *others])
+    """The same on other data. What else reads the node goes on to do so."""
+    is_quantization = node.get_type_name() == "FakeQuantize"
+    new = on_other_data(node, data) if is_quantization else same_on(node, [data, *node.input_values()[1:]])
     if sum(len(output.get_target_inputs()) for output in node.outputs()) > 1:
         new.set_friendly_name(made_for(node.get_friendly_name(), Made.AGAIN))
     return new

@@ -282,6 +282,11 @@ RULES = (
         "a reduction would read per-channel constants after it wrongly: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        fake_quantize.quantize_apart_from_attention, "FakeQuantize", _CPU,
+        "an attention of few rows and many columns, quantized after it, would write beyond its memory: the process ends",
+        phase=Phase.ALL,
+    ),
+    _rule(
         fake_quantize.compute_in_steps, "FakeQuantize", _CPU,
         "there is no FakeQuantize kernel along an axis other than the channels: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
