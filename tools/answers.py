@@ -254,11 +254,13 @@ def recurrent(
     steps: int = 3,
     quantize: bool = True,
     folded: bool = True,
+    rest: tuple[int, float] = (-1, 1.0),
     **attributes,
 ) -> Model:
     """``kind``: "LSTMSequence" and so on, of quantized data and weights, two sequences of three steps. ``size``: of data and
     state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run.
-    ``quantize``: the weights. ``folded``: the bias as one constant.
+    ``quantize``: the weights. ``folded``: the bias as one constant. ``rest``: an axis, and a factor
+    of all recurrent weights but the first along it.
     """
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
@@ -268,7 +270,9 @@ def recurrent(
     states = [f32(np.zeros((2, *one, size))) for _ in range(2 if gates == 4 else 1)]
     states[0] = (state or (lambda _: states[0]))((2, *one, size))
     shape = (*one, gates * size, size)
-    kernels = [weights(shape, axis=None) if quantize else real(shape) for _ in range(2)]
+    factors = np.where(np.indices(shape)[rest[0]] == 0, 1.0, rest[1])
+    kernels = [real(shape), f32(real(shape).data * factors)]
+    kernels = [quantized(each, -1.0, 1.0, 255, "weights") for each in kernels] if quantize else kernels
     bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * size)))
     bias = bias if folded else opset1.add(bias, bias)
     lengths = [opset1.constant(np.full(2, steps, np.int32))] if of_sequences else []
@@ -280,7 +284,8 @@ def recurrent(
     )
     inputs = [each.output(0) for each in (data, *states, *lengths, *kernels, bias)]
     factory = openvino_module("utils.node_factory").NodeFactory("opset5")
-    return model(named(factory.create(kind, inputs, attributes)).output(0))
+    beside = [] if quantize else [convolution(image(name="z"), name="second")]
+    return model(named(factory.create(kind, inputs, attributes)).output(0), *beside)
 
 
 _IMAGE, _ROWS = IMAGE, (2, 8, 16)
@@ -288,6 +293,11 @@ _IMAGE, _ROWS = IMAGE, (2, 8, 16)
 
 def _signed(shape: tuple[int, ...]) -> Node:
     return quantized(parameter(shape), -1.28, 1.27)
+
+
+def _small(shape: tuple[int, ...]) -> Node:
+    """An interval beside which that of the states is wide."""
+    return quantized(parameter(shape), 0.0, 0.02)
 
 
 def transposed(shape: tuple[int, ...]) -> Node:
@@ -615,6 +625,39 @@ _SINGLE = [
             ),
             " with a clip": ({"clip": 1.0}, (("activations",),), False),
             " of two steps": ({"steps": 2}, (("sequence_lengths",),), False),
+            " of two steps and weights that are not quantized": (
+                {"steps": 2, "quantize": False},
+                (("sequence_lengths",),),
+                False,
+            ),
+            " of two steps of a float": ({"steps": 2, "data": parameter}, (("sequence_lengths",),), False),
+            " of weights that are not quantized": ({"quantize": False}, (("weights_not_quantized",),), True),
+            " of weights that are not quantized and a float": (
+                {"quantize": False, "data": parameter},
+                (("data_grid",), ("weights_not_quantized",)),
+                True,
+            ),
+            " of weights that are not quantized and a Negative": (
+                {"quantize": False, "data": _moved(opset1.negative)},
+                (("negative_scale",), ("weights_not_quantized",)),
+                True,
+            ),
+            " of weights that one scale would lose, not quantized": (
+                {"quantize": False, "data": _small, "rest": (-1, 0.1)},
+                (("weights_lost",),),
+                False,
+            ),
+            " of weights that one scale loses": ({"data": _small, "rest": (-1, 0.1)}, (("weights_lost",),), False),
+            " of weights that a scale for each row would keep, not quantized": (
+                {"quantize": False, "data": _small, "rest": (-2, 0.02)},
+                (("weights_not_quantized",),),
+                True,
+            ),
+            " of weights that a scale for each row would keep": (
+                {"data": _small, "rest": (-2, 0.02)},
+                (("weights_granularity",),),
+                True,
+            ),
         }.items()
     ),
     *(

@@ -143,7 +143,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"not found: {', '.join(absent)}; name networks that are there", file=sys.stderr)
         return 2
     for path in paths:
-        layers += judge(path, core)
+        try:
+            layers += judge(path, core)
+        except InputError as error:
+            print(f"{label(path)}: {error}", file=sys.stderr)
+            return 2
         print(label(path), len(layers), file=sys.stderr)
     floats = [each for each in layers if each.answer is not None]
     missed = [each for each in layers if not each.is_true or not each.is_advised]

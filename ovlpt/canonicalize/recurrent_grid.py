@@ -40,6 +40,9 @@ _LOSS = 1 / 40  # of weights in int8, root mean square; their own rounding takes
 _LOSS_ALONE = 1 / 8  # of the weights by data, or of those by state, alone
 _USUAL_STATE = 1 / 4  # of its largest magnitude
 _NOTHING = 1 / 127  # of a gate's sum: less than a step of the state
+_NAMES = "weights", "recurrent weights"
+
+Rounded = tuple[np.ndarray, list[np.ndarray], float, float]
 
 
 class RecurrentGrid(LayerTransformation):
@@ -63,10 +66,8 @@ class RecurrentGrid(LayerTransformation):
         return [name for kind in RECURRENT for name in OPERATIONS[kind].type_names]
 
     def concerns(self, node: Node) -> bool:
-        return (
-            self.params.recurrent_on_one_grid
-            and bool(quantized_weights(node))
-            and (self._obstacle(node) is not None or not self._is_on_one_grid(node))
+        return self.params.recurrent_on_one_grid and (
+            self._obstacle(node) is not None or not self._is_on_one_grid(node)
         )
 
     def can_be_transformed(self, node: Node) -> None:
@@ -126,12 +127,10 @@ class RecurrentGrid(LayerTransformation):
             _quantize_again(node, _STATE, _ends(grid) * 2, "StateGrid")
 
     def _obstacle(self, node: Node) -> Reason | None:
-        """What keeps the layer from the kernels."""
+        """What keeps the layer from the kernels; that its weights are real numbers comes last, where it would be all."""
         if (reason := form_obstacle(node)) is not None:
             return reason
-        if len(quantized_weights(node)) < len(weights_ports(node)):
-            return Reason("weights_not_quantized", f"its {_names_of_real_weights(node)} are not quantized")
-        for port in weights_ports(node):
+        for port in quantized_weights(node):
             if _scale(node.input_value(port)) is None:
                 text = f"its weights on input {port} are not i8 multiples of one scale, or of one scale for each row"
                 return Reason("weights_grid", text)
@@ -144,12 +143,22 @@ class RecurrentGrid(LayerTransformation):
             return Reason("interval", f"its data has the interval [{grid[0]:g}, {grid[0]:g}]")
         if self._state(node) is None:
             return Reason("state_not_quantized", "its initial state is neither constant nor quantized")
-        *_, lost, alone = self._weights(node)
-        if lost > _LOSS or alone > _LOSS_ALONE:
-            share = f"{max(lost, alone):.1%}"
+        return self._of_weights(node)
+
+    def _of_weights(self, node: Node) -> Reason | None:
+        """What keeps their numbers from the kernels, where data and state fit."""
+        ports = weights_ports(node)
+        real = [name for name, port in zip(_NAMES, ports, strict=True) if port not in quantized_weights(node)]
+        if all(folded_constant(node.input_value(port)) is not None for port in ports):
+            lost = self._by_rows(node) if real else self._weights(node)
+            share = f"{max(lost[2:]):.1%}"
             text = f"rounded to the single scale that its kernels use for both, its weights would lose {share}"
-            return Reason("weights_lost", text)
-        return None
+            if _is_much(lost) and not real and not _is_much(by_rows := self._by_rows(node)):
+                share = f"{max(by_rows[2:]):.1%}"
+                return Reason("weights_granularity", f"{text}, and quantized per output channel {share}")
+            if _is_much(lost):
+                return Reason("weights_lost", text)
+        return Reason("weights_not_quantized", f"its {' and '.join(real)} are not quantized") if real else None
 
     def _is_on_one_grid(self, node: Node) -> bool:
         """Whether the kernels read the numbers of the layer as it is."""
@@ -181,16 +190,27 @@ class RecurrentGrid(LayerTransformation):
         return self._bound(node) / (_LEVELS - 1 - _CENTRE)
 
     @read_once
-    def _weights(self, node: Node) -> tuple[np.ndarray, list[np.ndarray], float, float]:
+    def _weights(self, node: Node) -> Rounded:
         """For data on the grid of the states: the scale of both weights, their integers, and what they lose of the sum of
         both products and of one alone, root mean square.
 
         Beside wide data the weights by state may lose themselves and the sum nothing, until the data is zero.
         """
+        both = [_values(node, which) for which in (0, 1)]
+        return self._on_one_scale(node, both, [_rows(node, which) for which in (0, 1)])
+
+    @read_once
+    def _by_rows(self, node: Node) -> Rounded:
+        """The same of weights that are quantized with a scale for each row."""
+        both = [_values(node, which) for which in (0, 1)]
+        rows = [_finest(each) for each in both]
+        both = [np.rint(each / scale) * scale for each, scale in zip(both, rows, strict=True)]
+        return self._on_one_scale(node, both, rows)
+
+    def _on_one_scale(self, node: Node, both: Sequence[np.ndarray], rows: Sequence[np.ndarray]) -> Rounded:
         step = self._data_grid(node)[1] / self._step_of_states(node)
-        both = [folded_constant(node.input_value(port)).astype(np.float64) for port in weights_ports(node)]
-        both[0] *= step
-        scale = _by_gates(node, np.maximum(_rows(node, 0) * step, _rows(node, 1)))
+        both = [both[0] * step, both[1]]
+        scale = _by_gates(node, np.maximum(rows[0] * step, rows[1]))
         integers = [np.clip(np.rint(each / scale), -128, 127) for each in both]
         lost = [whole * scale - each for whole, each in zip(integers, both, strict=True)]
         alone = max(map(_lost_alone, lost, both, (1, _USUAL_STATE)))
@@ -233,11 +253,6 @@ class RecurrentGrid(LayerTransformation):
         return min(ends), max(ends)
 
 
-def _names_of_real_weights(node: Node) -> str:
-    names, quantized = ("weights", "recurrent weights"), quantized_weights(node)
-    return " and ".join(name for name, port in zip(names, weights_ports(node), strict=True) if port not in quantized)
-
-
 def _precision(node: Node, port: int) -> str:
     return precision_of(node.input_value(port))
 
@@ -264,6 +279,21 @@ def _rows(node: Node, which: int) -> np.ndarray:
     """The scale of weights as [directions, rows, 1]."""
     value = node.input_value(weights_ports(node)[which])
     return np.broadcast_to(_scale(value), (*value.get_shape()[:2], 1))
+
+
+def _values(node: Node, which: int) -> np.ndarray:
+    return folded_constant(node.input_value(weights_ports(node)[which])).astype(np.float64)
+
+
+def _is_much(rounded: Rounded) -> bool:
+    """Whether weights are lost, of the sum of both products or of one alone."""
+    return rounded[2] > _LOSS or rounded[3] > _LOSS_ALONE
+
+
+def _finest(weights: np.ndarray) -> np.ndarray:
+    """The smallest scale of each row whose integers i8 holds."""
+    ends = np.abs(weights).max(axis=2, keepdims=True)
+    return np.where(ends > 0, ends, 1.0) / 127
 
 
 def _by_gates(node: Node, scale: np.ndarray) -> np.ndarray:

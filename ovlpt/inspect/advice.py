@@ -19,7 +19,7 @@ from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import evaluated
 from ovlpt.openvino_api import Model, Node, Output, opset1
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations.families import REARRANGES
 from ovlpt.trace import InputError
 
@@ -151,8 +151,9 @@ class QuantizeWeights(Advice):
         return " on twice their range" if self.halved else ""
 
     def __str__(self) -> str:
-        each = "per output channel" if self.kind in OPERATIONS and self.ports == (1,) else "per tensor"
-        return f"quantize the weights of {self.kind} {self.name} {each} to 255 levels around zero{self._range}"
+        return (
+            f"quantize the weights of {self.kind} {self.name} per output channel to 255 levels around zero{self._range}"
+        )
 
     def apply(self, model: Model, ranges: Ranges) -> None:
         node = _find(model, self.name, self.kind)
@@ -172,6 +173,8 @@ class QuantizeWeights(Advice):
         """The axes of the weights that one scale covers: all but the output channels."""
         if self.kind == "MatMul":
             kept: Sequence[int] = [rank - (2 if node.get_attributes()["transpose_b"] else 1)] if rank > 1 else []
+        elif self.kind in RECURRENT:
+            kept = (0, 1)  # directions, and the channels of each gate
         else:
             kept = OPERATIONS[self.kind].weights_axes
         return tuple(axis for axis in range(rank) if axis not in kept)

@@ -320,7 +320,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
             answer, reason=final, root=only.root, root_reason=final, help=ROWS[final.code].help, causes=(only,)
         )
     code = answer.root_reason.code
-    if code in ("dynamic_scales", _NO_LAYER.code):
+    if code in ("dynamic_scales", _NO_LAYER.code) or _is_final(code, node):
         return replace(answer, causes=(Finding(answer.reason, answer.root),))
     where = WEIGHTS if ROWS[code].of_weights else DATA
     found = lacks(node)
@@ -348,13 +348,17 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     return replace(answer, help=advices or answer.help, causes=tuple(causes))
 
 
+def _is_final(code: str, node: Node) -> bool:
+    """Whether a recurrent layer stays in float by its form, or by its numbers, however it is quantized."""
+    return node.get_type_name() in RECURRENT and ROWS[code].cause in (Cause.GRAPH, Cause.HARDWARE)
+
+
 def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
     """Where the given model shows no lack, and a transformation or the plugin refuses all the same."""
     row = ROWS[answer.root_reason.code]
     if (
         row.code == "constant_data"
         or row.cause in (Cause.SETTINGS, Cause.HARDWARE)
-        or (node.get_type_name() in RECURRENT and row.cause is Cause.GRAPH)
         or answer.root_reason.code == "no_rule" == answer.reason.code
     ):
         return None

@@ -28,6 +28,7 @@ from tests.graphs import (
     parameter,
     run,
 )
+from tools.answers import recurrent
 
 ON = Params(recurrent_on_one_grid=True)
 ON_NATIVE = Params(recurrent_on_one_grid=True, native_only=True)
@@ -196,11 +197,35 @@ def test_weights_that_would_lose_much_stay_real(core, kind, interval):
     """
     graph = network(kind, interval=interval)
     inputs = inputs_of(graph, *interval)
-    assert said(Transformed(graph, ON)) == [(Outcome.REJECTED, "weights_lost")]
-    (answer,) = ovlpt.explain(graph, core=core).quantizable
-    assert (answer.reason.code, answer.advices) == ("weights_lost", [])  # no quantization of the weights changes it
+    expected = run(graph, inputs)[0]
     compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
-    np.testing.assert_allclose(compiled(inputs)[0], run(graph, inputs)[0], atol=1e-4)
+    np.testing.assert_allclose(compiled(inputs)[0], expected, atol=1e-4)
+    (answer,) = ovlpt.explain(graph, core=core).quantizable
+    assert said(Transformed(graph, ON)) == [(Outcome.REJECTED, answer.reason.code)]
+    if interval == (-100.0, 0.0):
+        assert (answer.reason.code, answer.advices) == ("weights_lost", [])  # no quantization of the weights changes it
+        return
+    assert answer.reason.code == "weights_granularity"
+    for advice in answer.advices:  # one scale for each row, which is finer here
+        advice.apply(graph, {})
+    compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
+    assert {each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"} == {True}
+    assert decibels(expected, compiled(inputs)[0]) > 28
+
+
+@pytest.mark.parametrize("quantize", [True, False], ids=["quantized", "real"])
+@pytest.mark.parametrize("kind", ["GRUSequence", "LSTMSequence"])
+def test_that_weights_would_lose_much_is_said_before_they_are_quantized(core, kind, quantize):
+    """In each row of the recurrent weights one is ten times the others, and the data is small beside the states."""
+    small = dict(data=lambda shape: fake_quantize(parameter(shape), 0.0, 0.02), rest=(-1, 0.1))
+    (answer,) = ovlpt.explain(recurrent(kind, quantize=quantize, **small), core=core).quantizable
+    assert (answer.reason.code, answer.advices, len(answer.causes)) == ("weights_lost", [], 1)
+
+
+@pytest.mark.parametrize("kind", ["GRUSequence", "LSTMSequence"])
+def test_that_sequences_end_early_is_said_before_the_weights_are_quantized(core, kind):
+    (answer,) = ovlpt.explain(recurrent(kind, quantize=False, steps=2), core=core).quantizable
+    assert (answer.reason.code, answer.advices, len(answer.causes)) == ("sequence_lengths", [], 1)
 
 
 def test_an_initial_state_is_read_as_it_is(core):
@@ -500,4 +525,4 @@ def with_real_weights(graph):
 
 
 def test_only_weights_that_are_quantized_count():
-    assert said(Transformed(network(which=""), ON)) == []
+    assert said(Transformed(network(which=""), ON)) == [(Outcome.REJECTED, "weights_not_quantized")]

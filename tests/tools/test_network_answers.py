@@ -5,7 +5,7 @@ import pytest
 
 from ovlpt.openvino_api import opset1
 from tools import network_answers
-from tools.answers import convolution, deconvolution, image, model, named, weights
+from tools.answers import convolution, deconvolution, image, model, named, parameter, real, weights
 
 
 @pytest.fixture
@@ -37,3 +37,9 @@ def test_an_advice_that_does_not_help_is_a_failure(networks, capsys, monkeypatch
     printed = capsys.readouterr().out
     assert "gate: no working advice: Convolution gated" in printed
     assert "1 float layers are int8 once advised, or nothing can be done (50.0%)" in printed
+
+
+def test_a_network_that_is_not_quantized_is_named(tmp_path, capsys):
+    openvino.save_model(model(convolution(parameter(), real((8, 8, 1, 1)))), tmp_path / "plain.xml")
+    assert network_answers.main([str(tmp_path / "plain.xml")]) == 2
+    assert "plain: the model" in capsys.readouterr().err
