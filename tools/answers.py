@@ -127,14 +127,17 @@ def kernels(compiled: CompiledModel) -> dict[str, str]:
             state = PARTLY
         kernel = not fused, state == INT8, state
         for held in {node.get_friendly_name(), *info["originalLayersNames"].split(",")}:
-            for name in {held, renamed(held), given(held).split("/")[0], *_before_added(held)}:
+            for name in {held, renamed(held), *_owners(held)}:
                 found[name] = max(found.get(name, kernel), kernel)
     return {name: state for name, (_, _, state) in found.items()}
 
 
-def _before_added(name: str) -> list[str]:
-    """The operation that a layer belongs to which is called after a scale that the pass has added."""
-    return [name.split(added)[0] for added in (f"/{Made.FULL_BRANCH}", f"/{Made.DEQUANTIZATION}") if added in name]
+def _owners(name: str) -> list[str]:
+    """The operation that a layer belongs to which is called after a part of it, or after a scale that the pass has added."""
+    if "/FakeQuantize" in name:  # before an operation, as an advice puts it there
+        return []
+    parts = [name.split(added)[0] for added in (f"/{Made.FULL_BRANCH}", f"/{Made.DEQUANTIZATION}") if added in name]
+    return [*parts, given(name).split("/")[0], given(name.split("/")[0])]
 
 
 _KEYS = ("originalLayersNames", "layerType", "primitiveType", "outputPrecisions")
@@ -224,10 +227,17 @@ def model(*results) -> Model:
     return Model(outputs, sorted(parameters, key=lambda each: each.get_friendly_name()), "model")
 
 
-def attention(fused: bool = False, probabilities: bool = False, shape=(1, 2, 32, 32)) -> Model:
-    inputs = [quantized(parameter(shape, name), -1.28, 1.27, name=f"quantized_{name}") for name in "qkv"]
+def attention(
+    fused: bool = False, probabilities: bool = False, shape=(1, 2, 32, 32), low: float = -1.28, quantize: bool = True
+) -> Model:
+    inputs = [parameter(shape, name) for name in "qkv"]
+    if quantize:
+        inputs = [
+            quantized(each, low, low + 2.55, name=f"quantized_{name}") for name, each in zip("qkv", inputs, strict=True)
+        ]
     if fused:
-        return model(named(opset13.scaled_dot_product_attention(*inputs, causal=False)))
+        beside = [] if quantize else [_quantized_layer()]
+        return model(named(opset13.scaled_dot_product_attention(*inputs, causal=False)), *beside)
     products = named(opset1.matmul(inputs[0], inputs[1], False, True), "scores")
     scores = named(opset8.softmax(products, -1), "softmax")
     scores = quantized(scores, 0.0, 1.0) if probabilities else scores
@@ -284,7 +294,7 @@ def recurrent(
     )
     inputs = [each.output(0) for each in (data, *states, *lengths, *kernels, bias)]
     factory = openvino_module("utils.node_factory").NodeFactory("opset5")
-    beside = [] if quantize else [convolution(image(name="z"), name="second")]
+    beside = [] if quantize else [_quantized_layer()]
     return model(named(factory.create(kind, inputs, attributes)).output(0), *beside)
 
 
@@ -369,9 +379,9 @@ def _per_channel(shape) -> Node:
     return quantized(parameter(shape), 0 * high, high)
 
 
-def _linear(data: Node) -> Node:
+def _linear(data: Node, mode: str = "linear_onnx") -> Node:
     attributes = {
-        "mode": "linear_onnx", "shape_calculation_mode": "sizes", "pads_begin": [0] * 4, "pads_end": [0] * 4,
+        "mode": mode, "shape_calculation_mode": "sizes", "pads_begin": [0] * 4, "pads_end": [0] * 4,
         "coordinate_transformation_mode": "half_pixel",
     }  # fmt: skip
     factory = openvino_module("utils.node_factory").NodeFactory("opset4")
@@ -470,6 +480,16 @@ def stored_slope() -> Node:
     return opset1.multiply(opset1.convert(opset1.constant(np.arange(1, 9, dtype=np.int8)), "f32"), f32(0.05))
 
 
+def _second() -> Node:
+    return quantized(parameter((2, 8, 16), "second"), -1.28, 1.27, name="quantized_second")
+
+
+def _of_second(name: str, codes: str) -> tuple[tuple[str, ...], ...]:
+    """What keeps a second input in float; that of a product is i8, which the interval of the other branches is not."""
+    branches = name.startswith(("Concat", "Maximum"))
+    return (tuple(f"{codes} no_fake_quantize".split()), *([("zero_point",)] if branches else []))
+
+
 def _product(left: Node, right: Node) -> Model:
     return model(named(opset1.matmul(left, right, False, True)))
 
@@ -509,9 +529,27 @@ def _cases() -> Iterator[Case]:
         if not only_images:
             yield Case(
                 f"product of activations: {name}",
-                lambda data=data: _product(data(_ROWS), quantized(parameter((2, 8, 16), "second"), -1.28, 1.27)),
+                lambda data=data: _product(data(_ROWS), _second()),
                 (tuple(codes.split()),),
             )
+            yield Case(
+                f"product of activations, the second: {name}",
+                lambda data=data: _product(_second(), data(_ROWS)),
+                _of_second(name, codes),
+            )
+
+
+def _of_rows(kernel: Node) -> Model:
+    return model(named(opset1.matmul(quantized(parameter(_ROWS)), kernel, False, True)))
+
+
+def _of_a_convolution_too(data: Node) -> Model:
+    return model(convolution(data, name="other"), named(opset1.matmul(data, data, False, True)))
+
+
+def _of_both(data: Node) -> Model:
+    other = named(opset1.matmul(data, weights((24, 16)), False, True), "other")
+    return model(other, named(opset1.matmul(data, data, False, True)))
 
 
 def _linear_product(repeated: bool = False) -> Model:
@@ -524,7 +562,98 @@ def _linear_product(repeated: bool = False) -> Model:
     return _product(*ends)
 
 
+def group_wise(shape: tuple[int, int], stored: bool) -> Node:
+    """Weights of a MatMul with a scale for each 4 of their columns. ``stored``: as integers."""
+    values = real((shape[0], shape[1] // 4, 4))
+    ends = np.abs(values.data).max(2, keepdims=True)
+    if stored:
+        integers = opset1.constant(np.rint(values.data / ends * 127).astype(np.int8))
+        values = opset1.multiply(opset1.convert(integers, "f32"), f32(ends / 127))
+    else:
+        values = quantized(values, -ends, ends, 255, "weights")
+    return opset1.reshape(values, i64(*shape), False)
+
+
+def _deformable(data: Node) -> Model:
+    offsets = parameter((1, 18, 8, 8), "offsets")
+    kernel = weights((8, 8, 3, 3))
+    return model(named(opset8.deformable_convolution(data, offsets, kernel, *[[1, 1]] * 4)), _quantized_layer())
+
+
+def _quantized_layer() -> Node:
+    return convolution(image(name="z"), name="second")
+
+
 _SINGLE = [
+    *(
+        Case(f"convolution: {name}", lambda data=data: model(convolution(data(IMAGE))), codes)
+        for name, data, codes in (
+            ("Minimum with a float branch", _joined(opset1.minimum), (("not_quantized",),)),
+            ("after a cubic Interpolate", _moved(lambda data: _linear(data, "cubic")), (("lost_upstream",),)),
+            ("after a nearest Interpolate", _moved(lambda data: _linear(data, "nearest")), ()),
+            ("after a square", _moved(lambda data: opset1.multiply(data, data)), (("float_result",),)),
+            ("after PRelu of data from zero", _moved(lambda data: opset1.prelu(data, f32(np.full(8, 0.1)))), ()),
+            ("65536 levels", lambda shape: quantized(parameter(shape), -1.0, 1.0, 65536), (("no_fake_quantize",),)),
+            ("[-1, 1] to 256 levels", lambda shape: quantized(parameter(shape), -1.0, 1.0), ()),
+        )
+    ),
+    *(
+        Case(f"{name}: [-1, 1] to {levels} levels", lambda build=build, levels=levels: build(levels), codes)
+        for levels, codes in ((256, (("zero_point",),)), (255, ()))
+        for name, build in (
+            ("deconvolution", lambda levels: model(deconvolution(image(-1.0, 1.0, levels)))),
+            ("product", lambda levels: _product(quantized(parameter(_ROWS), -1.0, 1.0, levels), _second())),
+        )
+    ),
+    *(
+        Case(
+            f"weights in groups, {name}",
+            lambda stored=stored: _of_rows(group_wise((24, 16), stored)),
+            (("weights_granularity",),),
+        )
+        for name, stored in (("stored", True), ("after a FakeQuantize", False))
+    ),
+    Case(
+        "weights that are computed",
+        lambda: model(convolution(image(), opset1.sigmoid(parameter((8, 8, 1, 1), "computed")))),
+        (("dynamic_weights", "weights_not_quantized"),),
+    ),
+    Case(
+        "weights that are computed, and quantized",
+        lambda: model(convolution(image(), quantized(parameter((8, 8, 1, 1), "computed"), -1.28, 1.27))),
+    ),
+    Case(
+        "data of two layers, of which one takes no zero point",
+        lambda: _of_both(quantized(parameter(_ROWS), -0.5, 2.05)),
+        (("zero_point",),),
+    ),
+    Case(
+        "data of a product and of a convolution, which asks for another type",
+        lambda: _of_a_convolution_too(quantized(parameter(), -0.5, 2.05)),
+        (("zero_point",),),
+    ),
+    Case(
+        "ScaledDotProductAttention of data with zero points",
+        lambda: attention(fused=True, low=-0.5),
+        (("lost_upstream", "no_fake_quantize"), ("zero_point",)),
+    ),
+    Case(
+        "ScaledDotProductAttention of floats",
+        lambda: attention(fused=True, quantize=False),
+        (("no_fake_quantize",),),
+    ),
+    *(
+        Case(f"deformable convolution{name}", lambda data=data: _deformable(data()), (("no_rule",),), curable=False)
+        for name, data in (("", image), (" of a float", parameter))
+    ),
+    *(
+        Case(f"{kind}{name}", lambda kind=kind, more=more: recurrent(kind, **more), (("no_rule",),), curable=False)
+        for kind in ("RNNSequence", "LSTMCell", "GRUCell", "RNNCell")
+        for name, more in {
+            " of a float": {"data": parameter},
+            " of weights that are not quantized": {"quantize": False},
+        }.items()
+    ),
     Case(
         "product of activations, the second from zero",
         lambda: _product(

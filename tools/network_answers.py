@@ -15,15 +15,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 import ovlpt
+from ovlpt.device.compile import lpt_properties
 from ovlpt.device.properties import F32, UNCACHED
-from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.inspect.advice import in_order
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.executed import has_weights
 from ovlpt.inspect.explain import Answer, Explanation, Operation
 from ovlpt.inspect.inputs import typical_inputs
-from ovlpt.openvino_api import CompiledModel, Core, Model, Node
+from ovlpt.openvino_api import Core, Model, Node
 from ovlpt.reasons import ROWS, Cause
 from ovlpt.trace import InputError
 from tools.answers import FLOAT, INT8, PARTLY, kernels
@@ -67,11 +70,14 @@ class Layer:
     def is_advised(self) -> bool:
         return self.answer is None or self.works is True or self.is_final
 
+    @property
+    def fault(self) -> str:
+        return " and ".join(["not true"] * (not self.is_true) + ["no working advice"] * (not self.is_advised))
+
     def __str__(self) -> str:
-        faults = ["not true"] * (not self.is_true) + ["no working advice"] * (not self.is_advised)
         said = f"{self.answer.why} -> {self.answer.help}" if self.answer else "int8"
         return (
-            f"{self.network}: {' and '.join(faults)}: {self.operation.kind} {self.operation.name} "
+            f"{self.network}: {self.fault}: {self.operation.kind} {self.operation.name} "
             f"[{self.operation.node}] runs in {self.executed}; said {said}"
         )
 
@@ -79,19 +85,24 @@ class Layer:
 def judge(path: Path, core: Core) -> list[Layer]:
     """The layers of one network. Raises `InputError` for a model that `ovlpt.explain` does not take."""
     model = core.read_model(path)
+    return judged(model, typical_inputs(model), label(path), core)
+
+
+def judged(model: Model, sample: Sequence[np.ndarray], network: str, core: Core) -> list[Layer]:
+    """The layers of a model, to which its advices are applied. ``sample``: what their ranges are taken from."""
     weighted = _weighted(ovlpt.explain(model, core=core))
     given = {node.get_friendly_name(): node for node in all_nodes(model)}
     names = {name: _names(each, given) for name, each in weighted.items()}
-    before, after, still = kernels(_compiled(model, core)), {}, {}
+    before, after, still = _kernels(model, core), {}, {}
     advices = in_order(advice for each in weighted.values() if each.answer for advice in each.answer.advices)
     if advices:
-        ranges = calibrate(model, advices, [typical_inputs(model)], core)
+        ranges = calibrate(model, advices, [sample], core)
         for advice in advices:
             try:
                 advice.apply(model, ranges)
             except InputError as error:
-                print(f"{label(path)}: cannot be applied: {advice}: {error}")
-        after, still = kernels(_compiled(model, core)), _weighted(ovlpt.explain(model, core=core))
+                print(f"{network}: cannot be applied: {advice}: {error}")
+        after, still = _kernels(model, core), _weighted(ovlpt.explain(model, core=core))
 
     def works(name: str) -> bool | None:
         if weighted[name].answer is None or not weighted[name].answer.advices:
@@ -99,7 +110,7 @@ def judge(path: Path, core: Core) -> list[Layer]:
         state = _first(names[name], after)
         return state == INT8 or (state == PARTLY and name in still and still[name].answer is None)
 
-    return [Layer(label(path), each, _first(names[name], before), works(name)) for name, each in weighted.items()]
+    return [Layer(network, each, _first(names[name], before), works(name)) for name, each in weighted.items()]
 
 
 def label(path: Path) -> str:
@@ -132,8 +143,16 @@ def _first(names: Sequence[str], found: Mapping[str, str]) -> str:
     return next((found[name] for name in names if name in found), FLOAT)
 
 
-def _compiled(model: Model, core: Core) -> CompiledModel:
-    return ovlpt.compile_model(model, "CPU", {**F32, **UNCACHED}, core=core)
+def _kernels(model: Model, core: Core) -> dict[str, str]:
+    """Of the model, and of each body, which the execution graph does not show."""
+    found = {}
+    if any(True for node in all_nodes(model) for _ in bodies_of(node)):
+        ready = ovlpt.transform(model, core=core)
+        properties = {**F32, **UNCACHED, **lpt_properties(ready, "CPU")}
+        for node in all_nodes(ready):
+            for body in bodies_of(node):
+                found |= kernels(core.compile_model(body.clone(), "CPU", properties))
+    return found | kernels(ovlpt.compile_model(model, "CPU", {**F32, **UNCACHED}, core=core))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -123,10 +123,12 @@ def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
 
 def _channels(node: Node) -> int | None:
     shape = node.get_output_partial_shape(0)
-    if shape.rank.is_dynamic or not shape.rank.get_length():  # two vectors give one number
+    if shape.rank.is_dynamic:
         return None
-    axis = shape.rank.get_length() - 1 if node.get_type_name() == "MatMul" else 1
-    return None if shape[axis].is_dynamic else shape[axis].get_length()
+    rank = shape.rank.get_length()
+    axis = rank - 1 if node.get_type_name() == "MatMul" else 1
+    # two vectors give one number, and a Reshape that makes a vector of a product's result has its name
+    return None if not 0 <= axis < rank or shape[axis].is_dynamic else shape[axis].get_length()
 
 
 def _step(node: Node, port: int, channels: int | None) -> Step | None:

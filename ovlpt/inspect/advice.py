@@ -58,6 +58,7 @@ class QuantizeInput(Advice):
     """A per-tensor FakeQuantize on one input of an operation. ``like``: the FakeQuantize whose interval it copies.
 
     ``zero_point``: whether the kernels take data with a zero point, so that the interval need not be symmetric.
+    ``signed``: whether it has to be, even where nothing is below zero, since the kernels take only i8.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class QuantizeInput(Advice):
     like: str | None = None
     levels: int = 256
     zero_point: bool = False
+    signed: bool = False
 
     @property
     def summary(self) -> str:
@@ -91,7 +93,7 @@ class QuantizeInput(Advice):
         else:
             if self.measured not in ranges:
                 raise InputError(f'there is no range for the output of "{self.measured}"; calibrate it on data')
-            low, high = interval(*ranges[self.measured], zero_point=self.zero_point)
+            low, high = interval(*ranges[self.measured], self.signed, self.zero_point)
             levels = self.levels
         made = _shared_fake_quantize(value, low, high, levels)
         if made is None:

@@ -35,6 +35,7 @@ from ovlpt.trace import Reason
 
 DATA, WEIGHTS = "data", "weights"
 STATE = 1  # the input of a recurrent layer
+_ATTENTION = "ScaledDotProductAttention"
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
 _LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
@@ -51,7 +52,7 @@ class Lack:
 
 def lacks(node: Node) -> list[Lack]:
     """Of one operation of the given model with weights, those of the data first."""
-    if node.get_type_name() == "ScaledDotProductAttention":
+    if node.get_type_name() == _ATTENTION:
         text = "nothing quantizes the result of its Softmax before the second MatMul"
         inner = Lack(
             DATA, Reason("no_fake_quantize", text), title(node), QuantizeProbabilities(node.get_friendly_name())
@@ -67,6 +68,8 @@ def title(node: Node) -> str:
 
 def data_ports(node: Node) -> list[int]:
     """The inputs of an operation with weights that have to be quantized activations."""
+    if node.get_type_name() == _ATTENTION:
+        return [0, 1, 2]
     if node.get_type_name() == "MatMul":
         return [port for port in (0, 1) if not is_constant_path(node.input_value(port).get_node())]
     return [0]
@@ -76,14 +79,14 @@ def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeIn
     """On that input, or before what only moves its data: a plugin fuses a FakeQuantize into the layer that it follows. One
     that is there, and that nothing else reads, gets another interval.
     """
-    zero_point = _takes_zero_point(node)
+    zero_point, signed = _takes_zero_point(node), _takes_signed(node, port)
     source = node.input_value(port).get_node()
     while source.get_type_name() in REARRANGES and _has_one_reader(source):
         node, port, source = source, 0, source.input_value(0).get_node()
     if source.get_type_name() == "FakeQuantize" and like is None and _has_one_reader(source):
         return Requantize(source.get_friendly_name(), signed=not zero_point)
     kind, name = node.get_type_name(), node.get_friendly_name()
-    return QuantizeInput(kind, name, port, title(source), like, zero_point=zero_point)
+    return QuantizeInput(kind, name, port, title(source), like, zero_point=zero_point, signed=signed)
 
 
 def _has_one_reader(node: Node) -> bool:
@@ -95,6 +98,11 @@ def _takes_zero_point(node: Node) -> bool:
     if is_depthwise_over_three_axes(node):
         return False
     return node.get_type_name() in CONVOLUTIONS or (node.get_type_name() == "MatMul" and data_ports(node) == [0])
+
+
+def _takes_signed(node: Node, port: int) -> bool:
+    """Whether an input, of a product or weights that are computed, has to be i8."""
+    return port in (1, 2) if node.get_type_name() == _ATTENTION else port == 1 and node.get_type_name() not in _JOINS
 
 
 def kernel_limit(node: Node, layer: str | None) -> Reason | None:
@@ -126,8 +134,27 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
         yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
     for quantize in found:
         if quantizer(quantize) is not None and (reason := _unfit(node, port, quantize)) is not None:
-            signed = node.get_type_name() in (*DECONVOLUTIONS, "MatMul") or is_depthwise_over_three_axes(node)
-            yield Lack(DATA, reason, title(quantize), Requantize(quantize.get_friendly_name(), signed))
+            signed = node.get_type_name() in (*DECONVOLUTIONS, "MatMul", _ATTENTION) or is_depthwise_over_three_axes(
+                node
+            )
+            again: Advice = Requantize(quantize.get_friendly_name(), signed)
+            if signed and not _takes_zero_point(node) and _is_read_as_unsigned(quantize):
+                again = quantize_input(node, port)
+            yield Lack(DATA, reason, title(quantize), again)
+
+
+def _is_read_as_unsigned(quantize: Node) -> bool:
+    """Whether a convolution reads it, too, whose kernels ask for u8 with a zero point: what is quantized once for both is
+    not i8, around zero or not.
+    """
+    pending = [quantize]
+    while pending:
+        for target in (each for output in pending.pop().outputs() for each in output.get_target_inputs()):
+            reader = target.get_node()
+            if target.get_index() == 0 and reader.get_type_name() in CONVOLUTIONS:
+                return not is_depthwise_over_three_axes(reader)
+            pending += [reader] if _hands_on(reader) else []
+    return False
 
 
 def _of_state(node: Node) -> Iterator[Lack]:
@@ -203,8 +230,8 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     low, high = (float(end.flat[0]) for end in ends)
     if (low > 0 or high < 0) and not is_recurrent:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
-    is_product = kind == "MatMul" and len(data_ports(node)) == 2 and _summed(node) < LONG
-    takes_unsigned = low == 0 and not (is_product and port == 1)  # the second input of a product is i8
+    is_product = len(data_ports(node)) > 1 and _summed(node, port) < LONG
+    takes_unsigned = low == 0 and not (is_product and _takes_signed(node, port))
     is_signed = kind in DECONVOLUTIONS or is_product or is_depthwise_over_three_axes(node)
     if is_signed and not takes_unsigned and not _is_around_zero(*ends, details.levels):
         what = "a MatMul of two activations" if is_product else kind
@@ -215,12 +242,14 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     return None
 
 
-def _summed(node: Node) -> int:
-    """How many products a MatMul sums; 0 where that is not known."""
-    shape = node.get_input_partial_shape(0)
+def _summed(node: Node, port: int) -> int:
+    """How many products a MatMul sums, or that of an attention which reads ``port``; 0 where that is not known."""
+    is_attention = node.get_type_name() == _ATTENTION
+    shape = node.get_input_partial_shape(int(is_attention and port == 2))
     if shape.rank.is_dynamic or shape.rank.get_length() < 2:
         return 0
-    size = shape[shape.rank.get_length() - (2 if node.get_attributes()["transpose_a"] else 1)]
+    before_last = port == 2 if is_attention else node.get_attributes()["transpose_a"]
+    size = shape[shape.rank.get_length() - (2 if before_last else 1)]
     return size.get_length() if size.is_static else 0
 
 
@@ -231,7 +260,8 @@ def _of_weights(node: Node) -> Iterator[Lack]:
         return
     real = [port for port in ports if port not in data_ports(node) and not _is_quantized(node.input_value(port))]
     if any(not is_constant_path(node.input_value(port).get_node()) for port in real):
-        yield Lack(WEIGHTS, Reason("dynamic_weights", "its weights are computed from data"), title(node), None)
+        reason = Reason("dynamic_weights", "its weights are computed from data, and nothing quantizes them")
+        yield Lack(WEIGHTS, reason, title(node), None if kind in RECURRENT else quantize_input(node, 1))
     elif real:
         reason = Reason("weights_not_quantized", "its weights are not quantized")
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))

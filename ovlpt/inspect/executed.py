@@ -23,13 +23,15 @@ WEIGHTED_LAYERS = frozenset(
      "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
 )  # fmt: skip
 _FAR = 8
-_CELLS = frozenset(("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell"))
+_OTHERS = frozenset(  # without a rule, most of them
+    ("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell", "DeformableConvolution")
+)
 
 
 def has_weights(operation: str) -> bool:
     """Whether a type of operation multiplies with weights, or with other data as a MatMul can: what int8 speeds up."""
     row = OPERATIONS.get(operation)
-    return operation in _CELLS or (row is not None and row.kind == "weighted")
+    return operation in _OTHERS or (row is not None and row.kind == "weighted")
 
 
 def names_of(layer: LayerExecution) -> list[str]:

@@ -45,6 +45,15 @@ _NO_LAYER = Reason(
     "no_layer",
     "it could read integers, but no executed layer is known to contain it, so it may or may not be in int8",
 )
+_OF_BOTH = {  # of weights, said of a second input of activations
+    "weights_granularity": "per_channel_activations",
+    "weights_levels": "levels",
+    "weights_not_quantized": "not_quantized",
+    "weights_precision": "activation_precision",
+    "weights_range": "zero_point",
+    "weights_zero_point": "zero_point",
+    "weights_zero_point_range": "zero_point_range",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,17 +329,18 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
             answer, reason=final, root=only.root, root_reason=final, help=ROWS[final.code].help, causes=(only,)
         )
     code = answer.root_reason.code
-    if code in ("dynamic_scales", _NO_LAYER.code) or _is_final(code, node):
+    if code in ("dynamic_scales", _NO_LAYER.code) or _is_final(answer, node):
         return replace(answer, causes=(Finding(answer.reason, answer.root),))
     where = WEIGHTS if ROWS[code].of_weights else DATA
     found = lacks(node)
-    if where is WEIGHTS and data_ports(node) == [0, 1]:  # what a transformation calls weights are activations
-        where, code = DATA, code.removeprefix("weights_")
+    are_activations = where is WEIGHTS and len(data_ports(node)) > 1  # what a transformation calls weights
+    if are_activations:
+        where, code = DATA, _OF_BOTH.get(code, code)
         answer = replace(answer, reason=Reason(code, answer.reason.text), root_reason=Reason(code, answer.reason.text))
     same = [lack for lack in found if lack.where == where]
     others = [Finding(lack.reason, lack.root, lack.advice) for lack in found if lack.where != where]
     own = Finding(answer.reason, answer.root, _advice(answer, node, where))
-    if found and (ROWS[code].vague or (same and answer.reason.code == "fake_quantize_stays")):
+    if found and (ROWS[code].vague or are_activations or (same and answer.reason.code == "fake_quantize_stays")):
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
@@ -348,19 +358,19 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     return replace(answer, help=advices or answer.help, causes=tuple(causes))
 
 
-def _is_final(code: str, node: Node) -> bool:
-    """Whether a recurrent layer stays in float by its form, or by its numbers, however it is quantized."""
-    return node.get_type_name() in RECURRENT and ROWS[code].cause in (Cause.GRAPH, Cause.HARDWARE)
+def _is_final(answer: Answer, node: Node) -> bool:
+    """Whether a layer stays in float however it is quantized: one without a rule, and a recurrent one by its form or by
+    its numbers.
+    """
+    if answer.reason.code == "no_rule":
+        return True
+    return node.get_type_name() in RECURRENT and ROWS[answer.root_reason.code].cause in (Cause.GRAPH, Cause.HARDWARE)
 
 
 def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
     """Where the given model shows no lack, and a transformation or the plugin refuses all the same."""
     row = ROWS[answer.root_reason.code]
-    if (
-        row.code == "constant_data"
-        or row.cause in (Cause.SETTINGS, Cause.HARDWARE)
-        or answer.root_reason.code == "no_rule" == answer.reason.code
-    ):
+    if row.code == "constant_data" or row.cause in (Cause.SETTINGS, Cause.HARDWARE):
         return None
     if where is WEIGHTS:
         return QuantizeWeights(

@@ -12,7 +12,7 @@ from ovlpt.device import lowering
 from ovlpt.inspect import explain as explaining
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import opset1
+from ovlpt.openvino_api import Model, PartialShape, opset1
 from ovlpt.trace import InputError
 from tools.answers import (
     CASES,
@@ -30,6 +30,7 @@ from tools.answers import (
     model,
     named,
     opset5,
+    opset8,
     parameter,
     real,
     recurrent,
@@ -53,6 +54,31 @@ def test_the_body_of_a_loop_is_explained(core):
         (LAYER, "no_fake_quantize")
     ]
     assert found.headline == "1 of 2 layers with weights run in int8"
+
+
+@pytest.mark.parametrize("size", [1, 3], ids=["of one size", "of which the float one has more to do"])
+def test_both_branches_of_an_if_are_explained(core, size):
+    """The share of int8 is that of the branch with more to do."""
+    bodies, data = [], parameter()
+    for name, quantize, kernel in ((LAYER, image, 2), ("other", parameter, size)):
+        inside = quantize(name=f"x_{name}")
+        layer = opset1.convolution(inside, weights((8, 8, kernel, kernel)), [1, 1], [0, 0], [0, 0], [1, 1])
+        given = inside if quantize is parameter else inside.input_value(0).get_node()
+        bodies.append((Model([opset1.reduce_max(named(layer, name), i64(2, 3)).output(0)], [given], name), given))
+    either = opset8.if_op(opset1.parameter(PartialShape([]), np.bool_).output(0))
+    (then, x), (other, y) = bodies
+    either.set_then_body(then)
+    either.set_else_body(other)
+    either.set_input(data.output(0), x, y)
+    graph = model(either.set_output(then.results[0], other.results[0]))
+    found = ovlpt.explain(graph, core=core)
+    assert found.headline == "1 of 2 layers with weights run in int8"
+    assert [answer.name for answer in found if answer.operation == "Convolution"] == ["other"]
+    result = ovlpt.report(graph, core=core, seconds=0.02)
+    assert result.facts.int8_work_share == (1.0 if size == 1 else 0.0)
+    assert max(layer.multiply_accumulates for layer in result.layers) == max(
+        8 * 8 * 4 * 7 * 7, 8 * 8 * size**2 * (9 - size) ** 2
+    )
 
 
 def of_one_size(data):

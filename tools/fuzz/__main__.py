@@ -1,4 +1,4 @@
-"""``python -m tools.fuzz numbers|native|execution|gpu``: random quantized graphs, checked here or by many workers."""
+"""``python -m tools.fuzz numbers|native|execution|gpu|answers``: random quantized graphs, checked here or by many workers."""
 
 from __future__ import annotations
 

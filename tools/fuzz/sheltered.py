@@ -6,12 +6,13 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-from tools.fuzz import execution, gpu, native, numbers
+from tools.fuzz import answers, execution, gpu, native, numbers
 from tools.fuzz.graphs import Graph
 from tools.fuzz.numbers import Failure
 
 CHECKS = {
     "numbers": numbers.failures, "native": native.failures, "execution": execution.failures, "gpu": gpu.failures,
+    "answers": answers.failures,
 }  # fmt: skip
 
 

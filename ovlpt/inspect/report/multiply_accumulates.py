@@ -11,13 +11,14 @@ from ovlpt.openvino_api import Node
 
 _CELLS = {"LSTMSequence": 4, "GRUSequence": 3, "RNNSequence": 3, "LSTMCell": 3, "GRUCell": 2, "RNNCell": 2}  # port of W
 _LOOPS = frozenset(("Loop", "TensorIterator"))
+_WITH_BODIES = _LOOPS | {"If"}
 
 
 def multiply_accumulates(node: Node) -> int:
     """Of a convolution, a matrix product, attention or a recurrent layer, and of a body as often as it runs; 0 for any
     other operation, and for shapes that are not known.
     """
-    if node.get_type_name() in _LOOPS:
+    if node.get_type_name() in _WITH_BODIES:
         return sum(count for _, count in work_of_bodies(node))
     inputs, output = [shape_of(value) for value in node.input_values()], shape_of(node.output(0))
     if any(shape is None or None in shape for shape in (*inputs, output)):
@@ -48,11 +49,15 @@ def multiply_accumulates(node: Node) -> int:
 
 def work_of_bodies(node: Node) -> Iterator[tuple[Node, int]]:
     """Each operation in the body of a Loop or TensorIterator, and its multiply-accumulates in all iterations, which
-    count as one where their number is not known.
+    count as one where their number is not known; of an If those of the branch that has most.
     """
-    for inner in (each for body in bodies_of(node) for each in body.get_ops()):
-        if count := multiply_accumulates(inner):
-            yield inner, count * max(node.get_num_iterations(), 1)
+    rounds = max(node.get_num_iterations(), 1) if node.get_type_name() in _LOOPS else 1
+    bodies = [
+        [(inner, count) for inner in body.get_ops() if (count := multiply_accumulates(inner))]
+        for body in bodies_of(node)
+    ]
+    for inner, count in max(bodies, key=lambda body: sum(count for _, count in body), default=[]):
+        yield inner, count * rounds
 
 
 def values_touched(node: Node) -> int:
