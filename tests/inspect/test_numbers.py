@@ -185,7 +185,7 @@ def test_integers_are_compared_by_what_they_are_made_of(monkeypatch):
     break_lowering(monkeypatch, anywhere)
     failures = ovlpt.check(with_indices(16)).numbers.failures
     assert {"indices", "values", "sum"} == {record.output for record in failures}
-    assert all("made of" in record.text for record in failures if record.output != "values")
+    assert all("computed from" in record.text for record in failures if record.output != "values")
 
 
 def test_integers_that_are_made_of_no_real_numbers(monkeypatch):
