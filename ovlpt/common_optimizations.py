@@ -47,6 +47,7 @@ from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_wit
 from ovlpt.prerequisites.recurrent_cells import decomposed_gru_cell, decomposed_rnn_cell
 
 _ATTENTION = "ScaledDotProductAttention"
+_STORED = frozenset((*INT8, *INT4))
 
 
 class CommonOptimizations(ModelTransformation):
@@ -238,7 +239,7 @@ _BOUNDS = {"Maximum": np.maximum, "Minimum": np.minimum}
 
 
 def _is_stored_integer(node: Node) -> bool:
-    return node.get_output_size() > 0 and precision_of(node.output(0)) in (*INT8, *INT4)
+    return node.get_output_size() > 0 and node.get_output_element_type(0).get_type_name() in _STORED
 
 
 def _pin_quantized_constants(model: Model) -> list[tuple[Node, Node]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -24,7 +26,7 @@ from ovlpt.openvino_api import AnyInput, Constant, Matcher, MatcherPass, ModelPa
 from ovlpt.operations import Move, NodeFacts, Operation, operation_of
 from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import NUMPY, REAL
-from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject_unless
+from ovlpt.trace import Outcome, Reason, Rejected, Trace, reject, reject_unless
 
 T = TypeVar("T")
 
@@ -61,11 +63,11 @@ class _Configured:
     def _leave_alone(self, node: Node, kind: type | str | None = None) -> bool:
         """What the callback of the pass (or of ``kind``, which it belongs to) says of the node."""
         kind = pass_name(kind or type(self))
-        if kind not in self.pass_config.callbacks:
+        if (callback := self.pass_config.callbacks.get(kind)) is None:
             return False
         token = current_attributes.set(self.attributes)
         try:
-            leave = self.pass_config.leaves_alone(kind, node)
+            leave = callback(node)
         finally:
             current_attributes.reset(token)
         if not leave:
@@ -98,7 +100,7 @@ def _pattern(*type_names: str) -> WrapType | AnyInput:
 
     `WrapType` knows the operations of opsets only. One of the caller's own, in Python or C++, is asked for by its name.
     """
-    if all(name.startswith("opset") for name in type_names):
+    if all(map(_is_of_opset, type_names)):
         return WrapType(list(type_names))
     return AnyInput(lambda value: _type_name(value.get_node()) in type_names)
 
@@ -139,6 +141,9 @@ class LayerTransformation(MatcherPass, _Configured):
     reversible: ClassVar[bool] = False  # what it replaces may come back, and has to keep its inputs
     why: ClassVar[Reason | None] = None  # what is recorded of a node that was transformed
     _read: dict[tuple[object, ...], Any] | None = None  # during a visit: what was read
+    _shown_by: Callable[[], MatcherPass] | None = (
+        None  # gives the pass that shows it nodes, if it does not look for them itself
+    )
 
     def __init__(
         self,
@@ -151,6 +156,8 @@ class LayerTransformation(MatcherPass, _Configured):
         super().__init__()
         self._configure(params, pass_config, trace, attributes)
         self._names = (type(self).__name__, *([self.part_of] if self.part_of else []))  # in settings
+        computes = not AFFINE.isdisjoint(name.partition(".")[2] for name in self.type_names())
+        self._meets_open_sizes = computes and not self.params.native_only
         # The C++ side keeps the callback, the callback would keep the pass, and the pass keeps the C++ side.
         held = weakref.ref(self)
         self.register_matcher(
@@ -163,20 +170,24 @@ class LayerTransformation(MatcherPass, _Configured):
         """The operations that the pass is shown."""
         return cls.operation.type_names
 
+    def register_new_node(self, node: Node) -> Node:
+        """Let a node be visited next."""
+        return MatcherPass.register_new_node(self._shown_by() if self._shown_by else self, node)
+
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
-        if not self.concerns(node) or is_replaced(node):
-            return False
-        config = self.pass_config
-        if (config.disabled or not config.callbacks.keys().isdisjoint(self._names)) and self._is_off(node):
+        if not self.concerns(node) or is_replaced(node) or self._is_off(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"
             self._record(Outcome.RESTRICTED, node, Reason("restriction", text))
             return False
+        if not self.has_form(node):
+            return False
         try:
             self._read = {}
-            self._check_open_sizes(node)
+            if self._meets_open_sizes:
+                self._check_open_sizes(node)
             self.can_be_transformed(node)
             name = node.get_friendly_name()  # a transformation may rename the node
             read = [node, *sources_of(node)]
@@ -199,22 +210,25 @@ class LayerTransformation(MatcherPass, _Configured):
         """Whether the pass has anything to do with the node, or to say about it."""
         return True
 
+    def has_form(self, node: Node) -> bool:
+        """Whether a quiet pass may find what it looks for; else it says nothing, and needs no exception for that."""
+        return True
+
     def _is_off(self, node: Node) -> bool:
         """Whether the settings switch the pass off, here or everywhere."""
-        names, config = self._names, self.pass_config
-        if off := [name for name in names if name in config.disabled]:
-            if not self.quiet:
-                self._record(Outcome.DISABLED, node, Reason("disabled", f"{off[0]} is switched off"))
-            return True
-        return any(self._leave_alone(node, name) for name in names)
+        disabled, callbacks = self.pass_config.disabled, self.pass_config.callbacks
+        for name in self._names:
+            if name in disabled:
+                if not self.quiet:
+                    self._record(Outcome.DISABLED, node, Reason("disabled", f"{name} is switched off"))
+                return True
+        asked = [name for name in self._names if name in callbacks]
+        return bool(asked) and any(self._leave_alone(node, name) for name in asked)
 
-    def _check_open_sizes(self, node: Node) -> None:
-        if not self.params.native_only and node.get_type_name() in AFFINE:
-            reject_unless(
-                not settles_open_size(node),
-                "dynamic_shape",
-                "the data may be broadcast to its constant: a size is dynamic",
-            )
+    @staticmethod
+    def _check_open_sizes(node: Node) -> None:
+        if node.get_type_name() in AFFINE and settles_open_size(node):
+            reject("dynamic_shape", "the data may be broadcast to its constant: a size is dynamic")
 
     def can_be_transformed(self, node: Node) -> None:
         """Raise `Rejected` where a condition does not hold."""
@@ -331,6 +345,64 @@ class LayerTransformation(MatcherPass, _Configured):
         insert_after(data, output, targets, nodes)
 
 
+class InTurn(MatcherPass):
+    """Shows each node to several passes in turn, until one has changed it, as a GraphRewrite of them does.
+
+    OpenVINO calls Python once for a node, and not for each of the passes that look for its type.
+    """
+
+    def __init__(self, passes: Iterable[LayerTransformation]):
+        super().__init__()
+        self._passes: dict[str, list[LayerTransformation]] = defaultdict(list)  # by type
+        held: Callable[[], Any] = weakref.ref(self)
+        names: set[str] = set()
+        for step in passes:
+            step._shown_by = held
+            for kind in _versions(step):
+                self._passes[kind].append(step)
+            names.update(step.type_names())
+        # OpenVINO shows a type-relaxed node twice in a row: by its type, and by the one that this derives from
+        self._left: int | None = None
+        self.register_matcher(
+            Matcher(_pattern(*sorted(names)), type(self).__name__),
+            lambda matcher: held().visit(matcher.get_match_root()),
+        )
+
+    @classmethod
+    def of(cls, passes: Sequence[LayerTransformation]) -> Sequence[MatcherPass]:
+        """One for all of the passes; themselves where they look for different versions of an operation."""
+        found: dict[str, set[str]] = {}
+        for step in passes:
+            for kind, versions in _versions(step).items():
+                if found.setdefault(kind, versions) != versions or not all(map(_is_of_opset, versions)):
+                    return passes
+        return [cls(passes)] if passes else []
+
+    def visit(self, node: Node) -> bool:
+        """True when the graph was changed."""
+        if (number := node.get_instance_id()) == self._left:
+            return False
+        for step in self._passes[node.get_type_name()]:
+            if step.visit(node):
+                return True
+        self._left = number
+        return False
+
+
+def _versions(step: LayerTransformation) -> dict[str, set[str]]:
+    """Of the operations that a pass is shown."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name in step.type_names():
+        version, _, kind = name.partition(".")
+        found[kind].add(version)
+    return found
+
+
+def _is_of_opset(version: str) -> bool:
+    """Else it is the caller's own."""
+    return version.startswith("opset")
+
+
 class MoveDequantizationAfter(LayerTransformation):
     """Rows whose dequantization passes: ``op((x - z) * s) == (op(x) - move(z)) * move(s)``."""
 
@@ -374,21 +446,57 @@ def _moved(values: np.ndarray | None, move: Move, facts: NodeFacts) -> np.ndarra
     return moved.reshape(()) if moved.size == 1 and moved.ndim > rank else moved
 
 
+class _FactsOfNode(NodeFacts):
+    """Those of a node as it is while they are asked for: most checks ask for few of them."""
+
+    node: Node
+    found: Dequantization
+
+    def __init__(self, node: Node, found: Dequantization, strict: bool):
+        scale = found.scale if found.scale is not None else _ONE
+        self.__dict__.update(node=node, found=found, strict=strict, scale=scale, zero_point=found.zero_point)
+
+    def but(self, **changes: Any) -> NodeFacts:
+        other = copy.copy(self)
+        other.__dict__.update(changes)
+        return other
+
+    @functools.cached_property
+    def shape(self):
+        return shape_of(self.found.data)
+
+    @functools.cached_property
+    def output_shape(self):
+        return shape_of(self.node.output(0))
+
+    @functools.cached_property
+    def attributes(self):
+        return self.node.get_attributes()
+
+    @functools.cached_property
+    def constants(self):
+        return (None, *map(constant_input, self.node.input_values()[1:]))
+
+    @functools.cached_property
+    def channel_axis(self):
+        return self.found.channel_axis
+
+    @functools.cached_property
+    def only_consumer(self):
+        consumers = self.node.output(0).get_target_inputs()
+        return next(iter(consumers)).get_node().get_type_name() if len(consumers) == 1 else None
+
+    @functools.cached_property
+    def is_low(self):
+        return self.found.is_low_precision
+
+
+_ONE = np.ones((), np.float32)
+
+
 def facts_of(node: Node, found: Dequantization, strict: bool = False) -> NodeFacts:
     """What the table may know of a node."""
-    consumers = node.output(0).get_target_inputs()
-    return NodeFacts(
-        shape=shape_of(found.data),
-        output_shape=shape_of(node.output(0)),
-        attributes=node.get_attributes(),
-        constants=(None, *(constant_input(node.input_value(port)) for port in range(1, node.get_input_size()))),
-        scale=found.scale if found.scale is not None else np.ones((), np.float32),
-        zero_point=found.zero_point,
-        channel_axis=found.channel_axis,
-        only_consumer=next(iter(consumers)).get_node().get_type_name() if len(consumers) == 1 else None,
-        strict=strict,
-        is_low=found.is_low_precision,
-    )
+    return _FactsOfNode(node, found, strict)
 
 
 def constant_input(output: Output) -> np.ndarray | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ovlpt.attributes import AttributeTable
@@ -40,7 +41,7 @@ from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.stamp import is_transformed, stamp
-from ovlpt.layer_transformation import LayerTransformation, class_of
+from ovlpt.layer_transformation import InTurn, LayerTransformation, class_of
 from ovlpt.main import native as main_native
 from ovlpt.main.add import AddTransformation
 from ovlpt.main.assign_and_read_value import AssignAndReadValueTransformation
@@ -80,7 +81,7 @@ from ovlpt.markup.markup_quantization_granularity import MarkupQuantizationGranu
 from ovlpt.markup.propagate_precisions import PropagatePrecisions
 from ovlpt.markup.propagation import Markup, ModelIndex
 from ovlpt.openvino_api import GraphRewrite, Manager, Model, ModelPass, as_model
-from ovlpt.operations import OPERATIONS, Operation
+from ovlpt.operations import OPERATIONS, RECURRENT, Operation
 from ovlpt.own_transformations import known, main_of, resolved
 from ovlpt.prerequisites import native as prerequisites_native
 from ovlpt.prerequisites.convert_subtract import ConvertSubtract
@@ -176,6 +177,8 @@ MARKUP: tuple[type[Markup], ...] = (
     MarkupBias,
 )
 
+_REGISTERED = frozenset(("Assign", "ReadValue", *RECURRENT))
+
 # The names that settings may use.
 PASSES = tuple(
     kind.__name__
@@ -200,6 +203,12 @@ def check_names(pass_config: PassConfig, own: Sequence[type[LayerTransformation]
     for name in (*pass_config.disabled, *pass_config.callbacks):
         if name not in names:
             raise InputError(f'no pass "{name}"{nearest(name, names)}')
+
+
+@functools.cache
+def _types_of(*names: str) -> frozenset[str]:
+    """Operations without their versions."""
+    return frozenset(name.partition(".")[2] for name in names)
 
 
 class LowPrecision(ModelPass):
@@ -274,11 +283,7 @@ class LowPrecision(ModelPass):
         if not self.params.native_only:
             self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS])
         self._rewrite(model, [self._form(prerequisites_native.NATIVE, kind)(**settings) for kind in PREREQUISITES])
-        self._mark(model, settings)
-        # The native order: Assign comes second.
-        first, *others = (kind(**settings) for kind in self._main())
-        variables: Any = self._form(main_native.NATIVE, AssignAndReadValueTransformation)
-        self._rewrite(model, [first, variables(model=model, **settings), *others])
+        self._rewrite(model, self._main_of(self._mark(model, settings), model, settings))
         cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
         if asked_for or self.params.native_only:  # without word from a plugin, a depthwise convolution gains nothing
@@ -301,7 +306,18 @@ class LowPrecision(ModelPass):
             else [native for native in map(main_native.as_native, kinds) if native is not None]
         )
 
-    def _mark(self, model: Model, settings: dict[str, Any]) -> None:
+    def _main_of(self, present: Collection[str], model: Model, settings: dict[str, Any]) -> list[LayerTransformation]:
+        """The passes of the main step for a model of operations of these types."""
+        variables: Any = self._form(main_native.NATIVE, AssignAndReadValueTransformation)
+        first, *others = self._main()
+        main: list[type[LayerTransformation]] = [first, variables, *others]  # the native order
+        # no pass but those of these types lets nodes of other types be visited
+        if not self.own and _REGISTERED.isdisjoint(present):
+            main = [kind for kind in main if not _types_of(*kind.type_names()).isdisjoint(present)]
+        return [kind(model=model, **settings) if kind is variables else kind(**settings) for kind in main]
+
+    def _mark(self, model: Model, settings: dict[str, Any]) -> set[str]:
+        """The types of the model's operations, bodies included, as the steps of markup have found them."""
         index = ModelIndex(model)
         # the native library looks for the operations of two steps outside of bodies only
         kinds = {node.get_type_name() for node in model.get_ops()} if self.params.native_only else index.kinds
@@ -319,12 +335,13 @@ class LowPrecision(ModelPass):
             steps += [intervals(**settings), AlignQuantizationParameters(**settings)]
         for step in (*steps, MarkupBias(**settings)):
             step.run(index)
+        return index.kinds
 
     @staticmethod
     def _rewrite(model: Model, passes: list[LayerTransformation]) -> None:
         """One traversal in topological order: the first pass that changes a node ends its visit."""
-        rewrite = GraphRewrite()
-        for step in passes:
+        rewrite, shown = GraphRewrite(), InTurn.of(passes)
+        for step in shown:
             rewrite.add_matcher(step)
         manager = Manager()
         manager.register_pass(rewrite)

@@ -105,8 +105,23 @@ def precision_details(
     zero point. Intervals of width zero around zero (dead channels) have no say.
     """
     low, high = (np.asarray(end, np.float32).ravel() for end in (output_low, output_high))
-    if low.size != high.size:
-        low, high = np.broadcast_arrays(low, high)
+    if low.size == high.size == 1:
+        signed, unsigned, has_zero_point = _signs_of_one(levels, low[0], high[0])
+    else:
+        signed, unsigned, has_zero_point = _signs(levels, *np.broadcast_arrays(low, high))
+    if has_zero_point or signed == unsigned:
+        return PrecisionDetails(None, has_zero_point)
+    types = {16: INT8, 255: INT8, 256: INT8, 65535: INT16, 65536: INT16, 2**32 - 1: INT32, 2**32: INT32}.get(levels)
+    return PrecisionDetails(types[signed] if types else None, False)
+
+
+def _expected_ratio(levels: int) -> np.float32:
+    """Of a symmetric interval's ends."""
+    return np.float32(-levels / (levels - 2)) if levels in (16, 256, 65536, 2**32) else np.float32(-1.0)
+
+
+def _signs(levels: int, low: np.ndarray, high: np.ndarray) -> tuple[bool, bool, bool]:
+    """Whether the intervals suit a signed type, an unsigned one, and whether they need a zero point."""
     magnitude = np.abs(low)
     starts_at_zero = magnitude < _ZERO
     alive = (magnitude >= _ZERO) | (np.abs(high) >= _ZERO)
@@ -115,8 +130,7 @@ def precision_details(
     signed, unsigned = not one_sided.any(), not crosses.any()
     has_zero_point = bool((one_sided & ~starts_at_zero).any())
     if not unsigned and not has_zero_point:
-        full_range = levels in (16, 256, 65536, 2**32)
-        expected = np.float32(-levels / (levels - 2)) if full_range else np.float32(-1.0)
+        expected = _expected_ratio(levels)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = low / high
             deviation = np.abs((ratio - expected) / np.minimum(ratio, expected))
@@ -124,10 +138,25 @@ def precision_details(
     if not alive.any():
         signed = bool((low < 0).any())
         unsigned = not signed
-    if has_zero_point or signed == unsigned:
-        return PrecisionDetails(None, has_zero_point)
-    types = {16: INT8, 255: INT8, 256: INT8, 65535: INT16, 65536: INT16, 2**32 - 1: INT32, 2**32: INT32}.get(levels)
-    return PrecisionDetails(types[signed] if types else None, False)
+    return signed, unsigned, has_zero_point
+
+
+def _signs_of_one(levels: int, low: np.float32, high: np.float32) -> tuple[bool, bool, bool]:
+    """`_signs` of one interval: most FakeQuantize have no other, and arrays of one value take ten times as long."""
+    zero = np.float32(_ZERO)
+    starts_at_zero = abs(low) < zero
+    if not (abs(low) >= zero or abs(high) >= zero):
+        return bool(low < 0), not low < 0, False
+    crosses = not starts_at_zero and bool(np.signbit(low) != np.signbit(high))
+    has_zero_point = not crosses and not starts_at_zero
+    if crosses:
+        if high == 0:
+            return True, False, True
+        expected = _expected_ratio(levels)
+        with np.errstate(over="ignore", invalid="ignore"):
+            ratio = low / high
+            has_zero_point = bool(abs((ratio - expected) / np.minimum(ratio, expected)) > np.float32(_ASYMMETRY))
+    return crosses, not crosses, has_zero_point
 
 
 @dataclass(frozen=True, slots=True)

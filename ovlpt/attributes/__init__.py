@@ -12,6 +12,7 @@ from ovlpt.attributes.attribute import (
     current_attributes,
     input_key,
     key_of,
+    output_key,
 )
 from ovlpt.attributes.avg_pool_precision_preserved import AvgPoolPrecisionPreserved
 from ovlpt.attributes.bias import Bias
@@ -46,4 +47,5 @@ __all__ = [
     "current_attributes",
     "input_key",
     "key_of",
+    "output_key",
 ]

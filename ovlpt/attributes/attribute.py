@@ -77,6 +77,11 @@ def input_key(node: Node, port: int) -> Key:
     return node.get_instance_id(), "in", port
 
 
+def output_key(node: Node, port: int = 0) -> Key:
+    """``key_of(node.output(port))``, likewise."""
+    return node.get_instance_id(), "out", port
+
+
 class AttributeTable:
     """The attributes of one run, found by node or port."""
 
@@ -85,7 +90,9 @@ class AttributeTable:
         self._kinds: set[type] = set()  # that were ever set: of most others a pass asks each node in vain
 
     def get(self, place: Place, kind: type[A]) -> A | None:
-        found = self._at.get(place if type(place) is tuple else key_of(place)) if kind in self._kinds else None
+        if kind not in self._kinds:
+            return None
+        found = self._at.get(place if type(place) is tuple else key_of(place))
         return found.get(kind) if found else None
 
     def set(self, place: Place, attribute: A) -> A:

@@ -22,12 +22,13 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
 
     operation = OPERATIONS["FakeQuantize"]
 
+    def has_form(self, node: Node) -> bool:
+        precision = precision_of(node.output(0))
+        return precision in INT8 and precision_of(node.input_value(0)) == precision
+
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         precision = precision_of(node.output(0))
-        reject_unless(
-            precision in INT8 and precision_of(node.input_value(0)) == precision, "changes_type", "it changes the type"
-        )
         details = self.details(node)
         reject_unless(details is not None and details.levels > 1, "dynamic_intervals", "its intervals are not constant")
         low, high = self._range(node, precision, details)

@@ -24,11 +24,13 @@ class FoldConstants(ModelTransformation):
         if self.pass_config.is_disabled(type(self)):
             return False
         for node in all_nodes(model):
-            count = node.get_input_size()
-            if not count or not all(isinstance(node.input_value(port).get_node(), Constant) for port in range(count)):
-                continue
-            if node.get_type_name() not in _NOT_FOLDED and not self._is_kept(node):
-                self._fold(node, [value.get_node() for value in node.input_values()])
+            inputs = node.input_values()
+            for value in inputs:  # the first that is none ends it
+                if not isinstance(value.get_node(), Constant):
+                    break
+            else:
+                if inputs and node.get_type_name() not in _NOT_FOLDED and not self._is_kept(node):
+                    self._fold(node, [value.get_node() for value in inputs])
         return False
 
     def _is_kept(self, node: Node) -> bool:

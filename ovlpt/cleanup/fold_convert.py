@@ -3,7 +3,6 @@ from __future__ import annotations
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.openvino_api import Constant, Node
-from ovlpt.trace import reject_unless
 
 
 class FoldConvertTransformation(CleanupTransformation):
@@ -13,9 +12,8 @@ class FoldConvertTransformation(CleanupTransformation):
     def type_names(cls) -> list[str]:
         return ["opset1.Subtract"]
 
-    def can_be_transformed(self, node: Node) -> None:
-        super().can_be_transformed(node)
-        reject_unless(self._ports(node), "no_convert", "no constant after a Convert")
+    def has_form(self, node: Node) -> bool:
+        return bool(self._ports(node))
 
     def transform(self, node: Node) -> None:
         for port in self._ports(node):

@@ -17,9 +17,11 @@ class FoldFakeQuantizeTransformation(CleanupTransformation):
 
     operation = OPERATIONS["FakeQuantize"]
 
+    def has_form(self, node: Node) -> bool:
+        return folded_constant(node.input_value(0)) is not None
+
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        reject_unless(folded_constant(node.input_value(0)) is not None, "activations", "its data is not constant")
         details = self.details(node)
         reject_unless(details is not None, "dynamic_intervals", "its intervals are not constant")
         one_axis = all(sum(size > 1 for size in end.shape) <= 1 for end in details.intervals)

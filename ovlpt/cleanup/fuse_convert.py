@@ -16,10 +16,12 @@ class FuseConvertTransformation(CleanupTransformation):
     def type_names(cls) -> list[str]:
         return [f"opset1.{name}" for name in (*sorted(AFFINE), "FakeQuantize")]
 
+    def has_form(self, node: Node) -> bool:
+        return node.input_value(0).get_node().get_type_name() == "Convert"
+
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         convert = node.input_value(0).get_node()
-        reject_unless(convert.get_type_name() == "Convert", "no_convert", "no Convert before it")
         reject_unless(precision_of(convert.output(0)) in ("f16", "f32"), "not_real", "the Convert's type is not real")
         if isinstance(convert.input_value(0).get_node(), Constant):
             return

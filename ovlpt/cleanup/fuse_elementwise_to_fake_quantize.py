@@ -22,12 +22,14 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
     def type_names(cls) -> list[str]:
         return [f"opset1.{cls.element}"]
 
+    def has_form(self, node: Node) -> bool:
+        return self._quantize(node).get_type_name() == "FakeQuantize"
+
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         other = node.input_value(1).get_node()
         reject_unless(isinstance(other, Constant), "not_constant", "input 1 is not a constant")
         quantize = self._quantize(node)
-        reject_unless(quantize.get_type_name() == "FakeQuantize", "no_fake_quantize", "no FakeQuantize before it")
         reject_unless(
             len(quantize.output(0).get_target_inputs()) == 1,
             "several_consumers",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_above, precision_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Node, Output
@@ -66,9 +66,12 @@ def _scales_negatively(node: Node, port: int) -> bool:
 
 def _only_reader(node: Node) -> tuple[Node, int] | None:
     """What alone reads a result, beside constants, and at which input."""
-    targets = list(node.output(0).get_target_inputs())
+    targets = node.output(0).get_target_inputs()
     if len(targets) != 1:
         return None
-    reader, port = targets[0].get_node(), targets[0].get_index()
-    others = (constant_above(reader.input_value(at)) for at in range(reader.get_input_size()) if at != port)
-    return None if any(values is None for values in others) else (reader, port)
+    (target,) = targets
+    reader, port = target.get_node(), target.get_index()
+    for at, value in enumerate(reader.input_values()):
+        if at != port and not is_constant_above(value):
+            return None
+    return reader, port

@@ -18,9 +18,11 @@ def bodies_of(node: Node) -> Iterator[Model]:
 
 def with_bodies(model: Model) -> Iterator[Model]:
     """Every body, innermost first, and then the model."""
-    for node in model.get_ordered_ops():
-        for body in bodies_of(node):
-            yield from with_bodies(body)
+    nodes = model.get_ordered_ops()
+    if not _BODIES.keys().isdisjoint(map(type, nodes)):
+        for node in nodes:
+            for body in bodies_of(node):
+                yield from with_bodies(body)
     yield model
 
 

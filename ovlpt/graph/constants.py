@@ -51,6 +51,14 @@ def constant_above(output: Output) -> np.ndarray | None:
     return values_of(node).astype(np.float32, copy=False) if isinstance(node, Constant) else None
 
 
+def is_constant_above(output: Output) -> bool:
+    """Whether `constant_above` gives a value."""
+    node = output.get_node()
+    return isinstance(node, Constant) or (
+        node.get_type_name() == "Convert" and isinstance(node.input_value(0).get_node(), Constant)
+    )
+
+
 _factory = functools.cache(NodeFactory)
 
 
@@ -111,6 +119,12 @@ def once(key: object, make: Callable[[], T]) -> T:
     if key not in made:
         made[key] = make()
     return made[key]
+
+
+def made_before(key: object) -> Any:
+    """What `once` has given for an equal ``key``; None where nothing."""
+    made = _made.get()
+    return None if made is None else made.get(key)
 
 
 def meets(node: Node, ends: Callable[[Node], bool], sources: Callable[[Node], Iterable[Node]]) -> bool:

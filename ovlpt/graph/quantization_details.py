@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.graph.constants import once, values_of
+from ovlpt.graph.constants import made_before, once, values_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import ALL_LEVELS, PrecisionDetails, precision_details
 
@@ -28,9 +28,15 @@ class QuantizationDetails:
     @classmethod
     def of(cls, fake_quantize: Node) -> QuantizationDetails | None:
         """The numbers of the node; None when an interval end is not a Constant."""
+        values = fake_quantize.input_values()[1:]
+        number = fake_quantize.get_instance_id()
+        # the rule: Constants, read before; every pass asks for the numbers of every FakeQuantize
+        found = made_before((cls, number, *[value.get_node().get_instance_id() for value in values]))
+        if found is not None:
+            return found
         ends: list[Constant] = []
-        for port in range(1, 5):
-            if (end := interval_end(fake_quantize.input_value(port))) is None:
+        for value in values:
+            if (end := interval_end(value)) is None:
                 return None
             ends.append(end)
 
@@ -38,11 +44,16 @@ class QuantizationDetails:
             values = (values_of(end).astype(np.float32, copy=False) for end in ends)
             return cls(int(fake_quantize.get_attributes()["levels"]), *values)
 
-        return once((cls, *(node.get_instance_id() for node in (fake_quantize, *ends))), read)
+        return once((cls, number, *[end.get_instance_id() for end in ends]), read)
 
     @property
     def intervals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return self.input_low, self.input_high, self.output_low, self.output_high
+
+    @functools.cached_property
+    def is_by_tensor(self) -> bool:
+        """Whether each end is one value."""
+        return all(end.size == 1 for end in self.intervals)
 
     @property
     def ends(self) -> str:

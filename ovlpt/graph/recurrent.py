@@ -28,10 +28,9 @@ _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", 
 
 def has_quantized_weights(model: Model) -> bool:
     """Whether a recurrent layer of the model reads dequantized integer weights."""
+    layers = [node for node in all_nodes(model) if node.get_type_name() in RECURRENT]
     return any(
-        not isinstance(node.input_value(port).get_node(), Constant)
-        for node in all_nodes(model)
-        for port in RECURRENT.get(node.get_type_name(), ())
+        not isinstance(node.input_value(port).get_node(), Constant) for node in layers for port in weights_ports(node)
     )
 
 

@@ -39,7 +39,8 @@ _INDEX_INPUTS = {
 _REAL_INDEX_INPUTS = {("Interpolate", 2)}  # the scales of Interpolate-4
 _FIRST_OPSET = {"MVN": "opset2"}
 _RELAXATION = frozenset(("type_relax", "input_data_types", "output_data_types"))
-_SIZE = 8  # nodes of a template, from the second clone on
+_SIZE = 8  # nodes of a template that is cloned often
+_OFTEN = 16  # clones: to make several of one takes as long as is gained with forty nodes
 # Keeps a node's types where a plugin makes f16 of f32: what releases since 2026 read, and those before.
 _KEPT_IN_F32 = (
     '<attribute name="DisablePrecisionConversion" version="0" value="dynamic:f16"/>'
@@ -113,7 +114,7 @@ class _Template:
 
     def node(self) -> Node:
         if not self._spare:
-            if self._clones == 1:
+            if self._clones == _OFTEN:
                 self._model = _several(self._model)
             self._clones += 1
             results = self._model.clone().get_results()

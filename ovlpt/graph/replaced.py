@@ -19,8 +19,10 @@ _ENDS = frozenset(("Parameter", "Result", "Assign", "If", "Loop", "TensorIterato
 
 def is_replaced(node: Node) -> bool:
     """Whether nothing reads the node, and it is not one that nothing has to read."""
-    is_read = any(node.output(port).get_target_inputs() for port in range(node.get_output_size()))
-    return not is_read and node.get_type_name() not in _ENDS
+    for output in node.outputs():  # no generator: every pass asks this of every node that it is shown
+        if output.get_target_inputs():
+            return False
+    return node.get_type_name() not in _ENDS
 
 
 def sources_of(node: Node) -> list[Node]:
@@ -33,10 +35,9 @@ def detach(*nodes: Node) -> None:
     pending = list(nodes)
     while pending:
         node = pending.pop()
-        if node.get_input_size() and is_replaced(node):
+        if (count := node.get_input_size()) and is_replaced(node):
             pending += sources_of(node)
-            for port in node.inputs():
-                port.replace_source_output(_nothing())
+            node.set_arguments([_nothing()] * count)
 
 
 def detach_results(results: list[Node]) -> None:

@@ -15,7 +15,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import INT8, NUMPY, REAL, DataPrecision, fits, is_low, round_half_away
-from ovlpt.trace import reject_unless
+from ovlpt.trace import reject, reject_unless
 
 # What weights pass on their way to the layer, their values unchanged
 MOVES_WEIGHTS = frozenset(("Convert", "Reshape", "Transpose", "Unsqueeze"))
@@ -136,23 +136,23 @@ def _dequantized(
 
 
 def _check_zero_point(zero_point: np.ndarray | None, precision: str) -> None:
-    reject_unless(
-        zero_point_fits(zero_point, precision),
-        "weights_zero_point_range",
-        f"the weights' zero point {extreme(zero_point):g} does not fit {precision}",
-    )
+    if not zero_point_fits(zero_point, precision):
+        reject("weights_zero_point_range", f"the weights' zero point {extreme(zero_point):g} does not fit {precision}")
 
 
 def _check_axes(values: np.ndarray, rank: int, axes: Sequence[int]) -> None:
-    reject_unless(
-        varies_along(values, rank, axes),
-        "weights_granularity",
-        f"the scale of the weights has the shape {list(values.shape)}; it may vary along the output channels only",
-    )
+    if not varies_along(values, rank, axes):
+        shape = list(values.shape)
+        reject(
+            "weights_granularity",
+            f"the scale of the weights has the shape {shape}; it may vary along the output channels only",
+        )
 
 
 def varies_along(values: np.ndarray, rank: int, axes: Sequence[int]) -> bool:
     """Whether the constant has long dimensions on ``axes`` only, aligned to ``rank`` from the right."""
+    if values.size == 1:
+        return True
     aligned = (1,) * (rank - values.ndim) + values.shape
     return all(size == 1 or axis in axes for axis, size in enumerate(aligned))
 
@@ -217,7 +217,10 @@ def folded_constant(value: Output) -> np.ndarray | None:
 
     A Convert to integers of 8 bits has the value of what it reads where those are such integers.
     """
-    return None if meets(value.get_node(), _cannot_be_folded, _folded_sources) else _folded(value)
+    node = value.get_node()
+    if node.get_type_name() not in _FOLDED:  # most values: no walk begins
+        return None
+    return None if meets(node, _cannot_be_folded, _folded_sources) else _folded(value)
 
 
 # Which inputs the value of a node is computed from; of a FakeQuantize the ends are read with it.

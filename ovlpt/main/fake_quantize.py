@@ -62,8 +62,9 @@ class FakeQuantizeTransformation(LayerTransformation):
             if precision_of(source) == "i32" or isinstance(source.get_node(), Constant):
                 return None
             return (source, low, high) if precision_of(parent.output(0)) in REAL else None
-        port = self._constant_port(parent)
-        if port is None or (kind == "Add" and self.attributes.get(parent, Bias)):
+        if kind == "Add" and self.attributes.get(parent, Bias):
+            return None
+        if (port := self._constant_port(parent)) is None:
             return None
         values = values_of(parent.input_value(port).get_node()).astype(np.float32, copy=False)
         if kind == "Multiply":

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment
+from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment, output_key
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.decomposition import Decomposition, decompose
@@ -34,7 +34,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     one_each: ClassVar[bool] = True  # an integer for each level and no more
 
     def can_be_transformed(self, node: Node) -> None:
-        allowed, stored = self.attributes.get(node.output(0), Precisions), precision_of(node.output(0))
+        allowed, stored = self.attributes.get(output_key(node), Precisions), precision_of(node.output(0))
         is_settled = is_low(stored) and allowed is not None and allowed.value == (stored,)
         reject_unless(not is_settled, "decomposed", "it is in low precision already")
         details = self.details(node)
@@ -81,7 +81,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         if is_low(precision_of(node.output(0))):
             return self._compose(node)
         details = self.details(node)
-        allowed = self.attributes.get(node.output(0), Precisions)
+        allowed = self.attributes.get(output_key(node), Precisions)
         alignment = self._alignment(node)
         precision = self._data_precision(details, allowed.value, alignment)
         allowed.value = (precision.precision,)  # everything that shares the tensor now takes this type
@@ -114,7 +114,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         below = dequantization_below(quantize)
         if below.multiply is not None and self._meets_others(quantize, below.output):
             return self._compose(quantize)  # to be decomposed with the scale of them all
-        allowed = self.attributes.get(quantize.output(0), Precisions)
+        allowed = self.attributes.get(output_key(quantize), Precisions)
         if allowed is not None and allowed.value and not below.empty and not is_constant_path(quantize):
             allowed.value = (_expected(self.details(quantize), allowed.value),)
         self.register_new_node(quantize)
@@ -152,9 +152,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
 
     def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
         """The types that hold the levels."""
-        return tuple(
-            item for item in allowed if fits(item, details.levels) or (details.levels in (15, 16) and item in INT8)
-        )
+        is_narrow = details.levels in (15, 16)
+        return tuple([item for item in allowed if fits(item, details.levels) or (is_narrow and item in INT8)])
 
     def _data_precision(
         self, details: QuantizationDetails, allowed: tuple[str, ...], alignment: IntervalsAlignment | None
@@ -235,12 +234,14 @@ def write_decomposition(
 
 def _low_convert(quantize: Node) -> Node | None:
     """The only consumer, where it is a Convert to a low precision."""
-    targets = list(quantize.output(0).get_target_inputs())
-    convert = targets[0].get_node() if len(targets) == 1 else None
-    is_low_convert = (
-        convert is not None and convert.get_type_name() == "Convert" and precision_of(convert.output(0)) in INT8
-    )
-    return convert if is_low_convert and not is_low(precision_of(quantize.output(0))) else None
+    targets = quantize.output(0).get_target_inputs()
+    if len(targets) != 1:
+        return None
+    (target,) = targets
+    convert = target.get_node()
+    if convert.get_type_name() != "Convert" or precision_of(convert.output(0)) not in INT8:
+        return None
+    return None if is_low(precision_of(quantize.output(0))) else convert
 
 
 def _expected(details: QuantizationDetails, allowed: tuple[str, ...]) -> str:

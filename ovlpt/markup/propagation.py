@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeVar
 
-from ovlpt.attributes import Attribute, AttributeTable, Key, PrecisionPreserved, Precisions, input_key, key_of
+from ovlpt.attributes import Attribute, AttributeTable, Key, PrecisionPreserved, Precisions
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.dequantization import DEQUANTIZATION, read_dequantization
 from ovlpt.layer_transformation import ModelTransformation
@@ -25,28 +25,38 @@ class ModelIndex:
         named = ((node, node.get_type_name()) for node in all_nodes(model))
         self._nodes = [(node, kind) for node, kind in named if kind != "Constant"]
         self.kinds = {kind for _, kind in self._nodes}
-        self._sources: dict[Key, tuple[Key, Key] | None] = {}
+        self._sources: dict[int, list[tuple[int, Key, Key]]] = {}
 
     def nodes(self, operations: Container[str] | None = None) -> list[Node]:
         """In topological order; those of the given type names, or all."""
         return [node for node, kind in self._nodes if operations is None or kind in operations]
 
-    def source(self, attributes: AttributeTable, node: Node, port: int, kind: type[A]) -> A | None:
-        """The attribute on the output that an input reads, or on its node."""
-        place = input_key(node, port)
-        if place not in self._sources:
-            source = source_of(node, port)
-            producer = source.get_node()
-            self._sources[place] = None if isinstance(producer, Constant) else (key_of(source), key_of(producer))
-        found = self._sources[place]
-        return found and (attributes.get(found[0], kind) or attributes.get(found[1], kind))
+    def sources(self, attributes: AttributeTable, node: Node, kind: type[A]) -> Iterator[tuple[int, A]]:
+        """Of each input that has one, the attribute on the output that it reads, or on the node of that."""
+        number = node.get_instance_id()
+        if (places := self._sources.get(number)) is None:
+            places = self._sources[number] = list(_sources(node))
+        for port, output, producer in places:
+            if (found := attributes.get(output, kind) or attributes.get(producer, kind)) is not None:
+                yield port, found
 
 
-def source_of(node: Node, port: int) -> Output:
-    """Where an input's value is quantized: of a Q/DQ pair, after its dequantization and its Convert."""
-    value = node.input_value(port)
-    if value.get_node().get_type_name() not in DEQUANTIZATION:
-        return value
+def _sources(node: Node) -> Iterator[tuple[int, Key, Key]]:
+    """What the inputs of a node read, but for constants: port, output, and node."""
+    for port, value in enumerate(node.input_values()):
+        producer = value.get_node()
+        if isinstance(producer, Constant):
+            continue
+        if producer.get_type_name() in DEQUANTIZATION:
+            value = _quantized(value)
+            if isinstance(producer := value.get_node(), Constant):
+                continue
+        number = producer.get_instance_id()
+        yield port, (number, "out", value.get_index()), (number, "node", 0)
+
+
+def _quantized(value: Output) -> Output:
+    """Where a dequantized value is quantized: of a Q/DQ pair, after its dequantization and its Convert."""
     found = read_dequantization(value)
     source = found.data.get_node()
     is_pair = not found.empty and source.get_type_name() == "Convert"
@@ -91,8 +101,8 @@ class Propagation(Markup):
     def visit(self, node: Node) -> None:
         raise NotImplementedError
 
-    def source(self, node: Node, port: int, kind: type[A]) -> A | None:
-        return self.index.source(self.attributes, node, port, kind)
+    def sources(self, node: Node, kind: type[A]) -> Iterator[tuple[int, A]]:
+        return self.index.sources(self.attributes, node, kind)
 
 
 class Propagations(Markup):
@@ -138,11 +148,7 @@ class PropagateThroughPrecisionPreserved(Propagation):
     def visit(self, node: Node) -> None:
         if not is_precision_preserved(self.attributes, node):
             return
-        found = []
-        for port in range(node.get_input_size()):
-            attribute = self.source(node, port, self.kind)
-            if attribute is not None and not attribute.is_skipped:
-                found.append(attribute)
+        found = [attribute for _, attribute in self.sources(node, self.kind) if not attribute.is_skipped]
         if found:
             first, *others = found
             first.merge(others)
@@ -161,14 +167,12 @@ class PropagateToInput(Propagation):
         if is_precision_preserved(self.attributes, node):
             return
         pairs = []
-        for port in range(node.get_input_size()):
-            own = self.attributes.get(input_key(node, port), self.kind)
-            source = self.source(node, port, self.kind)
-            if source is None:
-                continue
+        number = node.get_instance_id()
+        for port, source in self.sources(node, self.kind):
+            own = self.attributes.get(place := (number, "in", port), self.kind)
             if own is not None and self.kind is Precisions and not own.value:
                 return
-            pairs.append((input_key(node, port), own, source))
+            pairs.append((place, own, source))
         for place, own, source in pairs:
             if own is None:
                 self.attributes.set(place, source)
@@ -193,15 +197,16 @@ class UpdateSharedPrecisionPreserved(Propagation):
             return
         if is_precision_preserved(self.attributes, node) or self.attributes.get(node, self.kind) is not None:
             return  # a node that waits for its own value decides about no other
-        for port in range(node.get_input_size()):
-            precisions = self.attributes.get(input_key(node, port), Precisions)
+        number, count = node.get_instance_id(), node.get_input_size()
+        for port in range(count):
+            precisions = self.attributes.get((number, "in", port), Precisions)
             if precisions is not None and not precisions.value:
                 return
-        for port in range(node.get_input_size()):
+        sources = dict(self.sources(node, self.kind))
+        for port in range(count):
             if self.expected is not None:
-                expected = self.attributes.get(input_key(node, port), self.expected)
+                expected = self.attributes.get((number, "in", port), self.expected)
                 if expected is None or expected.is_skipped:
                     return
-            attribute = self.source(node, port, self.kind)
-            if attribute is not None:
+            if (attribute := sources.get(port)) is not None:
                 attribute.value = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class NodeFacts:
     only_consumer: str | None = None  # its type, where there is just one
     strict: bool = False  # Params.reshape_ignore_per_tensor_quantization_check
     is_low: bool = True  # else it is the real sum of a weighted operation, whose scale is better left where it is
+
+    def but(self, **changes: Any) -> NodeFacts:
+        """The same, with these in place of their own."""
+        return replace(self, **changes)
 
     @property
     def rank(self) -> int:

@@ -32,11 +32,11 @@ from ovlpt.trace import Reason
 
 def _check_as_real(check: Check) -> Check:
     """As of real data, whose scale is followed no further than it has to be."""
-    return lambda facts: check(replace(facts, is_low=False))
+    return lambda facts: check(facts.but(is_low=False))
 
 
 def _move_as_real(move: Move) -> Move:
-    return lambda values, facts: move(values, replace(facts, is_low=False))
+    return lambda values, facts: move(values, facts.but(is_low=False))
 
 
 def _nearest_by_first_pads(facts: NodeFacts) -> Reason | None:
@@ -44,12 +44,12 @@ def _nearest_by_first_pads(facts: NodeFacts) -> Reason | None:
     if "axes" not in facts.attributes:
         return nearest(facts)
     first = {name: facts.attributes[name][:1] for name in ("pads_begin", "pads_end")}
-    return nearest(replace(facts, attributes={**facts.attributes, **first}))
+    return nearest(facts.but(attributes={**facts.attributes, **first}))
 
 
 def _paddable(facts: NodeFacts) -> Reason | None:
     """Nobody asks along which axes the zero point of reflected data varies."""
-    return paddable(replace(facts, zero_point=None) if facts.attributes["pad_mode"] == "reflect" else facts)
+    return paddable(facts.but(zero_point=None) if facts.attributes["pad_mode"] == "reflect" else facts)
 
 
 def _sliceable(facts: NodeFacts) -> Reason | None:

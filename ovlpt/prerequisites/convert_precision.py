@@ -22,9 +22,13 @@ class ConvertPrecision(ModelTransformation):
 
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
-        returned = [_return(node) for node in all_nodes(model)]
-        nodes = model.get_ordered_ops()
-        if any(node.get_type_name() in _STATEFUL for node in nodes) or not any(map(_computes_otherwise, nodes)):
+        nodes = all_nodes(model)
+        returned = [_return(node) for node in nodes if node.get_type_name() == "Convert"]
+        if any(returned):
+            nodes = model.get_ordered_ops()
+        others = [(node, kind) for node in nodes if (kind := node.get_type_name()) != "Constant"]
+        # of a body there is the operation that it belongs to
+        if any(kind in _STATEFUL for _, kind in others) or not any(_computes_otherwise(*each) for each in others):
             return any(returned)
         results = [
             (node, precision) for node in nodes if node.get_type_name() == "Result" and (precision := _other(node))
@@ -55,9 +59,9 @@ class ConvertPrecision(ModelTransformation):
 
 
 def _return(node: Node) -> bool:
-    """``f32(f16(x))`` of an x in f32 is x: a plugin without arithmetic of f16 rounds nothing on the way."""
-    source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
-    if source is None or source.get_type_name() != "Convert" or precision_of(node.output(0)) != "f32":
+    """Of a Convert: ``f32(f16(x))`` of an x in f32 is x: a plugin without arithmetic of f16 rounds nothing on the way."""
+    source = node.input_value(0).get_node()
+    if source.get_type_name() != "Convert" or precision_of(node.output(0)) != "f32":
         return False
     if not _other(source) or precision_of(source.input_value(0)) != "f32":
         return False
@@ -69,12 +73,15 @@ def _return(node: Node) -> bool:
 
 def _other(node: Node) -> str | None:
     """The type in which a value comes that is to be f32."""
-    return next((each for output in node.outputs() if (each := precision_of(output)) in _OTHERS), None)
+    for output in node.outputs():  # no generator: it is asked of every node
+        if (precision := output.get_element_type().get_type_name()) in _OTHERS:
+            return precision
+    return None
 
 
-def _computes_otherwise(node: Node) -> bool:
-    if isinstance(node, Constant) or not _other(node):
+def _computes_otherwise(node: Node, kind: str) -> bool:
+    if not _other(node):
         return False
-    return node.get_type_name() != "Convert" or (
+    return kind != "Convert" or (
         precision_of(node.input_value(0)) in REAL and not isinstance(node.input_value(0).get_node(), Constant)
     )

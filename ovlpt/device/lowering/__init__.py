@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 
 from ovlpt import plugin_config
@@ -17,7 +16,7 @@ from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.names import given
 from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.graph.replaced import detach, is_replaced, sources_of
+from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import Model, ModelPass, Node
 from ovlpt.trace import InputError, Outcome, Reason, Trace
@@ -63,9 +62,10 @@ class PluginLowering(ModelPass):
         if self.lpt_on is None:
             self.lpt_on = self.device == "CPU" and has_quantized_weights(model)
         check_release(guards.guard_output if self.device == "GPU" else guards.compute_scale_in_f64)
-        nodes = self._lowered(Phase.TYPES, all_nodes(model))
+        named = ((node, node.get_type_name()) for node in all_nodes(model))
+        nodes = self._lowered(Phase.TYPES, [(node, kind) for node, kind in named if kind != "Constant"])
         with remembering(), numbers_read_once():
-            nodes = [*nodes, *(lowered := self._lowered(Phase.RELAXED, nodes))]
+            lowered = self._lowered(Phase.RELAXED, nodes)
             self._lowered(Phase.ALL, lowered)
         for rule in self.rules(Phase.MODEL):
             self._record(rule, rule.apply(model))
@@ -85,31 +85,31 @@ class PluginLowering(ModelPass):
             and rule.precision in (None, self.precision)
         )
 
-    def _lowered(self, phase: Phase, nodes: Iterable[Node]) -> list[Node]:
-        """What stands in the place of each node once the rules of its kind are followed."""
+    def _lowered(self, phase: Phase, nodes: Iterable[tuple[Node, str]]) -> list[tuple[Node, str]]:
+        """What stands in the place of each node, given with its type name, once the rules of its kind are followed."""
         rules = self.rules(phase)
-        of_kind = functools.cache(
-            lambda kind: [rule for rule in rules if not rule.operations or kind in rule.operations]
-        )
+        of_kind: dict[str, list[Rule]] = {}
         lowered = []
-        for node in nodes:
-            follows = of_kind(kind := node.get_type_name())
+        for node, kind in nodes:
+            if (follows := of_kind.get(kind)) is None:
+                follows = of_kind[kind] = [rule for rule in rules if not rule.operations or kind in rule.operations]
             if follows and not is_replaced(node) and (phase is not Phase.RELAXED or is_relaxed(node)):
-                node = self._follow(follows, node, kind)
-            lowered.append(node)
+                lowered.append(self._follow(follows, node, kind))
+            else:
+                lowered.append((node, kind))
         return lowered
 
-    def _follow(self, rules: Iterable[Rule], node: Node, kind: str) -> Node:
-        name, read = node.get_friendly_name(), [node, *sources_of(node)]  # a rule may rename the node
+    def _follow(self, rules: Iterable[Rule], node: Node, kind: str) -> tuple[Node, str]:
+        name, read = node.get_friendly_name(), node.input_values()  # a rule may rename the node
         for rule in rules:
             if (lowered := rule.apply(node)) is not None:
                 self._add(rule, kind, name)
-                detach(*read)
+                detach(node, *(value.get_node() for value in read))
                 node, name = lowered, lowered.get_friendly_name()
                 if node.get_type_name() != kind:
-                    break
-                read = [node, *sources_of(node)]
-        return node
+                    return node, node.get_type_name()
+                read = node.input_values()
+        return node, kind
 
     def _record(self, rule: Rule, changed: Iterable[Node]) -> None:
         for node in changed:

@@ -32,7 +32,7 @@ def report_f32(node: Node) -> Node | None:
     a Convert follows; after a layer with weights it follows the constants that are added and multiplied, since the guards
     look for them in f32.
     """
-    if node.get_output_size() != 1 or precision_of(node.output(0)) != "f16" or not is_relaxed(node):
+    if node.get_output_size() != 1 or node.get_output_element_type(0).get_type_name() != "f16" or not is_relaxed(node):
         return None
     reported = wide = relaxed_like(node, node.input_values(), "f32")
     _narrow(node, wide)

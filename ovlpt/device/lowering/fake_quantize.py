@@ -38,6 +38,8 @@ def bypass_relu(node: Node) -> Node | None:
     wrong numbers, no error. It does nothing there and is passed by. One with another reader is not fused so, and stays:
     a layer absorbs no Relu that it shares its result with.
     """
+    if node.input_value(0).get_node().get_type_name() != "Relu":
+        return None
     details = QuantizationDetails.of(node)
     if details is None or (details.input_low < 0).any():
         return None
@@ -58,8 +60,8 @@ def join_dequantization(node: Node) -> Node | None:
     then be integers (FakeQuantizeMulFusion), for which the next operation throws. On a CPU the integers would be stored
     and read again for nothing. Where only a dequantization reads them, both are one FakeQuantize of floats.
     """
-    found, details = dequantization_below(node), QuantizationDetails.of(node)
-    if found.multiply is None or details is None:
+    found = dequantization_below(node)
+    if found.multiply is None or (details := QuantizationDetails.of(node)) is None:
         return None
     shape = shape_of(node.output(0)) or (None,)
     constants = [values for values in (found.scale, found.zero_point) if values is not None]
@@ -108,8 +110,10 @@ def keep_transpose(node: Node) -> Node | None:
     the integers, too, would take the Transpose in and be no longer relaxed: wrong numbers, or it throws. There the
     reduction reads floats.
     """
-    details, data = QuantizationDetails.of(node), node.input_value(0)
-    if details is None or precision_of(data) != "f32" or data.get_node().get_type_name() != "Transpose":
+    data = node.input_value(0)
+    if data.get_node().get_type_name() != "Transpose" or precision_of(data) != "f32":
+        return None
+    if (details := QuantizationDetails.of(node)) is None:
         return None
     targets = {target: target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
     reductions = [target for target, kind in targets.items() if kind in _REDUCTIONS and target.get_index() == 0]
@@ -175,8 +179,10 @@ def keep_scale_before(node: Node) -> Node | None:
     """With dynamic sizes a per-tensor FakeQuantize is moved up through a Transpose and the like, where it takes scales and
     shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
     """
+    if not may_be_open(node.output(0)):
+        return None
     details, is_moved = QuantizationDetails.of(node), False
-    if not may_be_open(node.output(0)) or details is None or not all(map(is_scalar_like, details.intervals)):
+    if details is None or not all(map(is_scalar_like, details.intervals)):
         return None
     links, _ = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
     for link in links:
@@ -192,13 +198,14 @@ def keep_after_transpose(node: Node) -> Node | None:
     """A per-channel interval would be moved up through a Transpose, to another axis, for which the plugin has no
     FakeQuantize (`compute_in_steps`). The maximum of what is transposed and the least number keeps it where it is.
     """
-    details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
     source = node.input_value(0).get_node()
-    if details is None or rank.is_dynamic or source.get_type_name() != "Transpose":
+    if source.get_type_name() != "Transpose":
+        return None
+    details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
+    if details is None or details.is_by_tensor or rank.is_dynamic:
         return None
     by_channel = all(varies_along(end, rank.get_length(), (1,)) for end in details.intervals)
-    by_tensor = all(end.size == 1 for end in details.intervals)
-    if not by_channel or by_tensor or folded_constant(node.input_value(0)) is not None:
+    if not by_channel or folded_constant(node.input_value(0)) is not None:
         return None
     block_fusion(source)
     return node
@@ -246,10 +253,12 @@ def compute_in_steps(node: Node) -> Node | None:
     interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a MatMul the columns are its channels.
     """
     details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
-    if details is None or shape.rank.is_dynamic or folded_constant(node.input_value(0)) is not None:
+    if details is None or details.is_by_tensor or shape.rank.is_dynamic:
         return None
     rank = shape.rank.get_length()
     if all(varies_along(end, rank, (1,)) for end in details.intervals):
+        return None
+    if folded_constant(node.input_value(0)) is not None:
         return None
     _, source = links_above(node.input_value(0).get_node())
     by_columns = all(varies_along(end, rank, (rank - 1,)) for end in details.intervals)

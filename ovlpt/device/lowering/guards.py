@@ -10,7 +10,14 @@ import numpy as np
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes, is_int8_layer, negative_scale_after_relu
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
-from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    converted,
+    is_constant_above,
+    precision_of,
+    same_operation,
+)
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
@@ -496,7 +503,10 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
     for a per-column one, too (`_varies_by_rows`).
     """
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
-    if details is None or not any(map(_has_rows, (*details.intervals, *_zero_point_after(quantize)))):
+    if details is None:
+        return None
+    intervals = () if details.is_by_tensor else details.intervals
+    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize)))):
         return None
     _, product = links_above(source)
     if not _takes_rows_for_columns(product):
@@ -586,11 +596,14 @@ def _affine_links(node: Node) -> list[Node]:
     """The Multiply, Add and Subtract operations with float constants that follow, each the only consumer."""
     links: list[Node] = []
     while True:
-        targets = list(node.output(0).get_target_inputs())
-        node = targets[0].get_node() if len(targets) == 1 else None
-        if node is None or node.get_type_name() not in AFFINE or targets[0].get_index():
+        targets = node.output(0).get_target_inputs()
+        if len(targets) != 1:
+            return links
+        (target,) = targets
+        node = target.get_node()
+        if node.get_type_name() not in AFFINE or target.get_index():
             return links
         value = node.input_value(1)
-        if precision_of(value) != "f32" or constant_above(value) is None:
+        if not is_constant_above(value) or precision_of(value) != "f32":
             return links
         links.append(node)

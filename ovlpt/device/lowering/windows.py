@@ -96,6 +96,8 @@ class _Window:
             both = max((-(-width // self.stride) - 1) * self.stride + self.reach - width, 0)
             begin = both // 2 if self.same == "upper" else both - both // 2
             end = both - begin
+        if begin <= 0 and end <= 0:
+            return False
         places = np.arange(0, width + begin + end - self.reach + 1, self.stride) - begin
         read = places[:, None] + self.dilation * np.arange(self.taps)
         return bool((((read < 0) | (read >= width)).all(axis=1)).any())
