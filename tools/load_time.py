@@ -9,9 +9,10 @@ Each way goes from the path of a file to the compiled model:
 * kept: ``ovlpt.compile_model(path, cache_dir=…)`` where the transformed model is kept, and the plugin caches nothing.
 * stock again, ovlpt again: with a CACHE_DIR in which the plugin has cached what either way compiles.
 
-Every measurement has a fresh process, in which the modules are imported and the plugin is loaded before the clock
-starts. A round takes each way once; the ratios are medians over the rounds of a way's time divided by that of stock (of
-stock again) in the same round. Exit status 1 when a bound is missed.
+Times are the CPU's, of all threads, which what else the machine does changes least. Every measurement has a process of its
+own, forked from one in which the modules are imported and the plugin is loaded, and nothing else was done. A round takes
+each way once; the ratios are medians over the rounds of a way's time divided by that of stock (of stock again) in the same
+round. Exit status 1 when a bound is missed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -37,23 +39,31 @@ from tools.ir import networks
 RATIOS = {"baked": "stock", "ovlpt": "stock", "kept": "stock", "ovlpt again": "stock again"}
 
 LOAD = """
-import json, sys, time, openvino, ovlpt
-path, package, properties, folder = *sys.argv[1:3], *map(json.loads, sys.argv[3:])
+import json, os, sys, time, openvino, ovlpt
 core = openvino.Core()
 core.get_property("CPU", "FULL_DEVICE_NAME")
 ovlpt.compile_model  # a name of the package is imported when it is first used
-start = time.perf_counter()
-if package == "ovlpt":
-    compiled = ovlpt.compile_model(path, "CPU", properties, core=core, cache_dir=folder)
-else:
-    compiled = core.compile_model(path, "CPU", properties)
-print(time.perf_counter() - start)
+
+def load(path, package, properties, folder):
+    start = time.process_time()
+    if package == "ovlpt":
+        compiled = ovlpt.compile_model(path, "CPU", properties, core=core, cache_dir=folder)
+    else:
+        compiled = core.compile_model(path, "CPU", properties)
+    print(time.process_time() - start, flush=True)
+
+for line in sys.stdin:
+    if not (child := os.fork()):
+        load(*json.loads(line))
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
 """
 
 
 @dataclass(frozen=True)
 class LoadTime:
-    """Milliseconds of each way, and the ratios of `RATIOS`."""
+    """Milliseconds of CPU time of each way, and the ratios of `RATIOS`."""
 
     network: str
     milliseconds: dict[str, float]
@@ -67,15 +77,22 @@ class Way:
     properties: dict[str, object]
     folder: str | None = None
 
-    def seconds(self) -> float:
-        """In a process of its own. Raises `CalledProcessError` where the model does not compile."""
-        given = (str(self.path), self.package, json.dumps(self.properties), json.dumps(self.folder))
-        command = [sys.executable, "-W", "ignore", "-c", LOAD, *given]
-        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    @property
+    def given(self) -> str:
+        return json.dumps((str(self.path), self.package, self.properties, self.folder))
 
 
-def measure(path: Path, rounds: int) -> LoadTime:
+def _seconds(ways: Sequence[Way]) -> list[float]:
+    """Of each, one after the other. Raises `CalledProcessError` where a model does not compile."""
+    command = [sys.executable, "-W", "ignore", "-c", LOAD]
+    lines = "".join(f"{way.given}\n" for way in ways)
+    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True)
+    return [float(line) for line in done.stdout.splitlines()]
+
+
+def measure(path: Path, rounds: int, wanted: Container[str] = RATIOS) -> LoadTime:
     """Raises `InputError` for a model that cannot be transformed."""
+    asked = {name: other for name, other in RATIOS.items() if name in wanted}
     with tempfile.TemporaryDirectory() as folder:
         baked = Path(folder) / "baked.xml"
         transformed = ovlpt.transform(path)
@@ -89,12 +106,35 @@ def measure(path: Path, rounds: int) -> LoadTime:
             "stock again": Way(path, "openvino", cached),
             "ovlpt again": Way(path, "ovlpt", cached),
         }
-        for way in ways.values():
-            way.seconds()  # fills its cache
-        times = [{name: way.seconds() for name, way in ways.items()} for _ in range(rounds)]
+        ways = {name: way for name, way in ways.items() if name in {*asked, *asked.values()}}
+        seconds = _seconds([*ways.values()] * (rounds + 1))[len(ways) :]  # the first round fills caches
+    times = [dict(zip(ways, seconds[at : at + len(ways)], strict=True)) for at in range(0, len(seconds), len(ways))]
     taken = {name: 1e3 * median(time[name] for time in times) for name in ways}
-    ratios = {name: median(time[name] / time[other] for time in times) for name, other in RATIOS.items()}
+    ratios = {name: median(time[name] / time[other] for time in times) for name, other in asked.items()}
     return LoadTime(path.stem, taken, ratios)
+
+
+def _heads(time: LoadTime) -> list[str]:
+    return [
+        "network",
+        *(f"{name} ms" for name in time.milliseconds),
+        *(f"{name} / {RATIOS[name]}" for name in time.ratios),
+    ]
+
+
+def _cells(time: LoadTime) -> list[str]:
+    figures = (f"{each:.0f}" for each in time.milliseconds.values())
+    return [time.network, *figures, *(f"{each:.2f}" for each in time.ratios.values())]
+
+
+def markdown(times: list[LoadTime]) -> str:
+    """The table of docs/benchmarks.md: the largest first ratio first."""
+    ordered = sorted(times, key=lambda time: -next(iter(time.ratios.values())))
+    heads = _heads(times[0])
+    means = (f"{geometric_mean(time.ratios[name] for time in times):.2f}" for name in times[0].ratios)
+    rows = [heads, ["---"] * len(heads), *map(_cells, ordered)]
+    rows.append(["geometric mean", *[""] * len(times[0].milliseconds), *means])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,6 +142,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.xml|DIR")
     parser.add_argument("--rounds", type=int, default=3, help="how often each way is taken (default 3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.add_argument(
+        "--only", nargs="+", choices=RATIOS, default=list(RATIOS), help="the ways to compare; all by default"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/benchmarks.md")
     for name in RATIOS:
         parser.add_argument(
             f"--max-{name.replace(' ', '-')}", type=float, metavar="RATIO",
@@ -110,21 +154,21 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     times = []
     for path in networks(options.models):
-        times.append(measure(path, options.rounds))
+        times.append(measure(path, options.rounds, options.only))
         print(times[-1].network, *(f"{ratio:.2f}" for ratio in times[-1].ratios.values()), file=sys.stderr)
-    table = Table(
-        "network", *(f"{name} ms" for name in times[0].milliseconds), *(f"{a} / {b}" for a, b in RATIOS.items())
-    )
-    for time in times:
-        figures = (f"{each:.0f}" for each in time.milliseconds.values())
-        table.add_row(time.network, *figures, *(f"{each:.2f}" for each in time.ratios.values()))
-    means = {name: geometric_mean(time.ratios[name] for time in times) for name in RATIOS}
+    means = {name: geometric_mean(time.ratios[name] for time in times) for name in times[0].ratios}
     if options.json:
         figures = {"networks": [asdict(time) for time in times], "geometric_means": means}
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
-    Console(width=160).print(table)
-    print("geometric means:", ", ".join(f"{name} / {RATIOS[name]} {mean:.2f}" for name, mean in means.items()))
-    bounds = {name: getattr(options, f"max_{name.replace(' ', '_')}") for name in RATIOS}
+    if options.markdown:
+        print(markdown(times))
+    else:
+        table = Table(*_heads(times[0]))
+        for time in times:
+            table.add_row(*_cells(time))
+        Console(width=160).print(table)
+        print("geometric means:", ", ".join(f"{name} / {RATIOS[name]} {mean:.2f}" for name, mean in means.items()))
+    bounds = {name: getattr(options, f"max_{name.replace(' ', '_')}") for name in means}
     return int(any(bound is not None and means[name] > bound for name, bound in bounds.items()))
 
 

@@ -30,9 +30,10 @@ def test_a_missed_bound_is_an_exit_status(network, tmp_path, monkeypatch, bound,
     monkeypatch.setattr(
         load_time,
         "measure",
-        lambda path, rounds: LoadTime(path.stem, {"stock": 2.0}, dict.fromkeys(load_time.RATIOS, 0.5)),
+        lambda path, rounds, wanted: LoadTime(path.stem, {"stock": 2.0}, dict.fromkeys(wanted, 0.5)),
     )
     assert load_time.main([str(network), "--max-baked", bound]) == status
+    assert load_time.main([str(network), "--only", "ovlpt", "--max-ovlpt", bound]) == status
     assert json.loads(figures.read_text())["largest"] == 2.5
 
 
@@ -40,6 +41,20 @@ def test_both_passes_run(network):
     time = pass_time.measure(network, 1)
     assert time.native > 0
     assert time.ratio == pytest.approx(time.ovlpt / time.native)
+
+
+def test_each_way_is_timed_in_a_process_of_its_own(network):
+    time = load_time.measure(network, 1, ("baked", "ovlpt again"))
+    assert list(time.milliseconds) == ["stock", "baked", "stock again", "ovlpt again"]
+    assert min(time.milliseconds.values()) > 0
+    assert time.ratios["baked"] == pytest.approx(time.milliseconds["baked"] / time.milliseconds["stock"])
+
+
+def test_the_table_of_loading_has_the_largest_first_ratio_first():
+    times = [LoadTime(name, {"stock": 10, "ovlpt": at}, {"ovlpt": at / 10}) for name, at in (("a", 10), ("b", 40))]
+    rows = load_time.markdown(times).splitlines()
+    assert rows[0] == "| network | stock ms | ovlpt ms | ovlpt / stock |"
+    assert rows[2:] == ["| b | 10 | 40 | 4.00 |", "| a | 10 | 10 | 1.00 |", "| geometric mean |  |  | 2.00 |"]
 
 
 def test_a_model_without_quantization_is_named(tmp_path):
