@@ -1391,6 +1391,17 @@ def test_a_factor_after_a_float_product_of_a_vector(by_form, form, first):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_what_differs_by_column_less_a_float_product_of_a_vector_of_open_sizes(by_form, form):
+    """Of two rules for such products the second was not followed: it threw."""
+    x = parameter([-1, 4, -1, -1, 4])
+    weights = opset1.multiply(opset1.convert(const([52, -52, -50, -40], "i8"), "f32"), const([0.02, 0.005, 0.002, 0.005]))
+    product = opset1.matmul(quantized(x, -2, 2), weights, False, False)
+    net = model(opset1.subtract(const([0.4, -0.2, 0.7, -0.9]), product), x)
+    inputs = [np.random.default_rng(0).uniform(-2, 2, (1, 4, 3, 4, 4)).astype(np.float32)]
+    np.testing.assert_allclose(by_form(net, inputs, form), by_form(net, inputs), atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [(-1, 12), (1, -1, 12)], ids=["rank_2", "rank_3"])
 @pytest.mark.parametrize("last", [opset1.add, opset1.multiply], ids=["shift", "scale"])
 @pytest.mark.parametrize("by_row", [True, False], ids=["by_row", "of_two"])

@@ -235,7 +235,10 @@ def part_open_columns(product: Node) -> Node | None:
     """A MatMul whose number of columns is dynamic takes nothing per column: it throws, in float, too. It stands alone."""
     shape = shape_of(product.output(0))
     last = _first_by_channel(product) if shape and shape[-1] is None else None
-    return None if last is None else block_fusion(last)
+    if last is None:
+        return None
+    block_fusion(last)
+    return product
 
 
 def part_from_vector(product: Node) -> Node | None:
