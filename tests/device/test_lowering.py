@@ -1153,6 +1153,27 @@ def test_relus_before_a_quantization(core, infer, count, lpt):
     assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
 
 
+THERE_AND_BACK = {
+    "unsqueezed": lambda value: opset1.squeeze(opset1.unsqueeze(value, const(1, "i64")), const(1, "i64")),
+    "reshaped": lambda value: opset1.reshape(
+        opset1.reshape(value, const([0, -1], "i64"), True), const([1, 2, 6, 8], "i64"), False
+    ),
+    "transposed": lambda value: opset1.transpose(
+        opset1.transpose(value, const([0, 2, 3, 1], "i64")), const([0, 3, 1, 2], "i64")
+    ),
+}
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+@pytest.mark.parametrize("move", THERE_AND_BACK.values(), ids=THERE_AND_BACK)
+def test_a_relu_and_what_changes_nothing_before_a_quantization(core, infer, move, lpt):
+    """As above, once the plugin has dropped what lies between."""
+    x = parameter([1, 2, 6, 8])
+    net = model(quantized(move(opset1.relu(quantized(x, -4.0, 3.96875))), 0, 2.75, levels=16), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "YES"))
+
+
 def test_a_relu_that_another_reads_than_a_quantization(core, infer):
     """The layer before it takes it in."""
     x = parameter([-1, 8, 8, 8])
@@ -1394,7 +1415,9 @@ def test_a_factor_after_a_float_product_of_a_vector(by_form, form, first):
 def test_what_differs_by_column_less_a_float_product_of_a_vector_of_open_sizes(by_form, form):
     """Of two rules for such products the second was not followed: it threw."""
     x = parameter([-1, 4, -1, -1, 4])
-    weights = opset1.multiply(opset1.convert(const([52, -52, -50, -40], "i8"), "f32"), const([0.02, 0.005, 0.002, 0.005]))
+    weights = opset1.multiply(
+        opset1.convert(const([52, -52, -50, -40], "i8"), "f32"), const([0.02, 0.005, 0.002, 0.005])
+    )
     product = opset1.matmul(quantized(x, -2, 2), weights, False, False)
     net = model(opset1.subtract(const([0.4, -0.2, 0.7, -0.9]), product), x)
     inputs = [np.random.default_rng(0).uniform(-2, 2, (1, 4, 3, 4, 4)).astype(np.float32)]
@@ -1491,9 +1514,10 @@ def test_a_stride_along_an_open_width_of_several_outputs_a_channel(core):
     assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("precision", ["f32", "f16"])
 @pytest.mark.parametrize("columns", [8, -1], ids=["fixed", "open"])
 @pytest.mark.parametrize("by_weights", [True, False], ids=["by_weights", "of_two"])
-def test_a_transpose_before_what_a_matmul_and_a_reduction_read(core, infer, columns, by_weights):
+def test_a_transpose_before_what_a_matmul_and_a_reduction_read(core, infer, columns, by_weights, precision):
     """Moved after both, the Transpose went into a MatMul that was no longer relaxed."""
     x = parameter([2, 5, columns])
     turned = opset1.transpose(x, const(np.array([0, 2, 1]), "i64"))
@@ -1503,10 +1527,16 @@ def test_a_transpose_before_what_a_matmul_and_a_reduction_read(core, infer, colu
     pair = (data, weights, False) if by_weights else (quantized(opset1.relu(turned), 0, 2), data, True)
     product = opset1.matmul(*pair[:2], False, pair[2])
     mean = opset1.reduce_mean(data, const(np.array([2]), "i64"), True)
-    net = openvino.Model([opset1.result(product), opset1.result(mean)], [x], "transposed")
-    values, fixed = [np.random.default_rng(0).standard_normal((2, 5, 8)).astype(np.float32)], net.clone()
+    net = Form(precision).apply(openvino.Model([opset1.result(product), opset1.result(mean)], [x], "transposed"))
+    values, fixed = (
+        np.random.default_rng(0).standard_normal((2, 5, 8)).astype(f"f{int(precision[1:]) // 8}"),
+        net.clone(),
+    )
     fixed.reshape([2, 5, 8])
-    assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=1e-4)
+    level = 1e-4 if precision == "f32" else 0.05
+    assert_close(
+        infer(drop_in(net, core), [values]), infer(fixed, [values], "NO"), level=level, share=precision == "f16"
+    )
 
 
 @pytest.mark.parametrize("sizes", [(1, 8, 1), (2, 8, 6), (2, -1, 6)])

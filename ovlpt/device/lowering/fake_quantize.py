@@ -19,7 +19,7 @@ from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
 from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
-from ovlpt.precisions import INT8
+from ovlpt.precisions import INT8, REAL
 
 # What a per-tensor operation is moved up through
 _MOVES_UP = REARRANGES | {
@@ -36,20 +36,28 @@ _MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
 def bypass_relu(node: Node) -> Node | None:
     """A Relu before a relaxed FakeQuantize over [0, …] would be fused into one that is not relaxed and reports floats:
     wrong numbers, no error. It does nothing there and is passed by. One with another reader is not fused so, and stays:
-    a layer absorbs no Relu that it shares its result with.
+    a layer absorbs no Relu that it shares its result with. What lies between and changes nothing, as an Unsqueeze and a
+    Squeeze, is dropped first.
     """
-    if node.input_value(0).get_node().get_type_name() != "Relu":
+    if node.input_value(0).get_node().get_type_name() not in _MOVES_UP | {"Relu"}:
         return None
-    details = QuantizationDetails.of(node)
+    details, shape = QuantizationDetails.of(node), node.get_input_partial_shape(0)
     if details is None or (details.input_low < 0).any():
         return None
-    bypassed = False
-    while (relu := node.input_value(0).get_node()).get_type_name() == "Relu":
-        kinds = {target.get_node().get_type_name() for target in relu.output(0).get_target_inputs()}
-        if kinds - {"FakeQuantize", "Relu", "ShapeOf"}:  # equal ones are merged, a ShapeOf is folded
+    reader, bypassed = node, False
+    while (source := reader.input_value(0).get_node()).get_type_name() in _MOVES_UP | {"Relu"}:
+        kinds = {target.get_node().get_type_name() for target in source.output(0).get_target_inputs()}
+        if source.get_type_name() == "Relu":
+            # equal ones are merged, a ShapeOf is folded
+            others = kinds - {reader.get_type_name(), "FakeQuantize", "Relu", "ShapeOf"}
+            if others or source.get_output_partial_shape(0) != shape:
+                break
+            reader.input(0).replace_source_output(source.input_value(0))
+            bypassed = True
+        elif len(source.output(0).get_target_inputs()) > 1:
             break
-        node.input(0).replace_source_output(relu.input_value(0))
-        bypassed = True
+        else:
+            reader = source
     return node if bypassed else None
 
 
@@ -111,7 +119,7 @@ def keep_transpose(node: Node) -> Node | None:
     reduction reads floats.
     """
     data = node.input_value(0)
-    if data.get_node().get_type_name() != "Transpose" or precision_of(data) != "f32":
+    if data.get_node().get_type_name() != "Transpose" or precision_of(data) not in REAL:
         return None
     if (details := QuantizationDetails.of(node)) is None:
         return None
@@ -122,7 +130,7 @@ def keep_transpose(node: Node) -> Node | None:
         for target in reductions:
             target.replace_source_output(wide.output(0))
         return node
-    by_channel = max(end.size for end in details.intervals) > 1
+    by_channel = max(end.size for end in details.intervals) > 1 and precision_of(data) == "f32"
     if not by_channel or not set(targets.values()) & _MOVES_TRANSPOSE or not may_be_open(node.output(0)):
         return None
     low, high = details.input_low, details.input_high
