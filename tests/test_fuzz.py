@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
+from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, sheltered, stages
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
@@ -235,6 +236,20 @@ def test_recurrent_layers_round_their_weights():
     graph = a_recurrent_graph()
     assert kernel_grids(build(graph))
     assert not list(numbers.failures(graph))
+
+
+@against_native
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spoilt):
+    """Where stock throws; and other numbers are not."""
+    net = recurrent_network("lstm", (0.0, 0.7), quantized=True)
+    inputs = [np.random.default_rng(0).uniform(0, 0.7, net.inputs[0].get_shape()).astype(np.float32)]
+    changed = numbers.as_natively(net)
+    found = numbers.run(changed, inputs, numbers.as_told(changed))
+    right = numbers.simulate(recurrent_network("lstm", (0.0, 0.7), form="real", which=""), inputs)
+    if spoilt:
+        found = [value + 0.1 for value in found]
+    assert numbers.is_as_native_layers(net, inputs, found, right) != spoilt
 
 
 @pytest.mark.parametrize("coarser", [1, 100])
