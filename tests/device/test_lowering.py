@@ -354,6 +354,22 @@ def test_groups_that_older_kernels_do_not_have(core, infer, shape, low, after, h
         assert_close(infer(how(net, core=core), values), [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_int8", [True, False], ids=["int8", "float"])
+@pytest.mark.parametrize("widen", [opset1.minimum, opset1.add], ids=["minimum", "sum"])
+def test_a_layer_and_what_one_column_is_broadcast_to(by_form, form, widen, is_int8):
+    """Their sum throws where the width, which is known of one of the two only, is one; with the plugin's own LPT, too."""
+    x = parameter([1, 8, -1, -1])
+    data = quantized(widen(const(np.linspace(-0.5, 0.9, 8).reshape(1, 1, 1, 8)), x), -1, 1.55)
+    layer = convolution(data if is_int8 else opset1.tanh(data), 8, kernel=1, bias=True)
+    net = model(opset1.relu(opset1.add(layer, x)), x)
+    for sizes in ((1, 8, 1, 1), (1, 8, 3, 8)):
+        inputs, fixed = [np.random.default_rng(0).uniform(-1, 1, sizes).astype(np.float32)], net.clone()
+        fixed.reshape(sizes)
+        expected = by_form(fixed, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_equal_shifts_of_two_branches_over_one_pixel(core, infer):
     """The plugin merges them, and would take the one that is left into the layer."""
     x = parameter([1, 8, -1, -1])

@@ -9,6 +9,7 @@ from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of, same_operation
+from ovlpt.graph.recurrent import fold_parted_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Manager, Model, opset1
@@ -24,7 +25,8 @@ def native_result(model: Model) -> Model | None:
     """
     prepared, manager = model.clone(), Manager()
     manager.register_pass(FQStrippingTransformation(plugin_config.cpu.DROPPED_LEVELS))
-    manager.register_pass(CommonOptimizations())
+    fold_parted_weights(prepared)
+    manager.register_pass(CommonOptimizations(plugin_config.kernels("CPU")))
     manager.run_passes(prepared)
     config = plugin_config.for_device(core(), "CPU")
     found = [_of_all(each, prepared) for each in config.precision_restrictions]

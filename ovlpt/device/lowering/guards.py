@@ -249,6 +249,23 @@ def part_from_vector(product: Node) -> Node | None:
     return block_fusion(product)
 
 
+def part_from_broadcast(add: Node) -> Node | None:
+    """A layer takes in its sum with another tensor, and throws where one of the two turns out to be broadcast, with the
+    plugin's own LPT, too: only known sizes keep the plugin from it. The layer stands alone where a size is known of one
+    of the two.
+    """
+    shapes = [shape_of(value) for value in add.input_values()]
+    if None in shapes or len(shapes[0]) != len(shapes[1]):
+        return None
+    if not any(None in sizes and max(filter(None, sizes), default=1) > 1 for sizes in zip(*shapes, strict=True)):
+        return None
+    layers = [value.get_node() for value in add.input_values()]
+    layers = [last for last in layers if links_above(last, _POST_OPERATIONS)[1].get_type_name() in WEIGHTED]
+    for last in layers:
+        block_fusion(last)
+    return add if layers else None
+
+
 def scale_after_interval(product: Node) -> Node | None:
     """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs between columns.
 

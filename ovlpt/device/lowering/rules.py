@@ -89,6 +89,10 @@ RULES = (
         "what later rules keep apart would be fused where the constant is the first input: wrong numbers",
         phase=Phase.TYPES,
     ),
+    _rule(
+        guards.part_from_broadcast, "Add", _CPU,
+        "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
+    ),
     # layers with weights: their data and form
     _rule(
         zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
