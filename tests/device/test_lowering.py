@@ -355,6 +355,19 @@ def test_groups_that_older_kernels_do_not_have(core, infer, shape, low, after, h
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_an_attention_of_open_columns_whose_scale_is_computed(by_form, form):
+    """What stood between scale and mask was more than the plugin has in a layer of attention: it threw, or the process ended."""
+    queries, keys = (parameter([-1, 3, -1, -1], name=name) for name in ("q", "k"))
+    product = opset1.matmul(quantized(queries, -2, 2), keys, False, True)
+    batch = opset1.gather(opset1.shape_of(queries), const(0, "i64"), const(0, "i64"))
+    scaled = opset1.multiply(product, opset1.convert(batch, "f32"))
+    mask = np.where(np.random.default_rng(0).random((8, 8)) < 0.7, 0, -100)
+    net = model(opset1.matmul(opset1.softmax(opset1.add(scaled, const(mask)), 3), keys, False, False), [queries, keys])
+    inputs = [np.random.default_rng(seed).uniform(-2, 2, (1, 3, 8, 4)).astype(np.float32) for seed in range(2)]
+    np.testing.assert_allclose(by_form(net, inputs, form), by_form(net, inputs), atol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("is_int8", [True, False], ids=["int8", "float"])
 @pytest.mark.parametrize("widen", [opset1.minimum, opset1.add], ids=["minimum", "sum"])
 def test_a_layer_and_what_one_column_is_broadcast_to(by_form, form, widen, is_int8):

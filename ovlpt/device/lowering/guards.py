@@ -347,7 +347,10 @@ def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
         reader = target.get_node()
         if kind == "Subtract" and _is_zero_point(reader):
             return None
-        constants = map(constant_above, reader.input_values())
+        others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
+        constants = list(map(constant_above, others))
+        if kind != "Add" and any(values is None for values in constants):
+            return None  # of two tensors only a sum is a post-operation
         if kind not in but and any(values is not None and values.size > 1 for values in constants):
             return last
         last = reader
