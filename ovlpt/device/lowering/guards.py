@@ -28,7 +28,7 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC
+from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC, CONVOLUTIONS
 from ovlpt.precisions import INT8
 
 # What the plugin folds into the interval of a FakeQuantize, or drops before one
@@ -250,17 +250,19 @@ def part_from_vector(product: Node) -> Node | None:
 
 
 def part_from_broadcast(add: Node) -> Node | None:
-    """A layer takes in its sum with another tensor, and throws where one of the two turns out to be broadcast, with the
-    plugin's own LPT, too: only known sizes keep the plugin from it. The layer stands alone where a size is known of one
+    """A convolution takes in its sum with another tensor, and throws where one of the two turns out to be broadcast, with
+    the plugin's own LPT, too: only known sizes keep the plugin from it. The layer stands alone where a size is known of one
     of the two.
     """
     shapes = [shape_of(value) for value in add.input_values()]
     if None in shapes or len(shapes[0]) != len(shapes[1]):
         return None
+    if any(constant_above(value) is not None for value in add.input_values()):
+        return None
     if not any(None in sizes and max(filter(None, sizes), default=1) > 1 for sizes in zip(*shapes, strict=True)):
         return None
     layers = [value.get_node() for value in add.input_values()]
-    layers = [last for last in layers if links_above(last, _POST_OPERATIONS)[1].get_type_name() in WEIGHTED]
+    layers = [last for last in layers if links_above(last, _POST_OPERATIONS)[1].get_type_name() in CONVOLUTIONS]
     for last in layers:
         block_fusion(last)
     return add if layers else None
