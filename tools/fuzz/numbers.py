@@ -147,14 +147,14 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             continue
         if failure := of_numbers(way, found, simulated, stock, near):
             again = of_numbers(way, run(changed, inputs, lpt(changed), **hint), simulated, stock, near)
-            unsteady = again is None and stock is not None and is_unsteady(model, inputs, stock, **hint)
-            theirs = unsteady or (
-                way == failure.way == NATIVE_ONLY
-                and (
-                    is_wrong_natively(graph, model, found, simulated, near)
-                    or is_as_native_layers(model, inputs, found, simulated, **hint)
-                )
+            theirs = stock is not None and (
+                (again is None and is_unsteady(model, inputs, stock, "YES", **hint))
+                or is_unsteady_without_lpt(model, inputs, found, simulated, **hint)
             )
+            if not theirs and way == failure.way == NATIVE_ONLY:
+                theirs = is_wrong_natively(graph, model, found, simulated, near) or is_as_native_layers(
+                    model, inputs, found, simulated, **hint
+                )
             yield replace(failure, way=STOCK) if theirs else failure
     if only in (None, ONE_PIXEL):
         yield from at_one_pixel(graph, model, hint)
@@ -231,11 +231,25 @@ def reads_within(node: Node) -> bool:
     return True
 
 
-def is_unsteady(model: Model, inputs: list[np.ndarray], stock: list[np.ndarray], **hint: object) -> bool:
+def is_unsteady(model: Model, inputs: list[np.ndarray], first: list[np.ndarray], lpt: str, **hint: object) -> bool:
     """Whether the stock plugin makes something else of the same model when it compiles it again."""
     return any(
-        _wrong(a, b) for _ in range(_REPEATS) for a, b in zip(run(model, inputs, "YES", **hint), stock, strict=True)
+        _wrong(a, b) for _ in range(_REPEATS) for a, b in zip(run(model, inputs, lpt, **hint), first, strict=True)
     )
+
+
+def is_unsteady_without_lpt(
+    model: Model, inputs: list[np.ndarray], found: list[np.ndarray], simulated: list[np.ndarray], **hint: object
+) -> bool:
+    """The same of the FakeQuantizes themselves, in the outputs that are ``found`` wrong: the plugin reads other memory."""
+    alone = model.clone()
+    wrong = [port for port, values in enumerate(zip(found, simulated, strict=True)) if _wrong(*values)]
+    for port in reversed(range(len(simulated))):
+        if port not in wrong:
+            alone.remove_result(alone.get_results()[port])
+    with contextlib.suppress(RuntimeError):
+        return is_unsteady(alone, inputs, run(alone, inputs, "NO", **hint), "NO", **hint)
+    return False
 
 
 def of_numbers(
