@@ -144,15 +144,15 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
 
 
 def _is_read_as_unsigned(quantize: Node) -> bool:
-    """Whether a convolution reads it, too, whose kernels ask for u8 with a zero point: what is quantized once for both is
-    not i8, around zero or not.
+    """Whether a convolution reads it, too, whose kernels ask for u8 with a zero point, or a MatMul of weights, which is one
+    on some CPUs: what is quantized once for both is not i8, around zero or not.
     """
     pending = [quantize]
     while pending:
         for target in (each for output in pending.pop().outputs() for each in output.get_target_inputs()):
             reader = target.get_node()
-            if target.get_index() == 0 and reader.get_type_name() in CONVOLUTIONS:
-                return not is_depthwise_over_three_axes(reader)
+            if target.get_index() == 0 and _takes_zero_point(reader):
+                return True
             pending += [reader] if _hands_on(reader) else []
     return False
 
