@@ -101,7 +101,7 @@ def test_what_was_measured_is_remembered(given, tmp_path):
 def test_without_a_cache_nothing_is_remembered(given, tmp_path, monkeypatch):
     """A file in its place, which stops root as well; and a user without a home folder."""
     (tmp_path / "cache").touch()
-    with pytest.warns(UserWarning, match=r'not remembered: cannot write ".*cache/ovlpt": Not a directory') as said:
+    with pytest.warns(UserWarning, match=r'not saved: cannot write ".*cache/ovlpt": Not a directory') as said:
         tuned = tune(perceptron())
     assert [each.shape for each in tuned.measured] == [SMALL, LARGE]
     assert len(said) == 1
@@ -111,7 +111,7 @@ def test_without_a_cache_nothing_is_remembered(given, tmp_path, monkeypatch):
 
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setattr("pathlib.Path.home", homeless)
-    with pytest.warns(UserWarning, match="not remembered: you have no home folder; set XDG_CACHE_HOME to"):
+    with pytest.warns(UserWarning, match="not saved: you have no home folder; set XDG_CACHE_HOME to"):
         assert tune(perceptron()) == tuned
 
 
