@@ -26,7 +26,7 @@ _RECURRENT = {
 
 
 def required_sizes(model: Model) -> list[dict[int, int]]:
-    """For each input of ``model`` the sizes of those open axes that the first layers, constants and tables determine."""
+    """For each input of ``model`` the sizes of those open axes that the first layers and constants determine."""
     return [_of(port) if port.get_partial_shape().rank.is_static else {} for port in model.inputs]
 
 
