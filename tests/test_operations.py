@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from ovlpt.graph.copies import copied_data
 from ovlpt.low_precision import MAIN, AssignAndReadValueTransformation
 from ovlpt.openvino_api import NodeFactory, openvino_module, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED, as_native
+from ovlpt.operations.table import ROWS
 from tests.networks import const, parameter
 
 
@@ -18,6 +21,12 @@ def test_each_row_with_a_rule_has_a_transformation_and_each_transformation_a_row
         name.split(".")[1] for kind in (*MAIN, AssignAndReadValueTransformation) for name in kind.type_names()
     }
     assert transformed == {row.name for row in OPERATIONS.values() if row.has_rule} | {"ReadValue"} & transformed
+
+
+def test_each_operation_has_one_row():
+    """Who adds a row and leaves that of `ovlpt.operations.absent` is told here: the last of them would count."""
+    twice = [name for name, rows in Counter(row.name for row in ROWS).items() if rows > 1]
+    assert not twice, f"more than one row: {', '.join(twice)}"
 
 
 @pytest.mark.parametrize("row", OPERATIONS.values(), ids=lambda row: row.name)

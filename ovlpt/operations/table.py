@@ -82,7 +82,7 @@ def _reduces(name: str, *checks: Check, **more) -> Operation:
 _ADDED: dict[str, Any] = {"precision_preserved": True, "added": ("opset1",)}
 
 
-_ROWS = (
+ROWS = (
     # weighted
     _weighted("Convolution", weights_axes=(0,), input_axis=1),
     _weighted("GroupConvolution", weights_axes=(0, 1), input_axis=2),
@@ -185,9 +185,9 @@ _ROWS = (
 )
 
 
-OPERATIONS = LayeredTable({row.name: row for row in _ROWS})
+OPERATIONS = LayeredTable({row.name: row for row in ROWS})
 
 # Layers that multiply data with weights, step by step of no sequence
-WEIGHTED = frozenset(row.name for row in _ROWS if row.kind == "weighted" and not row.is_recurrent)
+WEIGHTED = frozenset(row.name for row in ROWS if row.kind == "weighted" and not row.is_recurrent)
 # Ports of the weights of recurrent layers: for the input, and recurrent
-RECURRENT = {row.name: row.weights for row in _ROWS if row.is_recurrent}
+RECURRENT = {row.name: row.weights for row in ROWS if row.is_recurrent}
