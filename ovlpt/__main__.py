@@ -3,7 +3,8 @@
 import signal
 import sys
 
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # at the begin and the end Python says where it was
+# Else an interrupt while Python starts or ends prints a traceback.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -72,8 +72,8 @@ def _called(arguments: Sequence[str]) -> int:
 
 def _imported(options: argparse.Namespace) -> Callable[[argparse.Namespace], int]:
     """The command, and OpenVINO, imported whole: an interrupt can leave an import's lock held, for which OpenVINO's
-    telemetry then waits in its thread. And without a word: where the home folder is protected, the telemetry logs that, and
-    by the way makes Python print all that is logged.
+    telemetry then waits in its thread. Silently, too: where the home folder is protected, the telemetry logs an error,
+    and with that switches on the printing of everything that is logged.
     """
     printing = logging.root.handlers[:]
     logging.disable(logging.WARNING)

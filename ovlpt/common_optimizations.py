@@ -107,7 +107,8 @@ class CommonOptimizations(ModelTransformation):
     def _decompose_attentions(model: Model, whole: Container[str]) -> None:
         """``whole``: the names of those that were given so."""
         for node in _attentions(model):
-            # what was products stays products: the plugin would keep the cache of a whole one in 8 bits of its own
+            # an attention that was MatMuls stays so: for a fused one the plugin would store the cache in 8 bits of its
+            # own
             is_given = node.get_friendly_name() in whole
             _replace(node, without_even_mask(node) if is_given else decomposed_attention(node))
 
@@ -181,7 +182,9 @@ def _with_sizes(target: Output, shape: tuple[int | None, ...]) -> Output:
 
 
 def _optimize(model: Model) -> None:
-    """MOC transformations, on a copy: what they replace they count, too, where Python holds it (`ovlpt.graph.replaced`)."""
+    """MOC transformations, on a copy: they also count replaced nodes that Python still holds
+    (`ovlpt.graph.replaced`).
+    """
     for each in with_bodies(model):
         _fold_stored_integers(each)
     pinned = [_pin_quantized_constants(each) for each in with_bodies(model)]
@@ -576,7 +579,7 @@ def _with_leading_axes(mask: Output, rank: int) -> Output:
 
 
 def _last_axes_swapped(value: Output, rank: int) -> Output:
-    """A Transpose that is there already takes the swap in."""
+    """An existing Transpose absorbs the swap."""
     order = [*range(rank - 2), rank - 1, rank - 2]
     node = value.get_node()
     if node.get_type_name() == "Transpose" and isinstance(node.input_value(1).get_node(), Constant):

@@ -38,8 +38,8 @@ def to_frame(columns: Iterable[str], rows: Iterable[Sequence[object]]):
 
 
 def printable(text: str, lines: bool = True) -> str:
-    """``text`` as a terminal can only show it: what would move the cursor, colour, turn the direction of writing or
-    cannot be encoded stands as its escape. ``lines=False``: line breaks, too.
+    """``text`` with everything escaped that a terminal would not just show: what moves the cursor, sets colours,
+    reverses the writing direction or cannot be encoded. ``lines=False``: line breaks, too.
     """
     return "".join(
         each

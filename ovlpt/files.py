@@ -21,7 +21,9 @@ def why_not(error: Exception) -> str:
 
 
 def mode_of(path: str | Path) -> int | None:
-    """The kind of what ``path`` names (see `stat`), None for nothing. Raises `OSError` for what no file can be called."""
+    """The kind of what ``path`` names (see `stat`), None for nothing. Raises `OSError` for what cannot be the name of a
+    file.
+    """
     try:
         return Path(path).stat().st_mode
     except FileNotFoundError:

@@ -33,7 +33,7 @@ class Interrupts:
         raise KeyboardInterrupt
 
     def _again(self, *_: object) -> None:
-        error = sys.exc_info()[1]  # what those who tidy up have in hand
+        error = sys.exc_info()[1]  # the exception that cleanup code is handling
         while error is not None and not isinstance(error, KeyboardInterrupt):
             error = error.__context__
         if error is None:
@@ -96,7 +96,7 @@ def leave(status: int) -> NoReturn:
 
 
 def end_silently() -> None:
-    """From now on an interrupt ends this process at once, without a word."""
+    """From now on an interrupt ends this process at once and silently."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if _POSIX:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGINT)

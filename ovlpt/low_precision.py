@@ -286,7 +286,7 @@ class LowPrecision(ModelPass):
         self._rewrite(model, self._main_of(self._mark(model, settings), model, settings))
         cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
-        if asked_for or self.params.native_only:  # without word from a plugin, a depthwise convolution gains nothing
+        if asked_for or self.params.native_only:  # unless a plugin asks for it, it gains nothing
             restrictions = self.precision_restrictions
             cleanup.append(MultiplyToGroupConvolutionTransformation(restrictions=restrictions, **settings))
         self._rewrite(model, cleanup)

@@ -102,7 +102,7 @@ def precision_details(
     """The precision that fits the output intervals of a FakeQuantize, one interval per channel.
 
     Symmetric intervals ask for a signed type, intervals that start at zero for an unsigned one; anything else needs a
-    zero point. Intervals of width zero around zero (dead channels) have no say.
+    zero point. Intervals of width zero around zero (dead channels) are ignored.
     """
     low, high = (np.asarray(end, np.float32).ravel() for end in (output_low, output_high))
     if low.size == high.size == 1:

@@ -72,7 +72,8 @@ def config(systolic: bool = False) -> PluginConfig:
 def kernels(settings: PluginConfig, floats: str) -> Mapping[str, Callable[[Node], bool]]:
     """`KERNELS`, and with ``floats`` in f16 the fused attention, in which the plugin's own LPT leaves it, too.
 
-    As one layer in f16 it neither writes nor reads the products of all queries and keys; decomposed, its first MatMul runs
+    As one layer in f16 it neither writes nor reads the scores of all queries and keys; decomposed, its first MatMul
+    runs
     in int8, beside Transposes and a Softmax. On matrix engines, where the fused attention is machine code that nothing but
     such a GPU runs, it is decomposed (`config`).
     """

@@ -15,7 +15,7 @@ from ovlpt.openvino_api import CompiledModel, Core, Model, Type, opset1
 
 @functools.cache
 def takes_signed_activations() -> bool:
-    """Whether the plugin of this machine gives an int8 convolution i8 activations; asked once a process.
+    """Whether the plugin of this machine gives an int8 convolution i8 activations; found out once per process.
 
     No property says so. The plugin is given a quantized convolution, with its own LPT, unless the processor's flags
     rule it out; limits in OV_CPU_MAX_ISA count.

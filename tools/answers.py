@@ -486,7 +486,7 @@ def _second() -> Node:
 
 
 def _of_second(name: str, codes: str) -> tuple[tuple[str, ...], ...]:
-    """What keeps a second input in float; that of a product is i8, which the interval of the other branches is not."""
+    """What keeps a second input in float; that of a MatMul is i8, which the interval of the other branches is not."""
     branches = name.startswith(("Concat", "Maximum"))
     return (tuple(f"{codes} no_fake_quantize".split()), *([("zero_point",)] if branches else []))
 

@@ -101,7 +101,7 @@ def a_killed_process_of_loky(subject: Subject) -> str:
 
 
 def _dask(python: str, name: str, *arguments: str) -> subprocess.Popen:
-    """A program of Dask, which says nothing."""
+    """A program of Dask, whose output is dropped."""
     call = [python, "-c", "from dask.cli import run_cli; run_cli()", name, *arguments, "--no-dashboard"]
     return subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -1,9 +1,9 @@
 """Ctrl-C at any moment of a command: ``python -m tools.interrupts [--runs 120]``.
 
 Each run has a session of its own, whose processes all get the signal, as a terminal sends it. Asked of each: the status
-is 130, nothing but the command's own output and progress is printed, it ends soon, and no process is left. In every
-second run the network swallows all that is sent, so that what OpenVINO's telemetry starts is still there. In the first
-tenth of a second it is Python that starts, and says of an interrupt where it was.
+is 130, nothing but the command's own output and progress is printed, it ends soon, and leaves no process. In every
+second run the network answers nothing, so that what OpenVINO's telemetry starts is still there. In the first
+tenth of a second Python itself is starting, and prints a traceback on an interrupt.
 Exit status 1 where an answer is no.
 """
 

@@ -53,7 +53,7 @@ class Layer:
 
     @property
     def is_true(self) -> bool:
-        """Of an attention in one kernel, which product is in int8 cannot be read: both answers are taken then."""
+        """Which MatMul of an attention in one kernel is in int8 cannot be read: both answers are accepted then."""
         if self.answer is None:
             return self.executed != FLOAT
         return self.executed != INT8 and bool(self.answer.causes)
@@ -119,7 +119,7 @@ def label(path: Path) -> str:
 
 
 def _weighted(found: Explanation) -> dict[str, Operation]:
-    """The layers with weights by their names; of both products of an attention, the one in float."""
+    """The layers with weights by their names; of both MatMuls of an attention, the one in float."""
     weighted: dict[str, Operation] = {}
     for each in found.operations:
         if has_weights(each.kind) and (each.name not in weighted or each.answer is not None):
@@ -134,7 +134,7 @@ def _names(operation: Operation, given: Mapping[str, Node]) -> list[str]:
         readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
         readers = [reader for reader in readers if reader.get_type_name() != "ShapeOf"]
         ends = len(readers) != 1 or (has_weights(readers[0].get_type_name()) and node.get_type_name() != "Softmax")
-        node = None if ends else readers[0]  # of an attention in one kernel, the second product as well
+        node = None if ends else readers[0]  # of an attention in one kernel, the second MatMul as well
         names += [node.get_friendly_name()] if node is not None else []
     return names
 

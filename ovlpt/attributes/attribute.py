@@ -87,7 +87,7 @@ class AttributeTable:
 
     def __init__(self) -> None:
         self._at: dict[Key, dict[type, Any]] = {}
-        self._kinds: set[type] = set()  # that were ever set: of most others a pass asks each node in vain
+        self._kinds: set[type] = set()  # that were ever set: most others are asked of every node, and none has one
 
     def get(self, place: Place, kind: type[A]) -> A | None:
         if kind not in self._kinds:

@@ -28,8 +28,8 @@ _MAY_VANISH = frozenset(("Clamp", "FakeQuantize", "PRelu", "Relu"))  # of quanti
 class MatMulToConvolution(LayerTransformation):
     """``x @ w == transpose(conv(transpose(x), w'))``, between channels last and channels first.
 
-    Kernels of int8 convolutions read and write channels last, so the Transposes cost nothing. What follows element by
-    element goes along, up to the next FakeQuantize, and stays part of the layer.
+    Kernels of int8 convolutions read and write channels last, so the Transposes cost nothing. Elementwise operations
+    after it are moved as well, up to the next FakeQuantize, and stay part of the layer.
     """
 
     why = Reason("as_convolution", "a 1x1 convolution gives the same numbers, and its kernels are faster here")
@@ -61,14 +61,15 @@ class MatMulToConvolution(LayerTransformation):
         reject_unless(
             _is_rebuildable(node.input_value(1)), "dynamic_weights", "the weights are computed in another way"
         )
-        # in whose memory the data then is, while the convolution, whose Transpose is not a copy, reads where it was
+        # the data then lies in the Concat's memory, and the convolution, whose Transpose is not a copy, reads the old
+        # place
         concatenated = _is_concatenated(quantizer(node.input_value(0)))
         reject_unless(not concatenated, "concatenated", "a Concat also reads its data")
         apart = may_be_open(node.input_value(0)) and _is_moved_apart(node)
         reject_unless(
             not apart, "open_sizes", "its data has a dynamic size, and other operations read it in another shape"
         )
-        # plugins would take it before the Transpose and into the convolution
+        # plugins would move it before the Transpose and fuse it into the convolution
         last = [node, *self._followers(node)][-1]
         kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
         quantized = last.get_type_name() == "FakeQuantize" or "FakeQuantize" not in kinds
@@ -124,8 +125,8 @@ class MatMulToConvolution(LayerTransformation):
 
 
 def followers(node: Node, rank: int) -> list[Node]:
-    """What follows a MatMul of ``rank`` element by element and goes along, up to a FakeQuantize; and further where a bias
-    that is quantized apart follows.
+    """The elementwise operations after a MatMul of ``rank`` that are moved with it: up to a FakeQuantize, and further
+    where a separately quantized bias follows.
     """
     chain = _up_to_quantization(node, rank)
     while chain and chain[-1].get_type_name() == "FakeQuantize":
@@ -152,7 +153,7 @@ def _outputs(node: Node) -> int:
 
 
 def quantizer(value: Output) -> Node:
-    """What is above the moves of data."""
+    """The node above the operations that only move data."""
     node = value.get_node()
     while node.get_type_name() in _MOVES:
         node = node.input_value(0).get_node()
@@ -160,7 +161,7 @@ def quantizer(value: Output) -> Node:
 
 
 def _is_quantized_per_tensor(value: Output) -> bool:
-    """Whether a FakeQuantize of one interval stands above, with nothing but moves of data in between."""
+    """Whether a per-tensor FakeQuantize stands above, with only operations that move data in between."""
     node = quantizer(value)
     details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
     return details is not None and all(end.size == 1 for end in details.intervals)
@@ -174,8 +175,8 @@ def _is_concatenated(node: Node) -> bool:
 
 
 def _is_moved_apart(node: Node) -> bool:
-    """Whether the data comes to it in another shape than others read: of two such, with dynamic sizes, the plugin gives
-    the second other memory.
+    """Whether other nodes read its data in another shape: with dynamic sizes the plugin gives the second of two such
+    readers wrong memory.
     """
     value = node.input_value(0)
     shared = len(shape_of(value) or ()) == 2 and len(value.get_target_inputs()) > 1  # becomes rank 3 for each
@@ -224,7 +225,7 @@ def _last(rank: int) -> list[int]:
 
 
 def _channels_first(value: Output, rank: int) -> Output:
-    """Transposed; a Transpose that does the reverse, or the same for another reader, is made use of."""
+    """The transposed value; an inverse Transpose above it, or an equal one for another reader, is reused."""
     if _is_transpose(value.get_node(), _last(rank)):
         return value.get_node().input_value(0)
     for target in value.get_target_inputs():

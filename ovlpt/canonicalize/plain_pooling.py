@@ -8,8 +8,8 @@ from ovlpt.trace import Reason, reject_unless
 class PlainPooling(LayerTransformation):
     """A pool whose output size is rounded as PyTorch rounds it (``ceil_torch``), as one of the first opset.
 
-    The padding after ends where the last window ends, and the size is rounded down. A maximum takes no notice of
-    padding, nor does an average that leaves it out; one that counts it does so within the given padding only.
+    The padding after ends where the last window ends, and the size is rounded down. A maximum ignores padding, and so
+    does an average that excludes it; one that counts it counts only the given padding.
     """
 
     why = Reason("ceil_torch", "its rounding (ceil_torch) has no int8 kernel; more padding gives the same result")

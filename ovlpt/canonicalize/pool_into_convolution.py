@@ -16,7 +16,7 @@ _MOST_OUTPUTS = 16  # with more of them, the multiplications cost more than the 
 class PoolIntoConvolution(LayerTransformation):
     """``conv(w, mean(x)) == conv(w / n, x)``, a 1x1 convolution after a mean over windows of n: over the windows itself.
 
-    A pool of integers rounds its means to integers, a convolution sums them as they are. For layers of few outputs.
+    An integer pool rounds its means; a convolution sums the integers exactly. For layers with few outputs.
     """
 
     why = Reason(

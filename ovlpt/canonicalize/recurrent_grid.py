@@ -37,7 +37,7 @@ _LEVELS, _CENTRE = 256, 128
 _NEAR = 1e-4  # relative: numbers that count as equal
 _WHOLE = 1e-2  # of a step: what counts as none
 _LOSS = 1 / 40  # of weights in int8, root mean square; their own rounding takes 1/100 of what is normally distributed
-_LOSS_ALONE = 1 / 8  # of the weights by data, or of those by state, alone
+_LOSS_ALONE = 1 / 8  # of the input weights, or of the recurrent weights, alone
 _USUAL_STATE = 1 / 4  # of its largest magnitude
 _NOTHING = 1 / 127  # of a gate's sum: less than a step of the state
 _NAMES = "weights", "recurrent weights"
@@ -194,7 +194,8 @@ class RecurrentGrid(LayerTransformation):
         """For data on the grid of the states: the scale of both weights, their integers, and what they lose of the sum of
         both products and of one alone, root mean square.
 
-        Beside wide data the weights by state may lose themselves and the sum nothing, until the data is zero.
+        Beside data of a wide interval the recurrent weights may be lost although the sum loses nothing, until the data
+        is zero.
         """
         both = [_values(node, which) for which in (0, 1)]
         return self._on_one_scale(node, both, [_rows(node, which) for which in (0, 1)])

@@ -19,8 +19,8 @@ _MOST = 2**16  # values that are tried
 class RedundantFakeQuantize(LayerTransformation):
     """``FQ(FQ'(x)) == FQ'(x)``, copying operations between, where each value that FQ' gives is one of FQ's own.
 
-    Any other FakeQuantize rounds, and stays: without it the numbers would be others. One whose consumers compute in low
-    precision stays as well: it says in which.
+    Any other FakeQuantize rounds, and stays: without it the numbers would differ. One whose consumers compute in low
+    precision stays as well: it determines which.
     """
 
     quiet = True  # of one that stays, what it serves says more

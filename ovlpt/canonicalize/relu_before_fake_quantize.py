@@ -17,7 +17,8 @@ _NEAR = 1e-6  # of the interval: what float32 leaves of zero
 class ReluBeforeFakeQuantize(LayerTransformation):
     """``relu(FQ(x)) == FQ(relu(x))`` where zero is one of FQ's values.
 
-    Before it the Relu is part of the layer that gives x; after it, of data with a zero point, it is a layer.
+    Before it the Relu is fused into the layer that computes x; after it, on data with a zero point, it is a layer of
+    its own.
     """
 
     quiet = True  # of one that stays, its rule says more

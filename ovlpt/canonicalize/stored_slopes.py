@@ -26,7 +26,7 @@ class StoredSlopes(LayerTransformation):
         return is_stored and folded_constant(slope) is not None
 
     def can_be_transformed(self, node: Node) -> None:
-        """Nothing can be against it."""
+        """There is nothing to refuse."""
 
     def transform(self, node: Node) -> None:
         slope = node.input_value(1)

@@ -38,7 +38,7 @@ def feeds_weights(node: Node) -> bool:
 
 
 def _is_first_of_product(node: Node) -> bool:
-    """Whether a node is a MatMul with constants by data, in this order."""
+    """Whether a node is a MatMul whose first input is constant and whose second is data."""
     inputs = [value.get_node() for value in node.input_values()]
     return node.get_type_name() == "MatMul" and is_constant_path(inputs[0]) and not is_constant_path(inputs[1])
 

@@ -13,7 +13,7 @@ from ovlpt.trace import Reason
 class UnsharedConstants(LayerTransformation):
     """A bias, scale or slope that several operations read: each of them gets a copy.
 
-    Plugins take an elementwise operation into the layer before it only where it alone reads its constant.
+    Plugins fuse an elementwise operation into the layer before it only where nothing else reads its constant.
     """
 
     why = Reason(
@@ -29,7 +29,7 @@ class UnsharedConstants(LayerTransformation):
         return self._port(node) is not None
 
     def can_be_transformed(self, node: Node) -> None:
-        """Nothing can be against it."""
+        """There is nothing to refuse."""
 
     def transform(self, node: Node) -> None:
         port = self._port(node)

@@ -18,7 +18,7 @@ _MARGIN = 10.0
 
 
 class FQStrippingTransformation(ModelTransformation):
-    """Takes out each FakeQuantize with one of the given ``levels`` that maps its interval onto itself.
+    """Removes each FakeQuantize with one of the given ``levels`` that maps its interval onto itself.
 
     For devices without arithmetic of so many levels (65536: 16 bits), where it would only round. Not in `LowPrecision`.
     With ``need_weights_adjustment``, for inference in f16, values with a step above 1 are made smaller where only
@@ -66,7 +66,7 @@ class FQStrippingTransformation(ModelTransformation):
         try:
             adjustment.find(node.output(0))
         except Rejected as refusal:
-            self._record(Outcome.REJECTED, node, refusal.reason)  # it is taken out all the same
+            self._record(Outcome.REJECTED, node, refusal.reason)  # it is removed all the same
         else:
             adjustment.apply()
 

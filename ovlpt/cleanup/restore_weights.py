@@ -12,7 +12,7 @@ from ovlpt.trace import reject_unless
 class RestoreWeightsTransformation(CleanupTransformation):
     """A MatMul that stays in float reads its weights as they were before canonicalization gave them i8 without a zero point.
 
-    Of such weights a plugin quantizes the data whenever the layer runs, where it would not have before.
+    With such weights a plugin quantizes the data dynamically, which it would not do with the original ones.
     """
 
     operation = OPERATIONS["MatMul"]

@@ -1,4 +1,4 @@
-"""Values of one region made smaller by a factor, where what reads the region does not care."""
+"""Values of one region made smaller by a factor, where the readers of the region are invariant to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScaleAdjustment:
     `Rejected`, and nothing is changed before the whole region is known.
     """
 
-    ends: ClassVar[frozenset[str]] = frozenset((_INVARIANT, "ShapeOf"))  # what reads the region and does not care
+    ends: ClassVar[frozenset[str]] = frozenset((_INVARIANT, "ShapeOf"))  # readers that are invariant to the factor
 
     def __init__(self, divisor: float):
         self.divisor = divisor

@@ -1,4 +1,6 @@
-"""That a command still works, and on what: on standard error where it is a terminal, never in a file or a pipe."""
+"""Shows that a command still works, and on what: on standard error where that is a terminal, never in a file or a
+pipe.
+"""
 
 from __future__ import annotations
 

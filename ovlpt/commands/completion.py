@@ -1,4 +1,4 @@
-"""What completes the command line in a shell: a script, so that no key waits for Python."""
+"""What completes the command line in a shell: a script, so that completing a word does not start Python."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def write_result(options: argparse.Namespace, result: dict[str, object], **envel
 
 
 def _strict(value: object) -> object:
-    """JSON has no word for what is not finite; it is written as the text "inf", "-inf" or "nan"."""
+    """JSON cannot express numbers that are not finite; they are written as the text "inf", "-inf" or "nan"."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -6,7 +6,8 @@
     LSTM, GRU on u8 data        the hidden state is stored as the data is: clipped where its interval ends
 
 Source: `ovlpt.fake_quantize.hazards`; of recurrent layers oneDNN's documentation ("RNN", int8), where state and data
-share one scale and shift. Releases 2024.6 to 2026.4 compute so. Of the last `ovlpt.canonicalize.recurrent_grid` leaves none.
+share one scale and shift. Releases 2024.6 to 2026.4 compute so. `ovlpt.canonicalize.recurrent_grid` leaves none of the
+last kind.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def _channels(node: Node) -> int | None:
         return None
     rank = shape.rank.get_length()
     axis = rank - 1 if node.get_type_name() == "MatMul" else 1
-    # two vectors give one number, and a Reshape that makes a vector of a product's result has its name
+    # two vectors give one number, and a Reshape that makes a vector of a MatMul's result has its name
     return None if not 0 <= axis < rank or shape[axis].is_dynamic else shape[axis].get_length()
 
 

@@ -2,7 +2,7 @@
 
 Without VNNI the x86 kernels multiply u8 data by i8 weights with ``vpmaddubsw``, which adds the products of two
 neighbouring input channels in 16 bits and saturates. At the largest data ``255·a + 255·b`` leaves 16 bits exactly where
-``|a + b| > 128``. Data in i8 fares no better: the kernels shift it to u8 first. `ovlpt.reference.saturation` has the
+``|a + b| > 128``. The same holds for i8 data, which the kernels shift to u8 first. `ovlpt.reference.saturation` has the
 arithmetic.
 """
 

@@ -10,7 +10,7 @@ LPT_OFF: dict[str, dict[str, object]] = {"CPU": {"LP_TRANSFORMS_MODE": "NO"}, "G
 # else share a blob, so that a network would be compared with itself, and the user's cache keep the wrong one.
 UNCACHED = {"CACHE_DIR": ""}
 
-# As a user runs who asks for the latency of one inference: what times, layers and numbers are taken with.
+# As for a user who asks for the latency of one inference: times, layers and numbers are measured with these.
 LATENCY: dict[str, object] = {"PERFORMANCE_HINT": "LATENCY", **UNCACHED}
 
 # A layer with integer weights and float data would be quantized dynamically, by rows, under a kernel of the name f32:

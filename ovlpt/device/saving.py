@@ -37,7 +37,7 @@ def save_model(model: Model, path: str | Path) -> None:
             except (RuntimeError, UnicodeError) as error:
                 _check_room(model, folder)
                 raise InputError(f'cannot write "{path}": {last_line(error)}') from error
-            path.unlink(missing_ok=True)  # no moment has the structure of one model and the weights of another
+            path.unlink(missing_ok=True)  # so that the structure of one model never lies beside the weights of another
             for part in (written.with_suffix(".bin"), written):
                 part.replace(path.with_name(part.name))
     except OSError as error:

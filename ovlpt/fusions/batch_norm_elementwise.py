@@ -56,12 +56,12 @@ class _BatchNormElementwiseFusion(Fusion):
 
 
 class BatchNormMultiplyFusion(_BatchNormElementwiseFusion):
-    """A factor per channel after a normalization goes into its gamma and beta."""
+    """A factor per channel after a normalization is folded into its gamma and beta."""
 
     operations = ("opset1.Multiply", "opset1.Divide")
 
 
 class BatchNormAddFusion(_BatchNormElementwiseFusion):
-    """An offset per channel after a normalization goes into its beta."""
+    """An offset per channel after a normalization is folded into its beta."""
 
     operations = ("opset1.Add", "opset1.Subtract")

@@ -19,8 +19,7 @@ class TransposeSinkingFusion(Fusion):
     """``f(transpose(x), transpose(y)) == transpose(f(x, y))`` for elementwise ``f``, from channels first to
     last.
 
-    The Transpose meets its inverse before the next convolution, so the body of a network is left without
-    either.
+    The Transpose then cancels with its inverse before the next convolution, so that the body of a network has neither.
     """
 
     operations = tuple(f"opset1.{name}" for name in _ELEMENTWISE)
@@ -32,7 +31,7 @@ class TransposeSinkingFusion(Fusion):
         return all(_moves_channels_last(value.get_node()) and rank_of(value) == rank for value in values)
 
     def can_be_transformed(self, node: Node) -> None:
-        """Always, once it concerns the pass."""
+        """There is nothing to refuse."""
 
     def transform(self, node: Node) -> None:
         value = node.output(0)

@@ -46,8 +46,8 @@ def scaled_weights(value: Output, factor: np.ndarray) -> Output:
     """``value * factor`` without a new Multiply where weights have a place for it.
 
     A Constant, also after a Convert between real types, is multiplied; a dequantization takes the factor
-    into its scale, a FakeQuantize into its output interval (a negative factor turns the interval round, which
-    its definition allows), Reshape and Transpose hand it on. ``factor`` broadcasts against ``value``. New
+    into its scale, a FakeQuantize into its output interval (a negative factor reverses the interval, which its
+    definition allows), Reshape and Transpose pass it on. ``factor`` broadcasts against ``value``. New
     nodes only; raises `Rejected`.
     """
     node, kind = value.get_node(), value.get_node().get_type_name()

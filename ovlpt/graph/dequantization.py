@@ -88,7 +88,7 @@ class Dequantization:
 def _constant_port(node: Node) -> int | None:
     """The port of an elementwise node that holds its real-valued constant (maybe after a Convert).
 
-    A constant less data is not a zero point: its sign would turn.
+    A constant minus data is not a zero point: the sign would change.
     """
     for port in (1,) if node.get_type_name() == "Subtract" else (1, 0):
         source = node.input_value(port).get_node()

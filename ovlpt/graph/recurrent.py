@@ -35,7 +35,7 @@ def has_quantized_weights(model: Model) -> bool:
 
 
 def weights_ports(node: Node) -> tuple[int, ...]:
-    """Of the weights by data and by state; the bias comes next."""
+    """Of the input weights and the recurrent weights; the bias comes next."""
     return RECURRENT[node.get_type_name()]
 
 

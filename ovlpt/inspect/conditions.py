@@ -101,7 +101,7 @@ def _takes_zero_point(node: Node) -> bool:
 
 
 def _takes_signed(node: Node, port: int) -> bool:
-    """Whether an input, of a product or weights that are computed, has to be i8."""
+    """Whether an input of a MatMul of activations, or computed weights, has to be i8."""
     return port in (1, 2) if node.get_type_name() == _ATTENTION else port == 1 and node.get_type_name() not in _JOINS
 
 

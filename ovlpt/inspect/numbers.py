@@ -5,9 +5,9 @@ output and v that of the network that is examined,
 
     SQNR = 10 log10( Σ r² / Σ (r - v)² ) dB,   over all elements of an output and all samples of one size
 
-ovlpt fails where it is more than `BELOW` dB below the plugin's own LPT and below `ENOUGH` dB. Less than that cannot be
-asked for: a value at a tie falls to another level, and deep networks make much of it. They make so much that of two
-networks that are as near, either is by chance 3 dB farther on a few samples. What fails on generated samples is
+ovlpt fails where it is more than `BELOW` dB below the plugin's own LPT and below `ENOUGH` dB. A stricter rule is not
+possible: a value at a tie falls to another level, and deep networks amplify that, so much that of two networks equally
+near to the simulation either may by chance be 3 dB farther on a few samples. What fails on generated samples is
 therefore judged by many more, those included: the mean of chance goes to 0, that of a fault stays, and the rule is the same.
 
 **What is run.** Both forms of a transformed model: the one that `compile_model` compiles as it stands, and the one that
@@ -671,7 +671,7 @@ def _first_failing(
 def _first_ending(
     source: Model, inside: set[str], order: Sequence[int], variant: Variant, simulate: Compile, case: Case
 ) -> int | None:
-    """The same, of networks that end at one point; they are taken to go wrong from one of them on."""
+    """The same, of networks that end at one point each; it is assumed that all go wrong from one of them on."""
     low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2

@@ -32,5 +32,5 @@ class ClampTransformation(LayerTransformation):
         )
 
     def _computed_in(self, node: Node, found: Dequantization) -> str:
-        """No f16 where f32 is at hand."""
+        """The type of the dequantization: f32 rather than the f16 of the result."""
         return found.precision

@@ -37,17 +37,17 @@ class ElementwiseTransformation(LayerTransformation):
         """Whether an input may be a Multiply that is not a dequantization: it may."""
 
     def separate(self, node: Node) -> None:
-        """What is done before the last conditions are asked."""
+        """What is done before the last conditions are checked."""
 
     @read_once
     def full_branch(self, node: Node) -> int | None:
         """The index of the full branch; None where one input is constant.
 
         The criteria in their order of priority: a branch that alone is in low precision is empty; a branch that alone
-        has a FakeQuantize before its dequantization is full, since that FakeQuantize takes the new scale in; of two,
-        the
+        has a FakeQuantize before its dequantization is full, since that FakeQuantize absorbs the new scale; of two, the
         one with a single consumer is full; a branch of 1x1 space is full where both or neither come from a weighted
-        operation (OpenVINO's guide has the smaller volume, which its library compares in this case only); a branch with several consumers on its way is empty; the branch after a weighted operation is full;
+        operation (OpenVINO's guide has the smaller volume, which its library compares in this case only); a branch with
+        several consumers on its way is empty; the branch after a weighted operation is full;
         else the first.
         """
         one, other = self.branches(node)
@@ -98,9 +98,8 @@ def consumer_count(node: Node) -> int:
 
 
 def _added_consumers(*branches: Dequantization) -> list[int]:
-    """How many consumers more the data has in the native library's eyes once shared chains are doubled.
-
-    The node is then doubled, too, and both read what comes without a dequantization.
+    """How many consumers more the data has, as the native library counts, once shared chains are duplicated. The node
+    is then duplicated, too, and both copies read what comes without a dequantization.
     """
     shared = [branch.is_shared and not branch.empty for branch in branches]
     raw = [branch.empty and branch.convert is None for branch in branches]

@@ -29,8 +29,7 @@ def concat(
 
     Source: TFLite CONCATENATION, ONNX Runtime QLinearConcat, Caffe2 Int8Concat.
     Raises `InputError` for a method that has no such operator, where TFLite is given i8 inputs of different
-    quantization, and where Caffe2 is (it would copy the integers without a word, which is a different
-    number).
+    quantization, and where Caffe2 is (it would silently copy the integers, which stand for other numbers there).
     """
     store = cell("Concat", CONCAT, method)
     if len(inputs) != len(quantizations):

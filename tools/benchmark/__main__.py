@@ -4,8 +4,8 @@ Over the networks of `tools.zoo.benchmark`, built by ``python -m tools.zoo bench
 ovlpt: the layers with weights in int8, the borders between int8 and float, and the SQNR against the float model, as
 its difference to that of the FakeQuantize simulation (`tools.benchmark.measure.Numbers` says what each is, and what
 "ovlpt in f32" is); the paired ratio of times, ovlpt / stock, with its interval, of one inference, of asynchronous ones
-with the hint THROUGHPUT, and of several samples at once; and which share of the multiply-accumulates a second that the
-fastest int8 product of this machine reaches the int8 layers of ovlpt reach. A line for each goal follows; exit status 1
+with the hint THROUGHPUT, and of several samples at once; and which share the int8 layers of ovlpt reach of the
+multiply-accumulates per second of the fastest int8 MatMul of this machine. A line for each goal follows; exit status 1
 when one is missed, 2 when a network is not there, 3 when ``--minutes`` were over before all was measured.
 
 On a CPU without VNNI int8 kernels saturate. Numbers that show what the software does are those of networks quantized

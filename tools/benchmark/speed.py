@@ -26,7 +26,7 @@ from tools.zoo.alive import Sample
 from tools.zoo.overflow_fix import WHOLE, range_of_weights
 
 BATCH = 8
-SIDES = (512, 1024, 2048)  # of the square products of which the fastest is the limit
+SIDES = (512, 1024, 2048)  # of the square MatMuls of which the fastest is the limit
 COUNTED = 1e-3  # milliseconds: OpenVINO 2024 counts whole microseconds, none for a layer that takes less
 
 
@@ -45,7 +45,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Share:
-    """Multiply-accumulates a second: ``rate`` of ovlpt's int8 layers together, ``limit`` of the fastest int8 product.
+    """Multiply-accumulates a second: ``rate`` of ovlpt's int8 layers together, ``limit`` of the fastest int8 MatMul.
 
     ``time``: part of the time of all layers that the int8 layers take.
     """
@@ -146,7 +146,7 @@ def _layers(model: Model, core: Core, seconds: float, precision: str) -> list[La
 
 
 def limit(core: Core, seconds: float, precision: str = "f32", sides: tuple[int, ...] | None = None) -> float:
-    """Multiply-accumulates a second of the fastest square product of u8 and i8, in either form, `SIDES` large."""
+    """Multiply-accumulates a second of the fastest square MatMul of u8 and i8, in either form, `SIDES` large."""
     own, rates = plugin_config.for_device(core, "CPU"), []
     for side in sides or SIDES:
         data = [np.random.default_rng(0).uniform(0, 1, (1, side, side)).astype(np.float32)]
@@ -157,7 +157,7 @@ def limit(core: Core, seconds: float, precision: str = "f32", sides: tuple[int, 
 
 
 def _rate(side: int, data: list[np.ndarray], config: PluginConfig, core: Core, seconds: float, precision: str) -> float:
-    """Of the first of two products, whose result is quantized; by its counter."""
+    """Of the first of two MatMuls, whose result is quantized; by its counter."""
     compiled = compile_quantized(_products(side), "CPU", _counted(precision), config, core=core)
     request = compiled.create_infer_request()
     _run(lambda: request.infer(data), seconds)

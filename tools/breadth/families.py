@@ -81,7 +81,7 @@ def of_timm(name: str, size: int) -> Family:
 
 
 def enliven(module: nn.Module) -> None:
-    """Scales that begin at or near 0 become what training leaves."""
+    """Scales that begin at or near 0 get values as after training."""
     for name, parameter in module.named_parameters():
         largest = float(parameter.detach().abs().max()) if parameter.numel() else 1.0
         if parameter.ndim <= 1 and name.endswith("weight") and largest == 0:

@@ -15,7 +15,7 @@ WAY = "execution"
 
 
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
-    """Layers with weights that run in int8 with the plugin's own LPT alone, and layers that it does not have."""
+    """Layers with weights that run in int8 only with the plugin's own LPT, and layers that only ovlpt's model has."""
     if not graph.is_quantized:
         return
     try:

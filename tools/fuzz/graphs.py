@@ -203,7 +203,7 @@ def _model(graph: Graph, values: dict[int, np.ndarray] | None) -> Model:
 def reference(graph: Graph) -> Model:
     """The quantized model with fixed sizes and every step a result, those of the graph first.
 
-    So the plugin executes step by step: its kernels take scales of others in at times that they then compute wrongly.
+    So the plugin executes step by step: at times it fuses scales into other kernels, which then compute them wrongly.
     The weights of recurrent layers are constants, which the plugin demands.
     """
     read = [source for step in graph.steps for source in step.sources]

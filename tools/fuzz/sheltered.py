@@ -38,8 +38,8 @@ class Sheltered:
         return [Failure(self._crashing(graph), "the process ends")]
 
     def _crashing(self, graph: Graph) -> str:
-        """The way that ends a process alone, the stock plugin before others. What wrote elsewhere may be another than who
-        falls over it, so that each has a process to itself, and several runs.
+        """The way that ends a process alone, the stock plugin before others. The layer that writes to wrong memory need
+        not be the one that crashes, so each way has a process to itself, and several runs.
         """
         tries: list[tuple] = [(checked, self.check, graph, numbers.STOCK)]
         if self.check == "numbers":  # the simulation ends some processes, too

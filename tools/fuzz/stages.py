@@ -195,7 +195,7 @@ def _of_rounded_states(graph: Graph, base: list[np.ndarray]) -> list[np.ndarray]
 
 
 def _partitions(shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Numbers of groups: elements that one output of a convolution, or of a product of matrices, reads stand apart."""
+    """Numbers of groups: elements that one output of a convolution or MatMul reads are in different groups."""
     places = np.indices(shape)
     for axis in range(1, len(shape)):
         yield places[axis] % _GROUPS

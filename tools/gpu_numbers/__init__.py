@@ -1,7 +1,7 @@
 """What the GPU plugin's own kernels compute, executed on a virtual GPU, against the FakeQuantize simulation in float64.
 
-A simulation in f32 rounds, too: who sums in its order, and rounds as it does, would be found exact, and who is nearer to what
-the network says be found wrong.
+A simulation in f32 rounds, too: a plugin that sums in its order and rounds as it does would count as exact, and one
+that is nearer to the network's real numbers as wrong.
 """
 
 from __future__ import annotations

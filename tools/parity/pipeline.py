@@ -143,7 +143,7 @@ def _shown(signature: Signature) -> str:
 
 
 def _lost(stock: ExecutionTypes, mine: ExecutionTypes, kinds: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Weighted layers that are int8 in stock only, and Subgraphs of products that read integers in stock only."""
+    """Weighted layers that are int8 in stock only, and Subgraphs of MatMuls that read integers in stock only."""
     sides = []
     for layers in (stock, mine):
         found = {layer.name: layer for layer in layers.executed}
@@ -154,7 +154,7 @@ def _lost(stock: ExecutionTypes, mine: ExecutionTypes, kinds: Mapping[str, str])
         if other is None:
             continue
         was_int8 = layer.layer_type in WEIGHTED_LAYERS and layer.is_int8
-        if was_int8 and not other.is_int8 and other.layer_type != "Subgraph":  # which has products of integers as well
+        if was_int8 and not other.is_int8 and other.layer_type != "Subgraph":  # which has MatMuls of integers as well
             yield f"{layer.layer_type} {layer.name} runs in {layer.exec_type}", f"here in {other.exec_type}"
         are_subgraphs = layer.layer_type == other.layer_type == "Subgraph"
         has_product = any(kinds.get(name) in _PRODUCTS for name in wanted.operations)

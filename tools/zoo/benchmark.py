@@ -1,7 +1,7 @@
 """The networks that a comparison of speed with the stock plugin should run, and what each is for.
 
 ``obstacle`` says what keeps the stock plugin from int8, or from the fusions of int8, somewhere in the network; "none"
-where it runs every convolution and every product with weights in int8 and fuses what follows.
+where it runs every convolution and every MatMul with weights in int8 and fuses what follows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Relaxed operations that the plugin would compute in the type of their data: a Convert to f32 is put before each.
 
-Only where it must: a Convert before every zero point or residual Add loses the int8 fusion.
+Only where it is needed: a Convert before every zero point or residual Add loses the int8 fusion.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def keep_transpose(node: Node) -> Node | None:
 
     A Transpose before a FakeQuantize and a reduction would be moved after them, and the channels to another axis, which
     with dynamic sizes throws. An Add keeps them apart until that is over, and then goes into the interval. A MatMul that reads
-    the integers, too, would take the Transpose in and be no longer relaxed: wrong numbers, or it throws. There the
+    the integers, too, would absorb the Transpose and no longer be relaxed: wrong numbers, or it throws. There the
     reduction reads floats.
     """
     data = node.input_value(0)
@@ -172,7 +172,7 @@ def differ_by_channel(node: Node) -> Node | None:
 
 def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
     """What the plugin may fold into the interval that begins at ``low``: scale and bias of a layer go into that, and a
-    Relu that stays keeps what is above it. A per-channel interval for nothing is wrong after one element in bf16.
+    Relu that stays keeps what is above it. A per-channel interval without need is wrong after one element in bf16.
     """
     links, source = links_above(node.input_value(0).get_node())
     if source.get_type_name() in CONVOLUTIONS:
@@ -185,7 +185,7 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
 
 def keep_scale_before(node: Node) -> Node | None:
     """With dynamic sizes a per-tensor FakeQuantize is moved up through a Transpose and the like, where it takes scales and
-    shifts by channel as `differ_by_channel` tells. Nothing is taken through the maximum of them and the least number.
+    shifts by channel as `differ_by_channel` tells. Nothing is moved through the maximum of them and the lowest number.
     """
     if not may_be_open(node.output(0)):
         return None
@@ -222,8 +222,9 @@ def keep_after_transpose(node: Node) -> Node | None:
 def quantize_apart_from_attention(node: Node) -> Node | None:
     """A FakeQuantize to integers after an attention of few rows and many columns, between two Reshapes.
 
-    In one Subgraph with both products of the attention, the first of which is in int8, it lets the second write beyond
-    its memory: the process ends, with the plugin's own LPT too. It was seen of 8 to 32 rows and more than 128 columns.
+    In one Subgraph with both MatMuls of the attention, the first of which is in int8, it makes the second write beyond
+    its memory: the process ends, with the plugin's own LPT too. This was seen with 8 to 32 rows and more than 128
+    columns.
     """
     details, shape = QuantizationDetails.of(node), shape_of(node.output(0))
     if precision_of(node.output(0)) not in INT8 or details is None or shape is None or None in shape:

@@ -189,7 +189,7 @@ def quantize_vector_as_row(node: Node) -> Node | None:
 
 def hide_end(node: Node) -> Node | None:
     """The highest output value of a FakeQuantize after a Reshape, which the plugin folds after it has looked for
-    quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; whoever folds constants before it
+    quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; code that folds constants before it
     compiles the model sets its LPT off.
     """
     value = node.input_value(4)

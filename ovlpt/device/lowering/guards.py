@@ -207,7 +207,7 @@ def compute_by_channel(node: Node) -> Node | None:
     """What a layer computes per channel after its scale and bias, after an activation for instance, would be a
     post-operation by channel, too (`compute_scale_in_f64`). oneDNN's older kernels have the plugin's own form of it,
     which is right for one element; they are asked for by name. They take no longer, and no layer is added. Where they
-    have no form of the layer, it stands alone.
+    have no form of the layer, nothing is fused into it.
     """
     last = _first_by_channel([node, *_affine_links(node)][-1]) if _may_be_one_element(node) else None
     if last is None:
@@ -219,8 +219,8 @@ def compute_by_channel(node: Node) -> Node | None:
 
 
 def part_by_column(product: Node) -> Node | None:
-    """A MatMul of two tensors takes what differs between columns, a scale or an interval, from beyond its array: wrong numbers,
-    or none, with the plugin's own LPT, too. It stands alone. A shift is right.
+    """A MatMul of two tensors reads a per-column scale or interval beyond the end of its array: wrong numbers, or none
+    at all, with the plugin's own LPT, too. So nothing is fused into it. A per-column shift is right.
     """
     if isinstance(product.input_value(1).get_node(), Constant):
         return None
@@ -232,7 +232,9 @@ def part_by_column(product: Node) -> Node | None:
 
 
 def part_open_columns(product: Node) -> Node | None:
-    """A MatMul whose number of columns is dynamic takes nothing per column: it throws, in float, too. It stands alone."""
+    """A MatMul with a dynamic number of columns throws where something per column is fused into it, in float, too. So
+    nothing is.
+    """
     shape = shape_of(product.output(0))
     last = _first_by_channel(product) if shape and shape[-1] is None else None
     if last is None:
@@ -250,9 +252,9 @@ def part_from_vector(product: Node) -> Node | None:
 
 
 def part_from_broadcast(add: Node) -> Node | None:
-    """A convolution takes in its sum with another tensor, and throws where one of the two turns out to be broadcast, with
-    the plugin's own LPT, too: only known sizes keep the plugin from it. The layer stands alone where a size is known of one
-    of the two.
+    """The plugin fuses a convolution with the sum of its result and another tensor, and throws where one of the two
+    turns out to be broadcast, with its own LPT, too: only known sizes keep it from that. Where a size of only one of
+    the two is known, nothing is fused into the layer.
     """
     shapes = [shape_of(value) for value in add.input_values()]
     if None in shapes or len(shapes[0]) != len(shapes[1]):
@@ -360,7 +362,7 @@ def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
 
 
 def _is_zero_point(subtract: Node) -> bool:
-    """Whether layers with integer weights take it with their data."""
+    """Whether only layers with integer weights read it, which fuse it as the zero point of their data."""
     readers = readers_of(subtract)
     return precision_of(subtract.input_value(0)) in INT8 and all(map(_takes_zero_point, readers))
 
@@ -404,9 +406,8 @@ def _may_be_one_element(node: Node) -> bool:
 
 
 def add_negative_shift(node: Node) -> Node | None:
-    """What is taken away after a layer is added with the other sign, for the rules that follow.
-
-    In a model of common optimizations it is already.
+    """A subtraction after a layer becomes an addition with the other sign, for the rules that follow. After common
+    optimizations it already is one.
     """
     subtracted = [link for link in _affine_links(node) if link.get_type_name() == "Subtract"]
     for link in subtracted:
@@ -469,9 +470,9 @@ def keep_negative_scale_after_relu(node: Node) -> Node | None:
 def keep_shift_before_scale(node: Node) -> Node | None:
     """``(x - a) * b`` of a mask with a Clamp between, where the plugin would make ``x * b - a * b`` of it.
 
-    It moves the product up through what only moves values, and not the difference where several read that. Between the two
-    lies bf16 where floats run in that: the product is rounded, or passes what it holds. With the plugin's own LPT it
-    is so in a float model.
+    It moves the multiplication up through operations that only move values, but not the difference where several nodes
+    read that. Where floats run in bf16, the product is stored in bf16 between the two: it is rounded, or overflows.
+    With the plugin's own LPT this happens in a float model.
     """
     shift = node.input_value(0).get_node()
     if shift.get_type_name() != "Subtract" or precision_of(shift.input_value(0)) != "f32":
@@ -496,7 +497,7 @@ def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Nod
 
 
 def _does_nothing(node: Node) -> bool:
-    """Whether it gives its data as it is, which of dynamic sizes no shape tells."""
+    """Whether it returns its data unchanged, which the shapes do not show where sizes are dynamic."""
     kind = node.get_type_name()
     if kind == "Pad":
         pads = [constant_above(node.input_value(port)) for port in (1, 2)]
@@ -524,8 +525,8 @@ def block_fusion(node: Node) -> Node:
 
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
-    """A MatMul of dynamic sizes, or of two tensors, takes a per-row interval, or a zero point after it that no layer takes,
-    for a per-column one, too (`_varies_by_rows`).
+    """A MatMul of dynamic sizes, or of two tensors, also mistakes a per-row interval, or a zero point after it that no
+    layer fuses, for a per-column one (`_varies_by_rows`).
     """
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
     if details is None:
@@ -541,7 +542,7 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
 
 
 def _zero_point_after(quantize: Node) -> list[np.ndarray]:
-    """What is subtracted from the integers, and taken by no layer."""
+    """The zero point that is subtracted from the integers, where no layer fuses it."""
     target = merged_target(quantize)
     subtract = None if target is None else target.get_node()
     if subtract is None or subtract.get_type_name() != "Subtract" or _is_zero_point(subtract):
@@ -572,7 +573,8 @@ def _is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
 def _varies_by_rows(node: Node) -> bool:
     """Whether a constant after a MatMul of dynamic sizes, of two tensors, or by a vector, differs between rows or heads.
 
-    The plugin takes such a constant for a per-column one, and throws or computes wrong numbers. A Floor is put before it.
+    The plugin mistakes such a constant for a per-column one, and throws or computes wrong numbers. A Floor is put
+    before it.
     """
     if node.get_type_name() != "MatMul":
         return False

@@ -2,8 +2,8 @@
 
 In a saved model a zero is added to them: the LogSoftmax of a single value. OpenVINO evaluates no LogSoftmax, so that
 whoever reads the model and folds its constants leaves the sum. The plugin decomposes it, and folds what comes of it,
-after it has looked for quantization and before it fuses anything into a FakeQuantize. Bodies of operations are not
-looked into.
+after it has looked for quantization and before it fuses anything into a FakeQuantize. Bodies of operations are left
+alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reductions and pools, and the post-operations that they take on a CPU."""
+"""Reductions and pools, and the post-operations that a CPU fuses into them."""
 
 from __future__ import annotations
 

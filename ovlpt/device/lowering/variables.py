@@ -13,10 +13,11 @@ _WHOLE = "ScaledDotProductAttention"
 
 
 def keep_products_together(model: Model) -> list[Node]:
-    """The plugin takes a model whose variables store a Concat of what they stored before and of new data for one whose
-    attentions are operations, and joins the MatMuls of no other attention to one layer. A FakeQuantize before the
-    Concat kept it from that; with integers in the variable there is none. So a Reshape that changes nothing stands
-    before the Assign. Not where an attention is an operation, which says as much, nor before OpenVINO 2025.
+    """Where variables store a Concat of what they stored before and of new data, the plugin assumes that the model's
+    attentions are ScaledDotProductAttention operations, and fuses the MatMuls of no other attention into one layer. A
+    FakeQuantize before the Concat prevented that; with integers in the variable there is none. So a Reshape that
+    changes nothing stands before the Assign. Not where the model has such an operation, since the assumption then
+    holds, nor before OpenVINO 2025.
 
     Without it a token of a long sequence in f32 takes less time, and its prompt and those of short sequences more.
     """

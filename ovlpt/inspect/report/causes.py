@@ -15,7 +15,7 @@ from ovlpt.trace import Reason
 
 LOST_WORK, LOST_TIME, OVERHEAD = 0.1, 0.25, 0.5  # shares from which on they decide the verdict
 LITTLE_OVERHEAD = 0.25  # of a network that is not faster in int8
-GAIN = 1.1  # times the speed of float, from which on int8 is worth a word of praise
+GAIN = 1.1  # times the speed of float, from which on the verdict says that int8 pays off
 UNCLEAR = 1.5  # of the upper end of an interval around 1 to the lower one, from which on it decides nothing
 # Products for each value read or written, below which a layer waits for memory: a core multiplies some 30 to 300 pairs of
 # int8 in the time in which it reads ten bytes from outside of its caches.

@@ -15,7 +15,7 @@ _WITH_BODIES = _LOOPS | {"If"}
 
 
 def multiply_accumulates(node: Node) -> int:
-    """Of a convolution, a matrix product, attention or a recurrent layer, and of a body as often as it runs; 0 for any
+    """Of a convolution, a MatMul, an attention or a recurrent layer, and of a body as often as it runs; 0 for any
     other operation, and for shapes that are not known.
     """
     if node.get_type_name() in _WITH_BODIES:

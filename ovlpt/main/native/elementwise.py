@@ -21,7 +21,7 @@ class _Elementwise(ElementwiseTransformation):
             reject_unless(not product, "product", f"input {port} is a Multiply that is not a dequantization")
 
     def separate(self, node: Node) -> None:
-        """The node gets dequantizations of its own before the last questions are asked."""
+        """The node gets dequantizations of its own before the last conditions are checked."""
         for port, found in enumerate(self.branches(node)):
             if found.is_shared and not found.empty:
                 output, _ = write_dequantization(

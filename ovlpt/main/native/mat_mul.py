@@ -24,11 +24,11 @@ class MatMulTransformation(mat_mul.MatMulTransformation):
         return False
 
     def _is_one(self, values: np.ndarray, name: str) -> bool:
-        """Of input 1 several equal values are not."""
+        """Several equal values of input 1 do not count as one."""
         return name != "input 1" and is_scalar_like(values)
 
     def _of_columns(self, scale: np.ndarray, columns: tuple[int | None, ...]) -> np.ndarray:
-        """Where they fit the columns they stay; where they do not, it fails."""
+        """Scales that fit the columns stay as they are; for any other number of them the native pass throws."""
         return scale if scale.shape[-1:] in ((), (1,), columns) else super()._of_columns(scale, columns)
 
     def _zero_point_of(self, right: Dequantization) -> np.ndarray | None:

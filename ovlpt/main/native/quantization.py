@@ -25,11 +25,13 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
         return False
 
     def _meets_others(self, node: Node, dequantized: Output) -> bool:
-        """What a Convert to integers follows is decomposed by itself."""
+        """A FakeQuantize before a Convert to integers is decomposed without regard to others."""
         return False
 
     def _fitting(self, details: QuantizationDetails, allowed: tuple[str, ...]) -> tuple[str, ...]:
-        """Of one type only it does not ask, but for i8, where more levels end the native pass."""
+        """With one allowed type the levels are not checked, except for i8, where more than 256 make the native pass
+        throw.
+        """
         is_error = allowed == ("i8",) and details.levels > 256
         asks = is_error or (len(allowed) > 1 and details.levels != 15)
         return super()._fitting(details, allowed) if asks else allowed
