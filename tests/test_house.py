@@ -105,9 +105,9 @@ def test_rules_do_not_ask_whether_they_are_native():
 
 
 def test_families_of_operations_are_not_listed_again():
-    """`ovlpt.operations.families` has them; `executed` lists layers of plugins, some of which have names of operations."""
+    """`ovlpt.operations.families` has them; `layer_types` lists layers of plugins, some of which have names of operations."""
     known = [*(each for each in vars(families).values() if isinstance(each, frozenset)), frozenset(RECURRENT)]
-    homes = {"ovlpt.operations.families", "ovlpt.operations.table", "ovlpt.inspect.executed"}
+    homes = {"ovlpt.operations.families", "ovlpt.operations.table", "ovlpt.device.layer_types"}
     listed = [
         f"{module_of(path)}, line {node.lineno}"
         for path in PACKAGE

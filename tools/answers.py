@@ -17,6 +17,7 @@ import numpy as np
 from ovlpt.plugin_config.cpu import DROPPED_LEVELS
 
 import ovlpt
+from ovlpt.device.layer_types import BOUNDARY, CONVERTS
 from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.graph.names import Made, given, renamed
 from ovlpt.inspect.calibration import calibrate
@@ -119,7 +120,7 @@ def kernels(compiled: CompiledModel) -> dict[str, str]:
     for node in compiled.get_runtime_model().get_ordered_ops():
         info = {key: _text(value) for key, value in node.get_rt_info().items() if key in _KEYS}
         gives[node.get_friendly_name()] = "" if info["layerType"] == "Const" else info["outputPrecisions"].lower()
-        if info["layerType"] in ("Const", "Input", "Output", "Reorder", "Convert"):
+        if info["layerType"] in BOUNDARY | CONVERTS:
             continue
         fused = info["layerType"] in ("Subgraph", "Eltwise")
         state = INT8 if info["primitiveType"].lower().rsplit("_", 1)[-1] in ("i8", "u8") else FLOAT

@@ -19,6 +19,7 @@ import numpy as np
 
 import ovlpt
 from ovlpt.device.compile import default_precision
+from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.numbers import Distance
@@ -27,7 +28,6 @@ from tools.zoo.alive import Sample
 from tools.zoo.decoders import GPT2, steps
 
 PROMPT = 24
-_WEIGHTED = ("Convolution", "FullyConnected", "MatMul")
 
 
 def generated(networks: Sequence[CompiledModel], sequence: Sequence[Sample]) -> list[tuple[Distance, list[float], str]]:
@@ -54,7 +54,7 @@ def generated(networks: Sequence[CompiledModel], sequence: Sequence[Sample]) -> 
 
 def layers(compiled: CompiledModel) -> tuple[str, int]:
     executed = list(ovlpt.execution_types(compiled).executed)
-    weighted = [layer for layer in executed if layer.layer_type in _WEIGHTED]
+    weighted = [layer for layer in executed if layer.layer_type in WEIGHTED_LAYERS]
     return f"{sum(layer.is_int8 for layer in weighted)}/{len(weighted)}", len(executed)
 
 

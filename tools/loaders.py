@@ -25,11 +25,11 @@ import openvino
 from openvino.preprocess import PrePostProcessor
 
 import ovlpt
+from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import F32, UNCACHED
 from ovlpt.openvino_api import CompiledModel, Core, Model, Type
 from tools.ir import networks
 
-WITH_WEIGHTS = ("Convolution", "FullyConnected", "MatMul", "RNNSeq", "Gemm")
 EXACT = {**F32, **UNCACHED}
 TOLERANCE = 1e-5  # of the largest number of an output: what another order of sums makes
 
@@ -72,7 +72,9 @@ def save(core: Core, path: Path, folder: Path) -> Saved:
 
 def int8_layers(compiled: CompiledModel) -> int:
     """Of those with weights; what lies between them depends on the types of floats."""
-    return sum(layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type in WITH_WEIGHTS)
+    return sum(
+        layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type in WEIGHTED_LAYERS
+    )
 
 
 def _run(compiled: CompiledModel, inputs: Sequence[np.ndarray]) -> Loaded:
@@ -111,7 +113,7 @@ def benchmark_app(saved: Saved, folder: Path) -> Loaded:
     options = ["-m", saved.path, "-d", "CPU", "-niter", "2", "-hint", "none", "-infer_precision", "f32"]
     _call([sys.executable, "-c", code, *options, "-exec_graph_path", "graph.xml"], folder)
     layers = ElementTree.parse(folder / "graph.xml").findall("layers/layer")
-    kernels = [each.find("data") for each in layers if each.get("type") in WITH_WEIGHTS]
+    kernels = [each.find("data") for each in layers if each.get("type") in WEIGHTED_LAYERS]
     return Loaded(sum("_i8" in data.get("primitiveType", "").lower() for data in kernels if data is not None))
 
 

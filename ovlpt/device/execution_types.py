@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ovlpt.device.layer_types import BOUNDARY
 from ovlpt.device.states import anew
 from ovlpt.display import html_table, to_frame
 from ovlpt.openvino_api import CompiledModel
@@ -18,7 +19,6 @@ from ovlpt.trace import InputError
 
 CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
 _EXECUTED = "EXECUTED"
-_BOUNDARY = frozenset(("Const", "Input", "Output"))  # no computation, whatever kernel they name
 _MAY_MOVE_NOTHING = frozenset(("", "undef", "unknown", "reorder"))  # kernels of layers that are often done in place
 
 
@@ -43,12 +43,12 @@ class LayerExecution:
 
         The kernel's name decides, by its last part (brgconv_avx512_I8, ref_i8): the precision field alone can lie.
         """
-        return self.layer_type not in _BOUNDARY and self.exec_type.lower().rsplit("_", 1)[-1] in ("i8", "u8")
+        return self.layer_type not in BOUNDARY and self.exec_type.lower().rsplit("_", 1)[-1] in ("i8", "u8")
 
     @property
     def is_executed(self) -> bool:
         """Whether it ran as a layer of its own; without counters, whether it computes anything."""
-        return self.status == _EXECUTED if self.status else self.layer_type not in _BOUNDARY
+        return self.status == _EXECUTED if self.status else self.layer_type not in BOUNDARY
 
 
 class ExecutionTypes(Sequence[LayerExecution]):
@@ -143,7 +143,7 @@ def execution_types(
             constants.add(node.get_friendly_name())
         counter = counters.pop(node.get_friendly_name(), None)
         layer_type = info.get("layerType", node.get_type_name())
-        if counter is not None and layer_type not in _BOUNDARY and _has_kernel(counter):
+        if counter is not None and layer_type not in BOUNDARY and _has_kernel(counter):
             ran.add(counter.node_name)
         layers.append(
             LayerExecution(

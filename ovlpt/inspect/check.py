@@ -38,6 +38,7 @@ from ovlpt.device import (
 from ovlpt.device.compile import default_precision
 from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
+from ovlpt.device.layer_types import COMPUTED_BY, WEIGHTED_LAYERS
 from ovlpt.device.loading import read_model
 from ovlpt.device.properties import F32, LATENCY, UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
@@ -57,22 +58,7 @@ from ovlpt.trace import InputError, OvlptError
 # Floats of a CPU are f32 wherever the check runs, bf16 hardware or not; a GPU keeps its own f16, which decides fusions.
 _PROPERTIES: dict[str, dict[str, object]] = {"CPU": {**LATENCY, **F32}, "GPU": LATENCY}
 
-# The plugins' names of the layers that compute an operation, where they have names of their own.
-LAYER_TYPES = {
-    "Convolution": ("Convolution",),
-    "GroupConvolution": ("Convolution",),
-    "ConvolutionBackpropData": ("Deconvolution",),
-    "GroupConvolutionBackpropData": ("Deconvolution",),
-    "MatMul": ("FullyConnected", "MatMul", "Gemm"),
-    "LSTMSequence": ("RNNSeq", "LSTM_Seq"),
-    "GRUSequence": ("RNNSeq",),
-    "MaxPool": ("Pooling",),
-    "AvgPool": ("Pooling",),
-    "FakeQuantize": ("FakeQuantize", "Quantize"),
-}
 WEIGHTED = _NOT_RECURRENT.union(RECURRENT)
-# The counters of benchmark_app name the operation where the execution graph names the layer.
-WEIGHTED_LAYERS = WEIGHTED.union(*(LAYER_TYPES[name] for name in WEIGHTED))
 _FLOATS = ("f32", "f16", "bf16")
 _BETWEEN = ("Reorder", "Reshape", "Result")
 
@@ -569,9 +555,9 @@ def _compare_expected(
 def _holds(layer: LayerPrecision, operation: str, operations: Mapping[str, str]) -> bool:
     """By the model's operations where the layer's names are known, else by the layer's type."""
     types = {operations[name] for name in layer.operations if name in operations}
-    if operation in WEIGHTED and layer.layer_type in LAYER_TYPES[operation]:
+    if operation in WEIGHTED and layer.layer_type in COMPUTED_BY[operation]:
         return operation in types or not types & WEIGHTED
-    return operation in types or layer.layer_type in (operation, *LAYER_TYPES.get(operation, ()))
+    return operation in types or layer.layer_type in (operation, *COMPUTED_BY.get(operation, ()))
 
 
 def _difference(kind: Kind, wanted: str, layer: LayerPrecision) -> Difference:

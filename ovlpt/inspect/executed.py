@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from ovlpt.device.execution_types import LayerExecution, execution_types
+from ovlpt.device.layer_types import BOUNDARY, CONVERTS, MOVES, MULTIPLYING_LAYERS
 from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.names import Made, given, made_for, original, renamed
@@ -16,22 +17,14 @@ from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.precisions import INT8
 from ovlpt.trace import Reason
 
-CONVERTS = frozenset(("Reorder", "Convert"))  # layers that change a type or a layout, and nothing else
-_MOVES = frozenset(("Broadcast", "Concatenation", "Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze"))
-WEIGHTED_LAYERS = frozenset(
-    ("Convolution", "BinaryConvolution", "DeformableConvolution", "Deconvolution", "FullyConnected", "MatMul", "Gemm",
-     "LSTMSequence", "LSTMCell", "GRUSequence", "GRUCell", "RNNSeq", "RNNCell", "ScaledDotProductAttention")
-)  # fmt: skip
 _FAR = 8
-_OTHERS = frozenset(  # without a rule, most of them
-    ("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell", "DeformableConvolution")
-)
+_WITHOUT_RULE = frozenset(("RNNSequence", "LSTMCell", "GRUCell", "RNNCell", "DeformableConvolution"))
 
 
 def has_weights(operation: str) -> bool:
     """Whether a type of operation multiplies with weights, or with other data as a MatMul can: what int8 speeds up."""
     row = OPERATIONS.get(operation)
-    return operation in _OTHERS or (row is not None and row.kind == "weighted")
+    return operation in _WITHOUT_RULE or (row is not None and row.kind == "weighted")
 
 
 def names_of(layer: LayerExecution) -> list[str]:
@@ -63,16 +56,16 @@ class Layers:
         self._weighted: dict[str, LayerExecution] = {}
         self._any: dict[str, LayerExecution] = {}
         for layer in execution:
-            if layer.layer_type in ("Const", "Input", "Output", *CONVERTS):
+            if layer.layer_type in BOUNDARY | CONVERTS:
                 continue
             names = names_of(layer)
-            if layer.layer_type in WEIGHTED_LAYERS:
+            if layer.layer_type in MULTIPLYING_LAYERS:
                 for node in (owner[name] for name in names if name in owner):
                     for key in _keys(node):
                         self._weighted.setdefault(key, layer)
             for name in names:
                 known = self._any.setdefault(name, layer)
-                if layer.layer_type in WEIGHTED_LAYERS and known.layer_type not in WEIGHTED_LAYERS:
+                if layer.layer_type in MULTIPLYING_LAYERS and known.layer_type not in MULTIPLYING_LAYERS:
                     self._any[name] = layer
 
     def of(self, name: str, operation: str) -> LayerExecution | None:
@@ -90,7 +83,7 @@ class Layers:
             return found
         named: list[LayerExecution | None] = [self._any.get(original(name)), self._any.get(name)]
         if has_weights(operation):
-            named = [layer for layer in named if layer is not None and layer.layer_type not in _MOVES]
+            named = [layer for layer in named if layer is not None and layer.layer_type not in MOVES]
             own = [self._weighted.get(name), self._weighted.get(renamed(name))]
             named = [*own, *named, self._of_equal(name), self._fused(name)]
         return [layer for layer in named if layer is not None][:1]

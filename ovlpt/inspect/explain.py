@@ -14,6 +14,7 @@ from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import transform
 from ovlpt.device.compile import inference_precision, lpt_properties
 from ovlpt.device.execution_types import execution_types, last_line
+from ovlpt.device.layer_types import MULTIPLYING_LAYERS
 from ovlpt.device.loading import label_of, read_quantized, rounds_data
 from ovlpt.device.overflow import OverflowRisk, overflow_risks
 from ovlpt.device.properties import F32, LATENCY
@@ -24,7 +25,7 @@ from ovlpt.graph.consumers import is_output
 from ovlpt.graph.names import dequantization, given, is_dequantization, original
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
 from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, lacks, quantize_input, title
-from ovlpt.inspect.executed import WEIGHTED_LAYERS, Layers, has_weights, layers_of_bodies, without_kernel
+from ovlpt.inspect.executed import Layers, has_weights, layers_of_bodies, without_kernel
 from ovlpt.inspect.user_names import UserNames
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT, operation_of
@@ -285,7 +286,7 @@ def _as_executed(operation: Operation, layers: Layers) -> Operation:
     if layer is None:
         return replace(operation, answer=_answered(operation, _NO_LAYER)) if weighted and answer is None else operation
     kernel = f"{layer.layer_type} {layer.exec_type}"
-    if layer.layer_type not in WEIGHTED_LAYERS:  # of operations fused into one kernel each has its own precision
+    if layer.layer_type not in MULTIPLYING_LAYERS:  # of operations fused into one kernel each has its own precision
         moved = layer.name != operation.node or layer.precision not in REAL
         is_low = answer is None and (layer.is_int8 if weighted else moved)
         if operation.kind == "FakeQuantize":
@@ -296,7 +297,7 @@ def _as_executed(operation: Operation, layers: Layers) -> Operation:
         is_low = False
     if is_low:
         return replace(operation, answer=None)
-    part_of = layer.name if layer.layer_type in WEIGHTED_LAYERS and not weighted else None
+    part_of = layer.name if layer.layer_type in MULTIPLYING_LAYERS and not weighted else None
     if answer is None:
         reason, help_ = without_kernel(layer, layers.lowered(operation.node) if weighted else None)
         answer = _answered(operation, reason, help_)

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 import ovlpt
+from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.overflow import overflow_risks
 from ovlpt.device.properties import EXACT as IN_FLOATS
 from ovlpt.device.properties import simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, precision_of, values_of
-from ovlpt.inspect.check import WEIGHTED_LAYERS, executed_precision
+from ovlpt.inspect.check import executed_precision
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.report.layers import on_data
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Model

@@ -9,8 +9,8 @@ import numpy as np
 import openvino as ov
 
 import ovlpt
+from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import F32, UNCACHED
-from ovlpt.inspect.check import WEIGHTED_LAYERS
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model
 from tools.real.measure import distance, infer

@@ -14,8 +14,9 @@ import numpy as np
 import ovlpt
 from ovlpt.device import execution_types
 from ovlpt.device.execution_types import ExecutionTypes, last_line
+from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import F32, UNCACHED
-from ovlpt.inspect.check import WEIGHTED_LAYERS, LayerPrecision, pair
+from ovlpt.inspect.check import LayerPrecision, pair
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.noise import Noise

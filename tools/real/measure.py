@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import ovlpt
+from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import EXACT, F32, UNCACHED
-from ovlpt.inspect.check import WEIGHTED_LAYERS
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.numbers import at_sizes
 from ovlpt.openvino_api import Core, Model

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import NamedTuple
 
-from ovlpt.inspect.executed import CONVERTS
+from ovlpt.device.layer_types import CONVERTS
 from ovlpt.inspect.explain import Answer
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.reasons import ROWS, Cause

@@ -9,22 +9,16 @@ from enum import StrEnum
 import numpy as np
 
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
+from ovlpt.device.layer_types import BOUNDARY, CONVERTS, MOVES, MULTIPLYING_LAYERS
 from ovlpt.graph.names import is_dequantization, renamed
-from ovlpt.inspect.executed import CONVERTS, WEIGHTED_LAYERS, names_of, owners, without_kernel
+from ovlpt.inspect.executed import names_of, owners, without_kernel
 from ovlpt.inspect.explain import Answer, Explanation
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates, values_touched, work_of_bodies
 from ovlpt.openvino_api import CompiledModel, Model, Node
 from ovlpt.precisions import INT8, REAL
 from ovlpt.trace import Reason
 
-_BOUNDARY = frozenset(("Input", "Output"))
-_MOVES = frozenset(  # types of layers, of the CPU's and of the GPU's
-    ("Split", "Concatenation", "Concat", "Transpose", "Permute", "Reshape", "Gather", "GatherElements", "GatherND",
-     "StridedSlice", "Crop", "Pad", "Border", "Tile", "Broadcast", "ShuffleChannels", "DepthToSpace", "SpaceToDepth",
-     "BatchToSpace", "SpaceToBatch", "Roll", "Reverse", "ReverseSequence", "ScatterUpdate", "ScatterElementsUpdate",
-     "ScatterNDUpdate", "MemoryInput", "MemoryOutput", "ExtractImagePatches")
-)  # fmt: skip
-_MOVES_IN_ANY_CASE = frozenset(map(str.casefold, _MOVES))
+_MOVES_IN_ANY_CASE = frozenset(map(str.casefold, MOVES))
 
 
 class Kind(StrEnum):
@@ -107,7 +101,7 @@ def read_layers(
     counted: set[str] = set()
     for at, node in enumerate(nodes):
         layer = by_name[node.get_friendly_name()]
-        fused = layer.layer_type not in WEIGHTED_LAYERS  # of its operations each has its own precision
+        fused = layer.layer_type not in MULTIPLYING_LAYERS  # of its operations each has its own precision
         names = [each for each in names_of(layer) if not fused or _is_own(each, owner)]
         held = {holder.get_friendly_name(): holder for each in names if (holder := owner.get(each))}
         own = held.keys() - counted
@@ -213,7 +207,7 @@ def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
         return Kind.BORDER if _is_float(layer) else Kind.MOVEMENT
     if layer.is_int8:
         return Kind.INT8
-    if layer.layer_type in _BOUNDARY:
+    if layer.layer_type in BOUNDARY:
         return Kind.OTHER
     if answer is not None:
         return Kind.FLOAT
