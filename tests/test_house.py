@@ -119,7 +119,7 @@ def test_families_of_operations_are_not_listed_again():
     assert not listed
 
 
-@pytest.mark.parametrize("step", ["canonicalize", "cleanup", "markup", "prerequisites"])
+@pytest.mark.parametrize("step", ["canonicalize", "cleanup", "main", "markup", "prerequisites"])
 def test_each_module_of_a_step_has_a_test_of_its_name(step):
     shared = {"__init__", "native", "cleanup_transformation", "pull_through_dequantization"}
     modules = {path.stem for path in (ROOT / "ovlpt" / step).glob("*.py")} - shared

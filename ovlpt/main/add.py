@@ -19,8 +19,7 @@ class AddTransformation(ElementwiseTransformation):
     """``s1 * (x1 - z1) + s2 * (x2 - z2) == s2 * (s1' * (x1 - z1') + x2)``
 
     with ``s1' = s1 / s2`` and ``z1' = z1 + s2 * z2 / s1``. Branch 1 is the full branch, branch 2 the empty one.
-    Adding a
-    constant ``b`` moves it into the zero point: ``s * (x - z) + b == s * (x - (z - b / s))``.
+    Adding a constant ``b`` moves it into the zero point: ``s * (x - z) + b == s * (x - (z - b / s))``.
     """
 
     operation = OPERATIONS["Add"]

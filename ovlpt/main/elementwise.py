@@ -47,8 +47,7 @@ class ElementwiseTransformation(LayerTransformation):
         has a FakeQuantize before its dequantization is full, since that FakeQuantize absorbs the new scale; of two, the
         one with a single consumer is full; a branch of 1x1 space is full where both or neither come from a weighted
         operation (OpenVINO's guide has the smaller volume, which its library compares in this case only); a branch with
-        several consumers on its way is empty; the branch after a weighted operation is full;
-        else the first.
+        several consumers on its way is empty; the branch after a weighted operation is full; else the first.
         """
         one, other = self.branches(node)
         data = one.data.get_node(), other.data.get_node()

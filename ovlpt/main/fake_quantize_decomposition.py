@@ -21,8 +21,7 @@ from ovlpt.trace import reject_unless
 class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """``FQ(x) == (Q(x) - z) * s``: Q has the same input intervals and the range of a low precision as output.
 
-    A quantization in Q/DQ form first folds the Convert to the low precision after it; where its consumers take
-    another
+    A quantization in Q/DQ form first folds the Convert to the low precision after it; where its consumers take another
     precision, the dequantization after it is composed into it, so that it can be decomposed anew.
 
     With ``[lo, hi]`` the output interval and ``[min, max]`` the integers of the precision:

@@ -6,8 +6,8 @@ import ovlpt
 from ovlpt import Params
 from ovlpt.device.compile import LPT_OFF
 from ovlpt.openvino_api import opset1
-from tests.conftest import EXACT, Transformed, assert_close
-from tests.graphs import f32, fake_quantize, i64, model, parameter, quantized, weights
+from tests.conftest import EXACT, assert_close
+from tests.graphs import f32, fake_quantize, i64, model, parameter, quantized
 
 
 def test_per_channel_zero_point_stays(assert_rejected):
@@ -42,33 +42,6 @@ def test_zero_point_per_tensor_zero_point(assert_transformed):
         """,
         params=Params(native_only=True),  # these integers less 3 fit i8, and are stored so by default
     )
-
-
-def after_a_fraction(pad: int, groups: int = 0):
-    """A zero point of 99.85: no level of the data is zero."""
-    data = fake_quantize(parameter((2, 4, 6, 6)), -1.0, 1.554)
-    window = [1, 1], [pad, pad], [pad, pad], [1, 1]
-    if groups:
-        return model(opset1.group_convolution(data, weights([groups, 3, 4 // groups, 2, 2], 0.02), *window))
-    return model(opset1.convolution(data, weights([3, 4, 2, 2], 0.02), *window))
-
-
-@pytest.mark.parametrize("groups", [0, 2])
-def test_a_fractional_zero_point_keeps_the_numbers(groups):
-    """The native pass rounds it, and every result is shifted."""
-    result = Transformed(after_a_fraction(0, groups))
-    assert result.transformed("GroupConvolution" if groups else "Convolution")
-    result.assert_numbers()
-    native = Transformed(after_a_fraction(0, groups), Params(native_only=True))
-    with pytest.raises(AssertionError):
-        native.assert_numbers(1e-4)
-
-
-def test_a_fractional_zero_point_under_padding_is_rounded():
-    """As in the native library: all results are shifted by less than half a step of the data."""
-    result = Transformed(after_a_fraction(1))
-    assert result.transformed("Convolution")
-    result.assert_numbers(0.01)
 
 
 WINDOW = [1, 1], [1, 1], [1, 1], [1, 1]
