@@ -13,10 +13,11 @@ from ovlpt.attributes import AttributeTable, PrecisionPreserved, Precisions
 from ovlpt.cleanup.fold_fake_quantize import FoldFakeQuantizeTransformation
 from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
 from ovlpt.graph.text import to_text
-from ovlpt.low_precision import CLEANUP, MAIN, MARKUP, PREREQUISITES
+from ovlpt.low_precision import CLEANUP, MAIN, MARKUP, PASSES, PREREQUISITES
 from ovlpt.main.convolution_backprop_data import ConvolutionBackpropDataTransformation
 from ovlpt.markup.markup_precisions import MarkupPrecisions
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Model, Node, opset1
+from ovlpt.operations import OPERATIONS
 from ovlpt.predicates import (
     can_be_transformed_to_group_convolution,
     is_asymmetric_on_weights,
@@ -30,6 +31,7 @@ from tests.markup.marking import I8, U8, the
 from tests.networks import residual
 from tests.test_openvino_dev import QDQ, assert_int8_and_right
 from tests.test_operations_on_graphs import operation, quantized, variants
+from tools.parity.compare import compare
 
 STEPS = {"prerequisites": PREREQUISITES, "markup": MARKUP, "main": MAIN, "cleanup": CLEANUP}
 
@@ -118,9 +120,10 @@ def found(module: str) -> bool:
         return False
 
 
-def outcomes(kind: type, graph: Model, callback) -> list[Outcome]:
-    passes, trace = ovlpt.PassConfig(), ovlpt.Trace()
-    passes.set_callback(kind, callback)
+def outcomes(kind: type, graph: Model, callback=None, disabled: bool = False) -> list[Outcome]:
+    passes, trace = ovlpt.PassConfig({kind.__name__} if disabled else set()), ovlpt.Trace()
+    if callback is not None:
+        passes.set_callback(kind, callback)
     run_pass(graph, ovlpt.LowPrecision(pass_config=passes, trace=trace))
     return [event.outcome for event in trace if event.transformation == kind.__name__]
 
@@ -131,14 +134,15 @@ def rows_of(kind: type) -> set[str]:
 
 @pytest.mark.parametrize("kind", MAIN, ids=lambda each: each.__name__)
 def test_each_transformation_asks_its_callback(kind):
-    """What it transforms without one stays with one that says so."""
+    """What it transforms without one stays with one that says so, and where it is disabled."""
     graphs = [quantized(case, variants(case)) for case in CASES if operation(case.name) in rows_of(kind)]
     handled = [graph for graph in graphs if Outcome.TRANSFORMED in outcomes(kind, graph.clone(), lambda node: False)]
     assert handled
     for graph in handled:
-        found = outcomes(kind, graph, lambda node: True)
+        found = outcomes(kind, graph.clone(), lambda node: True)
         assert Outcome.DISABLED in found
         assert Outcome.TRANSFORMED not in found
+        assert Outcome.TRANSFORMED not in outcomes(kind, graph, disabled=True)
 
 
 def deconvolution(low: float, high: float) -> Model:
@@ -227,6 +231,38 @@ def test_a_quantization_after_a_layer_runs_in_its_kernel(core):
     assert convolutions[0].output_precision == "u8"
 
 
+def test_a_residual_sum_runs_in_the_kernel_of_the_layer_before(core):
+    """With the quantization before the sum and the one after it, as in the guide's table of counters."""
+
+    def layer(data, name: str) -> Node:
+        node = opset1.convolution(data, weights([16, 16, 3, 3], 0.01), [1, 1], [1, 1], [1, 1], [1, 1])
+        node.set_friendly_name(name)
+        return node
+
+    first = layer(fake_quantize(parameter((1, 16, 14, 14)), 0.0, 2.55, name="of the input"), "first")
+    short = fake_quantize(opset1.relu(first), 0.0, 25.5, name="short")
+    middle = fake_quantize(opset1.relu(layer(short, "second")), 0.0, 255.0, name="middle")
+    branch = fake_quantize(layer(middle, "third"), -128.0, 127.0, name="branch")
+    add = opset1.add(branch, short)
+    add.set_friendly_name("add")
+    after = fake_quantize(opset1.relu(add), 0.0, 255.0, name="after")
+    compiled = ovlpt.compile_model(model(layer(after, "last")), "CPU", {**EXACT, "PERF_COUNT": True}, core=core)
+    layers = ovlpt.execution_types(compiled)
+    status = {row.split()[0]: row.split()[1] for row in layers.table().splitlines()}
+    assert {status[name] for name in ("short", "middle", "branch", "add", "after")} == {"NOT_RUN"}
+    (third,) = (each for each in layers.executed if each.name == "third")
+    assert third.is_int8
+    assert {"branch", "add", "after"} <= set(third.original_names)
+
+
+def test_what_is_not_quantized_runs_in_f32(core):
+    layer = pointwise(fake_quantize(parameter((1, 4, 6, 6)), 0.0, 2.55))
+    compiled = ovlpt.compile_model(model(opset1.softmax(layer, 1)), "CPU", EXACT, core=core)
+    suffixes = {each.layer_type: each.exec_type.rsplit("_")[-1] for each in ovlpt.execution_types(compiled).executed}
+    assert suffixes["Convolution"] == "I8"
+    assert suffixes["Softmax"] == "f32"
+
+
 def test_an_onnx_file_with_pairs():
     """QuantizeLinear and DequantizeLinear, as read from the file."""
     assert_int8_and_right(QDQ)
@@ -246,3 +282,98 @@ def test_the_first_that_matches_ends_the_visit():
     done = [event.transformation for event in trace.of("second") if event.outcome is Outcome.TRANSFORMED]
     assert done == [decomposes, takes_in]
     assert [kind for kind, name in asked if name == "second"][:2] == [decomposes, decomposes]
+
+
+def test_more_transformations_and_operations_than_the_guide_counts():
+    assert len(set(PASSES)) > 45
+    assert sum(row.kind != "absent" for row in OPERATIONS.values()) > 30
+    assert len(MARKUP) == 8
+
+
+def pointwise(data) -> Node:
+    node = opset1.convolution(data, weights([4, 4, 1, 1], 0.01), [1, 1], [0, 0], [0, 0], [1, 1])
+    node.set_friendly_name("conv")
+    return node
+
+
+def test_an_operation_without_a_rule_stays_in_its_precision():
+    graph = model(pointwise(opset1.sin(fake_quantize(parameter((1, 4, 6, 6)), 0.0, 2.55))))
+    run_pass(graph, ovlpt.LowPrecision())
+    assert {value.get_element_type().get_type_name() for value in the(graph, "Sin").inputs()} == {"f32"}
+    assert the(graph, "FakeQuantize").get_output_element_type(0).get_type_name() == "f32"
+    assert the(graph, "Convolution").get_input_element_type(0).get_type_name() == "f32"
+
+
+@pytest.mark.parametrize("low, high", [(0.0, 2.55), (-1.0, 1.55)])
+def test_both_ways_to_quantize_give_the_same_result(low, high):
+    """A FakeQuantize; and one that gives integers, with their dequantization."""
+    stored = opset1.fake_quantize(parameter((1, 4, 6, 6)), f32(low), f32(high), f32(0.0), f32(255.0), 256)
+    pair = dequantization(opset1.convert(stored, "u8"), 0.01, -low / 0.01 if low else None)
+    graphs = [model(pointwise(data)) for data in (fake_quantize(parameter((1, 4, 6, 6)), low, high), pair)]
+    for graph in graphs:
+        run_pass(graph, ovlpt.LowPrecision())
+    assert the(graphs[0], "FakeQuantize").get_output_element_type(0).get_type_name() == "u8"
+    found = compare(*graphs)
+    assert found.equal, found.differences
+
+
+def test_a_disabled_transformation_leaves_its_operation_in_the_original_precision():
+    graph = model(pointwise(fake_quantize(parameter((1, 4, 6, 6)), 0.0, 2.55)))
+    run_pass(graph, ovlpt.LowPrecision(pass_config=ovlpt.PassConfig({"ConvolutionTransformation"})))
+    assert the(graph, "FakeQuantize").get_output_element_type(0).get_type_name() == "f32"
+    assert the(graph, "Convolution").get_input_element_type(0).get_type_name() == "f32"
+
+
+GUIDES_RESTRICTIONS = {
+    "Convolution": {0: ("u8",), 1: ("i8",)},
+    "ConvolutionBackpropData": {0: ("u8", "i8"), 1: ("i8",)},
+    "GroupConvolution": {0: ("u8",), 1: ("i8",)},
+    "Multiply": {0: ("u8",), 1: ("i8",)},
+}
+
+
+@pytest.mark.parametrize("kind", GUIDES_RESTRICTIONS)
+def test_the_restrictions_of_the_guide(kind):
+    made = {
+        "Convolution": pointwise,
+        "ConvolutionBackpropData": lambda x: opset1.convolution_backprop_data(x, weights([4, 2, 2, 2], 0.01), [2, 2]),
+        "GroupConvolution": lambda x: opset1.group_convolution(
+            x, weights([4, 1, 1, 1, 1], 0.01), [1, 1], [0, 0], [0, 0], [1, 1]
+        ),
+        "Multiply": lambda x: opset1.multiply(x, f32(np.full((1, 4, 1, 1), 0.5))),
+    }
+    graph, attributes = model(made[kind](fake_quantize(parameter((1, 4, 6, 6)), -1.28, 1.27))), AttributeTable()
+    all_of_them = [ovlpt.PrecisionsRestriction.create(name, ports) for name, ports in GUIDES_RESTRICTIONS.items()]
+    run_pass(graph, MarkupPrecisions(all_of_them, attributes=attributes))
+    for port, types in GUIDES_RESTRICTIONS[kind].items():
+        assert attributes.get(the(graph, kind).input(port), Precisions).value == types
+
+
+@pytest.mark.parametrize("restricted, read", [(False, "f32"), (True, "u8")])
+def test_a_restriction_per_tensor_makes_one_interval_of_several(restricted, read):
+    """The branches of a Concat would come with a scale each, and the convolution sums over its channels. As in the native
+    library, it takes a restriction of precisions beside it.
+    """
+    branches = [fake_quantize(parameter((1, 2, 6, 6), name), 0.0, high) for name, high in (("x", 2.55), ("z", 5.1))]
+    graph = model(pointwise(opset1.concat(branches, 1)))
+    granularity = [ovlpt.QuantizationGranularityRestriction.create("Convolution", [0])] if restricted else []
+    run_pass(graph, ovlpt.LowPrecision([U8], granularity))
+    assert the(graph, "Convolution").get_input_element_type(0).get_type_name() == read
+
+
+@pytest.mark.parametrize("precision", ["f32", "f16"])
+def test_the_precision_of_the_dequantization_of_a_model_in_f16(precision):
+    """In f32 by default; what it ends in is f16 either way."""
+
+    def half(value) -> Node:
+        return opset1.constant(np.asarray(value, np.float16))
+
+    ends = [half(end) for end in (0, 2.55, 0, 2.55)]
+    data = opset1.fake_quantize(parameter((1, 4, 6, 6), precision=np.float16), *ends, 256)
+    kernel = opset1.multiply(opset1.convert(integers([4, 4, 1, 1]), "f16"), half(0.01))
+    graph = model(opset1.relu(opset1.convolution(data, kernel, [1, 1], [0, 0], [0, 0], [1, 1])))
+    settings = {} if precision == "f32" else {"params": ovlpt.Params(deq_precision=precision)}
+    run_pass(graph, ovlpt.LowPrecision(**settings))
+    dequantizes = the(graph, "Multiply")
+    assert [each.get_element_type().get_type_name() for each in dequantizes.inputs()] == [precision] * 2
+    assert dequantizes.get_output_element_type(0).get_type_name() == "f16"

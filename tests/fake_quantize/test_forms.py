@@ -211,6 +211,16 @@ def test_text():
     assert str(quantizer.form("i8")) == "q = clamp(round(x / 0.1 + -28), -128, 127); y = (q - -128) * 1"
 
 
+def test_in_i8_the_zero_point_of_a_symmetric_range_is_0():
+    form = FakeQuantize(-12.8, 12.7, -12.8, 12.7, 256).form("i8")
+    assert str(form) == "q = clamp(round(x / 0.1 + 0), -128, 127); y = (q - 0) * 0.1"
+
+
+def test_where_both_lower_ends_are_0_the_zero_points_are_0_in_u8():
+    form = FakeQuantize(0, 25.5, 0, 51, 256).form("u8")
+    assert str(form) == "q = clamp(round(x / 0.1 + 0), 0, 255); y = (q - 0) * 0.2"
+
+
 def test_symmetric():
     assert FakeQuantize(-1, 1, -1, 1, 256).symmetric
     assert not FakeQuantize(-1.0078740157480315, 1, -1, 1, 256).symmetric

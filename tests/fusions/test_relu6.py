@@ -102,3 +102,18 @@ def test_never_the_reverse_and_alone() -> None:
     manager.register_pass(RequantizationFusion())
     manager.run_passes(model)
     assert kinds(model) == {"Relu": 1, "FakeQuantize": 1}
+
+
+def test_the_condition_as_amct_prints_it() -> None:
+    """``(127 - offset) / scale < 6``, of a quantization to i8 that multiplies by the scale; half a step above 6, too."""
+    rng, fused = np.random.default_rng(2), 0
+    for _ in range(60):
+        offset = int(rng.integers(-128, 100))
+        scale = (127 - offset) / (6 * rng.uniform(0.7, 1.3))
+        top = (127 - offset) / scale
+        low = (-128 - offset) / scale
+        becomes_relu = "Relu" in kinds(fuse(clamped(0.0, 6.0, [np.float32(end) for end in (low, top) * 2])))
+        if top < 6 or top > 6 + 0.51 / scale:
+            assert becomes_relu is (top < 6), (offset, scale)
+        fused += becomes_relu
+    assert 15 < fused < 45

@@ -9,6 +9,7 @@ from tests.conftest import Transformed
 from tests.graphs import dequantization, fake_quantize, model, parameter, weights
 
 
+@pytest.mark.parametrize("behind_layers", [False, True])
 @pytest.mark.parametrize(
     "other, full",
     [
@@ -18,9 +19,10 @@ from tests.graphs import dequantization, fake_quantize, model, parameter, weight
         ((1, 8, 4, 4), "data"),
     ],
 )
-def test_which_of_two_volumes_keeps_its_dequantization(other, full):
+def test_which_of_two_volumes_keeps_its_dequantization(other, full, behind_layers):
+    """Behind a layer each, or behind none."""
     data, small = (
-        fake_quantize(parameter(shape, name), 0.0, high, name=name)
+        fake_quantize(layer(name, shape) if behind_layers else parameter(shape, name), 0.0, high, name=name)
         for shape, name, high in (((1, 8, 4, 4), "data", 2.55), (other, "other", 5.1))
     )
     for reads in ([data, small], [small, data]) if full == "other" else ([data, small],):
@@ -37,10 +39,10 @@ def test_which_of_two_volumes_keeps_its_dequantization(other, full):
         assert empty == [{"data": "other", "other": "data"}[full]]
 
 
-def layer(name: str):
+def layer(name: str, shape=(1, 8, 4, 4)):
     """A quantized convolution, whose result is quantized, too."""
-    data = fake_quantize(parameter((1, 8, 4, 4), f"x_{name}"), 0.0, 2.55, name=f"{name}_data")
-    node = opset1.convolution(data, weights([8, 8, 1, 1], 0.01), [1, 1], [0, 0], [0, 0], [1, 1])
+    data = fake_quantize(parameter((1, 8, *shape[2:]), f"x_{name}"), 0.0, 2.55, name=f"{name}_data")
+    node = opset1.convolution(data, weights([shape[1], 8, 1, 1], 0.01), [1, 1], [0, 0], [0, 0], [1, 1])
     node.set_friendly_name(f"{name}_layer")
     return node
 

@@ -87,6 +87,9 @@ def test_tensors_of_any_rank_are_quantized(shape, scale, method):
     assert stored.shape == shape
     assert (stored == 6).all()
     np.testing.assert_array_equal(reference.dequantize(stored, quantization, method), values)
+    finer = reference.requantize(stored, Quantization(0.5, 3, "u8"), Quantization(0.25, 3, "u8"), method)
+    assert finer.shape == shape
+    assert (finer == 9).all()
 
 
 def test_a_vector_with_a_scale_for_each_element():

@@ -5,6 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 
+from ovlpt import reference
 from ovlpt.reference import weighted
 from ovlpt.reference.methods import ALIASES, RUNTIMES, resolve
 from ovlpt.reference.requantization import RULES
@@ -75,6 +76,67 @@ def test_the_document_has_its_cells():
         for letter, method in zip(letters, FRAMEWORKS.values(), strict=True):
             names = POWER if operator == "Power" else (operator,)
             assert not letter or any(rounding(name, method) for name in names), (operator, method)
+
+
+PRINTED = """
+AveragePool     t o c
+BiasAdd         - o -
+Concat          ~ - -
+Convolution     t o c
+Deconvolution   - - c
+EltwiseSum      t c c
+InnerProduct    t t -
+LeakyReLU       t - -
+Power           t o c
+ReLU            ~ ~ ~
+ResizeBilinear  ~ - -
+Sigmoid         ~ - -
+Softmax         ~ - -
+"""
+
+
+def test_the_letters_are_those_of_the_document():
+    read = {name: letters for name, *letters in map(str.split, PRINTED.strip().splitlines())}
+    assert {name: [letter or "-" for letter in letters] for name, letters in DOCUMENT.items()} == read
+
+
+@pytest.mark.parametrize("method, ties", [
+    ("tflite-reference", [-3, -2, -1, 1, 2, 3]),  # half away from zero
+    ("tflite", [-2, -2, 0, 0, 2, 2]),  # what TFLite executes today
+    ("onnx", [-2, -2, 0, 0, 2, 2]),  # half to even
+    ("caffe2", [-2, -2, 0, 0, 2, 2]),
+])  # fmt: skip
+def test_how_each_framework_rounds(method, ties):
+    values = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], np.float32)
+    stored = reference.quantize(values, reference.Quantization(1.0, 100, "u8"), method)
+    assert (stored.astype(int) - 100).tolist() == ties
+
+
+@pytest.mark.parametrize("method", ["tflite-reference", "onnx", "caffe2"])
+def test_relu_is_dequantize_operator_quantize(method):
+    """The document's procedure, on every value of u8 with 16 pairs of scales and zero points: 0 of 4096 differ."""
+    rng, x = np.random.default_rng(3), np.arange(256, dtype=np.uint8)
+    for _ in range(16):
+        scale, zero_point = rng.uniform(0.01, 0.1), int(rng.integers(0, 256))
+        input = reference.Quantization(scale, zero_point, "u8")
+        # Caffe2 keeps the quantization of its data
+        output = input if method == "caffe2" else reference.Quantization(scale * rng.uniform(0.5, 2), 0, "u8")
+        real = np.maximum(reference.dequantize(x, input, method), np.float32(0))
+        expected = reference.quantize(real, output, method)
+        assert (reference.relu(x, input, output, method=method) == expected).all()
+
+
+def test_max_pool_and_arg_max_do_nothing_with_scales():
+    quantization, x = (
+        reference.Quantization(0.1, 7, "u8"),
+        np.random.default_rng(0).integers(0, 256, (1, 3, 8, 8), np.uint8),
+    )
+    real = reference.dequantize(x, quantization)
+    pooled = reference.max_pool(x, (2, 2), strides=(2, 2))
+    assert pooled.dtype == x.dtype
+    windows = real.reshape(1, 3, 4, 2, 4, 2).max((3, 5))
+    np.testing.assert_array_equal(reference.dequantize(pooled, quantization), windows)
+    np.testing.assert_array_equal(reference.arg_max(x), real.argmax(1))
 
 
 def test_plain_tflite_is_what_its_default_executes():

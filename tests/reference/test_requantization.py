@@ -91,6 +91,23 @@ def test_every_rule_is_close_to_the_exact_value_and_saturates(rule, precision, z
     assert {output.low, output.high} <= set(result.tolist())
 
 
+def test_scales_are_double_or_float():
+    """D2 and F2 differ in that alone: of one and the same large accumulator they make other integers."""
+    rng, wide = np.random.default_rng(4), Quantization(2.0**-13, 0, "i16")
+    scales = rng.uniform(0.1, 1, (2, 200)).astype(np.float32)
+    differ = 0
+    for of_input, of_weights in scales.T:
+        exact = np.float64(of_input) * np.float64(of_weights)
+        assert rq.double_multiplier(of_input, of_weights, 1) == exact
+        assert rq.float_product_multiplier(of_input, of_weights, 1) == np.float32(exact)
+        assert rq.float_multiplier(of_input, of_weights, np.float32(0.3)).dtype == np.float32
+        accumulator = np.arange(-3000, 3000)
+        differ += (
+            rq.d2(accumulator, of_input, of_weights, wide) != rq.f2(accumulator, of_input, of_weights, wide)
+        ).any()
+    assert differ
+
+
 def test_a_multiplier_per_channel():
     output, scales = Quantization(0.3, 5, "u8"), np.array([0.01, 0.7, 2.0], np.float32)
     accumulator = np.arange(-300, 300, 2).reshape(1, 3, 10, 10)
