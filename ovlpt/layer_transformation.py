@@ -176,6 +176,16 @@ class LayerTransformation(MatcherPass, _Configured):
 
     def visit(self, node: Node) -> bool:
         """Handle one matched node; True when the graph was changed."""
+        try:
+            self._read = {}
+            return self._visit(node)
+        except Exception as error:
+            self.error = error  # C++ turns it into a RuntimeError without its cause
+            raise
+        finally:
+            self._read = None
+
+    def _visit(self, node: Node) -> bool:
         if not self.concerns(node) or is_replaced(node) or self._is_off(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
@@ -185,7 +195,6 @@ class LayerTransformation(MatcherPass, _Configured):
         if not self.has_form(node):
             return False
         try:
-            self._read = {}
             if self._meets_open_sizes:
                 self._check_open_sizes(node)
             self.can_be_transformed(node)
@@ -198,11 +207,6 @@ class LayerTransformation(MatcherPass, _Configured):
             if not self.quiet:
                 self._record(Outcome.REJECTED, node, refusal.reason)
             return self.rejected(node)
-        except Exception as error:
-            self.error = error  # C++ turns it into a RuntimeError without its cause
-            raise
-        finally:
-            self._read = None
         self.trace.add(Outcome.TRANSFORMED, type(self).__name__, node.get_type_name(), name, self.why)
         return True
 

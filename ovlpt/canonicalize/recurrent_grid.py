@@ -130,8 +130,8 @@ class RecurrentGrid(LayerTransformation):
         """What keeps the layer from the kernels; that its weights are real numbers comes last, where it would be all."""
         if (reason := form_obstacle(node)) is not None:
             return reason
-        for port in quantized_weights(node):
-            if _scale(node.input_value(port)) is None:
+        for port in self._quantized(node):
+            if self._scale(node, port) is None:
                 text = f"its weights on input {port} are not i8 multiples of one scale, or of one scale for each row"
                 return Reason("weights_grid", text)
         grid = self._data_grid(node)
@@ -148,8 +148,8 @@ class RecurrentGrid(LayerTransformation):
     def _of_weights(self, node: Node) -> Reason | None:
         """What keeps their numbers from the kernels, where data and state fit."""
         ports = weights_ports(node)
-        real = [name for name, port in zip(_NAMES, ports, strict=True) if port not in quantized_weights(node)]
-        if all(folded_constant(node.input_value(port)) is not None for port in ports):
+        real = [name for name, port in zip(_NAMES, ports, strict=True) if port not in self._quantized(node)]
+        if all(self._values(node, port) is not None for port in ports):
             lost = self._by_rows(node) if real else self._weights(node)
             share = f"{max(lost[2:]):.1%}"
             text = f"rounded to the single scale that its kernels use for both, its weights would lose {share}"
@@ -171,7 +171,7 @@ class RecurrentGrid(LayerTransformation):
         else:
             state = _whole_interval(_above(node.input_value(_STATE)))
             reads_state = state is not None and np.allclose(state, (low, high), rtol=_NEAR, atol=0)
-        first, second = _rows(node, 0), _rows(node, 1)
+        first, second = (self._rows(node, port) for port in weights_ports(node))
         return (
             holds_state
             and is_fine
@@ -197,16 +197,35 @@ class RecurrentGrid(LayerTransformation):
         Beside data of a wide interval the recurrent weights may be lost although the sum loses nothing, until the data
         is zero.
         """
-        both = [_values(node, which) for which in (0, 1)]
-        return self._on_one_scale(node, both, [_rows(node, which) for which in (0, 1)])
+        return self._on_one_scale(node, self._both(node), [self._rows(node, port) for port in weights_ports(node)])
 
     @read_once
     def _by_rows(self, node: Node) -> Rounded:
         """The same of weights that are quantized with a scale for each row."""
-        both = [_values(node, which) for which in (0, 1)]
+        both = self._both(node)
         rows = [_finest(each) for each in both]
         both = [np.rint(each / scale) * scale for each, scale in zip(both, rows, strict=True)]
         return self._on_one_scale(node, both, rows)
+
+    def _both(self, node: Node) -> list[np.ndarray]:
+        return [self._values(node, port).astype(np.float64) for port in weights_ports(node)]
+
+    @read_once
+    def _values(self, node: Node, port: int) -> np.ndarray | None:
+        return folded_constant(node.input_value(port))
+
+    @read_once
+    def _quantized(self, node: Node) -> list[int]:
+        return quantized_weights(node)
+
+    @read_once
+    def _scale(self, node: Node, port: int) -> np.ndarray | None:
+        """That of weights on the grid of i8, one for all or for each row; else None."""
+        return _scale(node.input_value(port), self._values(node, port))
+
+    def _rows(self, node: Node, port: int) -> np.ndarray:
+        """The scale of weights as [directions, rows, 1]."""
+        return np.broadcast_to(self._scale(node, port), (*node.get_input_shape(port)[:2], 1))
 
     def _on_one_scale(self, node: Node, both: Sequence[np.ndarray], rows: Sequence[np.ndarray]) -> Rounded:
         step = self._data_grid(node)[1] / self._step_of_states(node)
@@ -258,9 +277,7 @@ def _precision(node: Node, port: int) -> str:
     return precision_of(node.input_value(port))
 
 
-def _scale(value: Output) -> np.ndarray | None:
-    """That of weights on the grid of i8, one for all or for each row; else None."""
-    weights = folded_constant(value)
+def _scale(value: Output, weights: np.ndarray | None) -> np.ndarray | None:
     if weights is None or weights.ndim != 3 or isinstance(value.get_node(), Constant):
         return None
     if value.get_node().get_type_name() == "FakeQuantize":
@@ -274,16 +291,6 @@ def _scale(value: Output) -> np.ndarray | None:
     whole = np.rint(integers)
     on_grid = np.abs(integers - whole).max() < _WHOLE and whole.min() >= -128 and whole.max() <= 127
     return scale.astype(np.float64) if on_grid else None
-
-
-def _rows(node: Node, which: int) -> np.ndarray:
-    """The scale of weights as [directions, rows, 1]."""
-    value = node.input_value(weights_ports(node)[which])
-    return np.broadcast_to(_scale(value), (*value.get_shape()[:2], 1))
-
-
-def _values(node: Node, which: int) -> np.ndarray:
-    return folded_constant(node.input_value(weights_ports(node)[which])).astype(np.float64)
 
 
 def _is_much(rounded: Rounded) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.fake_quantize import on_other_data
-from ovlpt.graph.constants import constant, constant_above, is_constant_path
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.recurrent import MOVES, in_both_directions
@@ -116,7 +116,7 @@ def _halves(value: Output, axis: int) -> list[Output]:
         shape = list(value.get_shape())
         if len(shape) <= axis or shape[axis] == 1:
             return [value, value]
-        parts = np.split(node.data, 2, axis)
-        return [opset1.constant(np.ascontiguousarray(part), node.get_element_type()).output(0) for part in parts]
+        parts = np.split(values_of(node), 2, axis)
+        return [constant(np.ascontiguousarray(part), precision_of(value)).output(0) for part in parts]
     sources = [_halves(each, axis) for each in node.input_values()]
     return [same_on(node, list(inputs)).output(0) for inputs in zip(*sources, strict=True)]
