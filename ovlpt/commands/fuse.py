@@ -13,7 +13,7 @@ from ovlpt.device.loading import label_of, quantization_of, read_float
 from ovlpt.device.saving import check_output, save_model
 from ovlpt.fusions import fuse
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.stamp import is_transformed
+from ovlpt.graph.stamp import has_lost_stamp, is_transformed
 from ovlpt.inspect.inputs import load_arrays
 from ovlpt.openvino_api import Core, Model
 from ovlpt.trace import InputError, Outcome, Trace
@@ -25,7 +25,7 @@ def call(options: argparse.Namespace) -> int:
     check_output(options.output, options.model)
     values = dict(map(_value, options.value))
     source = read_float(options.model, Core())
-    if is_transformed(source):
+    if is_transformed(source) or has_lost_stamp(source):
         raise InputError(
             f"{label_of(options.model, source)} is transformed already; give the model before quantization"
         )

@@ -21,7 +21,7 @@ from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
-from ovlpt.graph.stamp import CPU, LOWERED, is_transformed, stamp, stamped
+from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
 from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Node, Type
 from ovlpt.own_transformations import knows_own_operations
@@ -114,6 +114,11 @@ def _transformed(
     work = source.clone() if isinstance(model, Model) else source
     trace = Trace() if trace is None else trace
     if not is_transformed(work):
+        if has_lost_stamp(work):
+            raise InputError(
+                f"{label} is transformed already and no longer says how, as its runtime information is lost; give the quantized "
+                "model that it was made from, or compile it with core.compile_model"
+            )
         quantization = quantization_of(source)
         if quantization == "none":
             raise NotQuantized(

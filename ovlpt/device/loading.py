@@ -13,7 +13,7 @@ from ovlpt.device.model_zoo import float_file, quantized_file
 from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
-from ovlpt.graph.stamp import is_transformed
+from ovlpt.graph.stamp import has_lost_stamp, is_transformed
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, FrontEndManager, Model, Node
 from ovlpt.precisions import INT4, INT8
 from ovlpt.trace import InputError
@@ -77,7 +77,7 @@ def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Mo
 def read_quantized(model: Model | str | Path, core: Core) -> Model:
     """`read_model` for what has to know how the model was quantized. Raises `InputError` for a transformed one, too."""
     read = read_model(model, core)
-    if is_transformed(read):
+    if is_transformed(read) or has_lost_stamp(read):
         raise InputError(
             f"{label_of(model, read)} is transformed already and no longer shows how it was quantized; give the quantized "
             "model that it was made from"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.openvino_api import Model
 
 SECTION = "ovlpt"
@@ -26,3 +27,15 @@ def stamped(model: Model, key: str) -> str:
 def is_transformed(model: Model) -> bool:
     """Whether `LowPrecision` has made the model."""
     return bool(stamped(model, TRANSFORMED))
+
+
+def has_lost_stamp(model: Model) -> bool:
+    """Whether the model says nothing of a transformation and holds what only one makes: a FakeQuantize of real numbers that
+    gives integers. A model made of another's nodes has none of its runtime information.
+    """
+    return not is_transformed(model) and any(
+        node.get_type_name() == "FakeQuantize"
+        and node.get_input_element_type(0).is_real()
+        and not node.get_output_element_type(0).is_real()
+        for node in all_nodes(model)
+    )

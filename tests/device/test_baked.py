@@ -173,6 +173,25 @@ def test_what_asks_for_the_quantization_refuses_it(baked, tmp_path, command):
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("run", "is transformed already and no longer shows how it was quantized"),
+        ("check", "is transformed already and no longer says how, as its runtime information is lost"),
+        ("transform", "is transformed already and no longer says how, as its runtime information is lost"),
+        ("fuse", "is transformed already; give the model before quantization"),
+    ],
+)
+def test_without_its_runtime_information_it_is_refused_as_well(core, baked, tmp_path, capsys, command, sentence):
+    """As a model is that another program has made of its nodes."""
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    read = core.read_model(baked)
+    openvino.save_model(openvino.Model(read.get_results(), read.get_parameters(), "cut"), tmp_path / "cut.xml")
+    options = ["-o", str(tmp_path / "out.xml")] if command in ("transform", "fuse") else []
+    assert cli.main([command, str(tmp_path / "cut.xml"), *options]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_what_is_true_of_it_is_said(core, baked, tmp_path, capsys):
     stock = ovlpt.check(data.digits(), against="stock", core=core)
     found = ovlpt.check(baked, against="stock", core=core)
