@@ -57,9 +57,9 @@ def quantizations(model: ov.Model) -> list[tuple[ov.Node, FakeQuantize]]:
         source, *bounds = (node.input_value(port).get_node() for port in range(5))
         if is_constant_path(source) or any(bound.get_type_name() != "Constant" for bound in bounds):
             continue
-        low, high, *outputs = (values_of(bound).ravel() for bound in bounds)
-        if np.array_equal((low, high), outputs):
-            found.append((node, FakeQuantize(low, high, *outputs, node.get_attributes()["levels"])))
+        low, high, output_low, output_high = (values_of(bound).ravel() for bound in bounds)
+        if np.array_equal((low, high), (output_low, output_high)):
+            found.append((node, FakeQuantize(low, high, output_low, output_high, node.get_attributes()["levels"])))
     return found
 
 

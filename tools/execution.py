@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,9 +19,7 @@ from ovlpt.device import subprocess_call, virtual_gpu
 from ovlpt.inspect.check import execute
 
 
-def compare(
-    path: str, device: str = "CPU", virtual: str | None = None, precision: str | None = None
-) -> dict[str, object]:
+def compare(path: str, device: str = "CPU", virtual: str | None = None, precision: str | None = None) -> dict[str, Any]:
     """Counts for one network, and the names of stock's int8 layers that are float in ovlpt's.
 
     ``virtual``: a GPU that this machine need not have; one a process. ``precision``: what is not int8 runs in, "f16".

@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from ovlpt import data
 from ovlpt.fleet.engine import Executors
@@ -45,7 +46,7 @@ class Subject:
         write_images(model, self.images, images, FILES, shape)
         self.alone = self.compared(None)
 
-    def compared(self, executor: Executors | None, images: Path | None = None, **more: object) -> Comparison:
+    def compared(self, executor: Executors | None, images: Path | None = None, **more: Any) -> Comparison:
         given = {"float_model": self.original, "layer_samples": 1, "threads": 1, "seconds": 0, **more}
         found = compare(self.model, images or self.images, executor=executor, **given)
         return replace(found, latency={})
@@ -79,6 +80,7 @@ class Pools:
 
     def __init__(self, make: Callable[[], Executor]):
         self._make = make
+        self._last: Any = None
 
     def __call__(self) -> Executor:
         self._last = self._make()
@@ -138,9 +140,15 @@ class Dask:
         self.kill()
 
 
+def connected(cluster: Cluster) -> Any:
+    """The client of Dask."""
+    executor: Any = cluster()
+    return executor._client
+
+
 def a_killed_worker_of_dask(subject: Subject) -> str:
     with Dask() as dask, Cluster(dask.address, timeout=60) as cluster:
-        client = cluster()._client
+        client = connected(cluster)
         client.wait_for_workers(2)
         return subject.survives(cluster, lambda: os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL))
 
@@ -209,7 +217,7 @@ def an_older_cpu(subject: Subject) -> str:
 
 def another_openvino(subject: Subject, python: str) -> str:
     with Dask([sys.executable, python]) as dask, Cluster(dask.address, timeout=60) as cluster:
-        cluster()._client.wait_for_workers(2)
+        connected(cluster).wait_for_workers(2)
         return refused(subject, cluster, "has the OpenVINO")
 
 
@@ -225,7 +233,7 @@ def a_journal_of_another_model(subject: Subject) -> str:
     return refused(subject, None, "is of another run", resume=path)
 
 
-def refused(subject: Subject, executor: Executors | None, sentence: str, **more: object) -> str:
+def refused(subject: Subject, executor: Executors | None, sentence: str, **more: Any) -> str:
     """What is wrong where the run is to end with this ``sentence``."""
     try:
         subject.compared(executor, **more)

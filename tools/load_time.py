@@ -22,7 +22,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
@@ -74,7 +74,7 @@ class LoadTime:
 class Way:
     path: Path
     package: str
-    properties: dict[str, object]
+    properties: Mapping[str, object]
     folder: str | None = None
 
     @property

@@ -21,6 +21,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ FILES = 50
 class Watched(Executor):
     """A Dask executor, and how long its workers computed for each task."""
 
-    def __init__(self, executor: Executor):
+    def __init__(self, executor: Any):  # of Dask
         self._executor, self._client = executor, executor._client
         self.seconds: list[float] = []
 

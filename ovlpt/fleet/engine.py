@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import suppress
+from typing import Any
 
 from ovlpt.device.execution_types import last_line
 from ovlpt.fleet import machine
@@ -71,7 +72,7 @@ def answers(
     progress: Progress | None = None,
     total: int | None = None,
     alike: Collection[str] = machine.ALIKE,
-) -> Iterator[tuple[Task, object]]:
+) -> Iterator[tuple[Task, Any]]:
     """Each task with its answer, in the order in which they are finished; `Died` where a worker cannot survive it.
 
     Without ``executor`` the tasks are carried out here, one after the other. ``tasks`` are taken as workers get free,
@@ -89,7 +90,7 @@ def answers(
 
 def _carried_out(
     tasks: _Counted, executor: Executors | Workers | None, journal: Journal | None, alike: Collection[str]
-) -> Iterator[tuple[Task, object]]:
+) -> Iterator[tuple[Task, Any]]:
     if executor is None:
         yield from _here(tasks, journal, alike)
     elif isinstance(executor, Workers):
@@ -118,7 +119,7 @@ class _Counted:
         return task
 
 
-def _here(tasks: _Counted, journal: Journal | None, alike: Collection[str]) -> Iterator[tuple[Task, object]]:
+def _here(tasks: _Counted, journal: Journal | None, alike: Collection[str]) -> Iterator[tuple[Task, Any]]:
     if journal is not None and journal.machine is not None:
         machine.check_same(machine.name(), machine.machine(), journal.machine, alike)
     for task in tasks:
@@ -150,9 +151,9 @@ class _Run:
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._renewals = 0
         self._width = _Width()
-        self._ready: deque[tuple[Task, object]] = deque()
+        self._ready: deque[tuple[Task, Any]] = deque()
 
-    def answers(self) -> Iterator[tuple[Task, object]]:
+    def answers(self) -> Iterator[tuple[Task, Any]]:
         try:
             while True:
                 self._fill()

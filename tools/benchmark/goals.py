@@ -42,7 +42,7 @@ def goals(rows: Sequence[Row], whole: bool = True) -> list[Goal]:
     """Those that can be judged by what was measured. ``whole``: the rows are all networks; goals that speak of the
     networks together are judged only when every one was measured.
     """
-    found = []
+    found: list[Goal] = []
     timed = [row for row in rows if row.latency]
     if whole and rows and len(timed) == len(rows):
         found += _together(timed)

@@ -90,7 +90,8 @@ def _measure(model: Model, sample: Sample, seconds: float, precision: str, hint:
     found = bench(model, inputs=arrays, hint=hint, seconds=seconds, infer_precision=precision, memory=False)
     mine, other = found.sides
     milliseconds = {OVLPT: mine.latency, STOCK: other.latency}
-    return Latency(found.ratio, *found.interval, found.blocks, mine.iterations, milliseconds, range_of_weights(model))
+    low, high = found.interval
+    return Latency(found.ratio, low, high, found.blocks, mine.iterations, milliseconds, range_of_weights(model))
 
 
 def set_batch(model: Model, batch: int) -> dict[str, int]:

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tools.breadth.expected import EXPECTED
 from tools.breadth.families import FAMILIES
@@ -62,12 +63,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return summary(chosen)
 
 
-def key(line: dict[str, object]) -> tuple[str, str]:
+def key(line: dict[str, Any]) -> tuple[str, str]:
     """What a line is about: family and quantizer."""
     return line["family"], line["quantizer"]
 
 
-def apart(folder: Path, name: str, quantizer: str) -> dict[str, object]:
+def apart(folder: Path, name: str, quantizer: str) -> dict[str, Any]:
     """The line of one, from a process that a crash or the limit ends alone."""
     command = [sys.executable, "-m", "tools.breadth", str(folder), "--one", name, quantizer]
     try:
@@ -84,7 +85,7 @@ def apart(folder: Path, name: str, quantizer: str) -> dict[str, object]:
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def sentence(line: dict[str, object]) -> str:
+def sentence(line: dict[str, Any]) -> str:
     """A line about one."""
     head = f"{line['family']} {line['quantizer']}"
     if "failure" in line:
@@ -103,7 +104,7 @@ def sentence(line: dict[str, object]) -> str:
     return f"{head}: {'; '.join(said)}" + (f"  FLAGGED {', '.join(found)}" if found else "")
 
 
-def summary(lines: Sequence[dict[str, object]]) -> int:
+def summary(lines: Sequence[dict[str, Any]]) -> int:
     """Print what is flagged and how much is not; 1 where something is that is not expected."""
     built = [line for line in lines if "failure" not in line]
     found = {key(line): flags(line) for line in built}

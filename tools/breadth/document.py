@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tools.breadth.expected import EXPECTED
 from tools.breadth.plan import WAYS, flags
@@ -20,7 +21,7 @@ differences. Misses come first.
 """
 
 
-def document(lines: Sequence[dict[str, object]]) -> str:
+def document(lines: Sequence[dict[str, Any]]) -> str:
     """The whole document."""
     built = sorted((line for line in lines if "failure" not in line), key=lambda line: not flags(line))
     clean = sum(not flags(line) for line in built)
@@ -39,7 +40,7 @@ def document(lines: Sequence[dict[str, object]]) -> str:
     ])  # fmt: skip
 
 
-def row(line: dict[str, object], way: str) -> str:
+def row(line: dict[str, Any], way: str) -> str:
     """One way of one network."""
     stock, mine = (line[way].get(each, {}) for each in ("stock", "ovlpt"))
     failure = line[way].get("failure") or mine.get("failure") or stock.get("failure")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tools.breadth.families import FAMILIES
 
@@ -20,7 +21,7 @@ def plan(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield from ((name, other) for name in names if name in tenth for other in OTHERS)
 
 
-def flags(line: dict[str, object]) -> list[str]:
+def flags(line: dict[str, Any]) -> list[str]:
     """What is worse than stock in a line of the results: the way and what it is, as "open SQNR"."""
     found = []
     for way in WAYS:

@@ -111,7 +111,8 @@ def compared(names: tuple[str, ...], gpu: str, precisions: tuple[str, ...], path
             mine = ovlpt.compile_model(net, "GPU", properties, core=core)
             numbers = [ratio(expected, outputs(each, inputs)) for each in (stock, mine)]
             low = [int8_layers(each) for each in (stock, mine)]
-            rows.append(Row(name, precision, *numbers, *low, time.perf_counter() - start))
+            seconds = time.perf_counter() - start
+            rows.append(Row(name, precision, numbers[0], numbers[1], low[0], low[1], seconds))
     return rows
 
 

@@ -107,7 +107,7 @@ class Cell:
 
 def document_cells(counts: dict[str, dict[str, Count]]) -> dict[str, list[Cell]]:
     """The document's own table: operator → its cells, a framework each."""
-    rows = {}
+    rows: dict[str, list[Cell]] = {}
     for operator, letters in DOCUMENT.items():
         names = POWER if operator == "Power" else (operator,)
         rows[operator] = []

@@ -65,7 +65,8 @@ class Typesetter:
     def _colours(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         light, dark = self.rng.integers(150, 256, 3), self.rng.integers(0, 90, 3)
         pair = (light, dark) if self.rng.random() < 0.7 else (dark, light)
-        return tuple(tuple(map(int, colour)) for colour in pair)
+        first, second = (tuple(map(int, colour)) for colour in pair)
+        return first, second
 
     def _noise(self, image) -> np.ndarray:
         pixels = np.asarray(image, np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tools.zoo.signals import VOCABULARY
 
@@ -30,7 +30,7 @@ class Network:
     stored_in_f16: bool = False
 
 
-def on_images(module: nn.Module, size: int, **kind: object) -> Network:
+def on_images(module: nn.Module, size: int, **kind: Any) -> Network:
     """``module`` on an image f32 [1, 3, size, size]."""
     return Network(module, {"image": (1, 3, size, size)}, **kind)
 
