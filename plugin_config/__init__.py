@@ -120,6 +120,11 @@ def kernels(
     return {"CPU": cpu.KERNELS, "GPU": gpu.KERNELS}.get(kind(device), {})
 
 
+def dropped_levels(device: str) -> frozenset[int]:
+    """Of the quantizations that the plugin of a physical device drops before anything else, when a Relu still stands."""
+    return {"CPU": cpu.DROPPED_LEVELS, "GPU": gpu.DROPPED_LEVELS}.get(kind(device), frozenset())
+
+
 def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
     if kind(device) == "NPU":
         raise InputError(

@@ -74,8 +74,7 @@ def _without_convert(node: Node) -> Node:
     return node.input_value(0).get_node() if node.get_type_name() == "Convert" else node
 
 
-# The plugin drops each FakeQuantize of so many levels before anything else, when a Relu before it still stands. Before
-# 2026.1 it kept them, and they clipped.
+# The plugin drops each FakeQuantize of so many levels before anything else. Before 2026.1 it kept them, and they clipped.
 DROPPED_LEVELS = frozenset((65536,)) if RELEASE >= (2026, 1) else frozenset()
 
 # What common optimizations leave as it is; else they decompose it, as the plugin does.

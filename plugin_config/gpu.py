@@ -26,6 +26,8 @@ KERNELS = {
     "LSTMSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
     "GRUSequence": lambda node: node.get_attributes()["direction"] != "bidirectional",
 }
+# The plugin drops each FakeQuantize of so many levels before anything else.
+DROPPED_LEVELS = frozenset((65536,)) if RELEASE >= (2025, 4) else frozenset()
 _HEADS = range(64, 257, 16)  # sizes of the heads that the fused attention takes
 # Releases since 2025 have no kernel of PRelu on integers. A shuffle of channels is one kernel; pieces of it are one each.
 DISABLED = (

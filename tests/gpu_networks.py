@@ -479,6 +479,13 @@ def of_one_step(levels: int, low: float, high: float) -> Callable[[Node], Node]:
     return lambda x: _ending(opset1.relu(convolution(quantized(x, low, high, levels), 16, bias=True)), 0, 6)
 
 
+def wide_residual(x: Node) -> Node:
+    """Between layers it is quantized to 16 bits, which the plugin drops."""
+    sums = opset1.add(convolution(quantized(x, -1.28, 1.27), 16), x)
+    wide = quantized(sums, -64, 64, 65536)
+    return opset1.add(convolution(wide, 16, seed=1), wide)
+
+
 def weights_zero_point(shape, precision: str, zero_point, low: float = 0.0) -> Callable[[Node], Node]:
     def build(x: Node) -> Node:
         data = quantized(x, low, low + 2.55)
@@ -555,4 +562,5 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "windows": windows,
     "with_branches": with_branches,
     "weights_zero_point_depthwise": _on_image(weights_zero_point([16, 1, 1, 3, 3], "u8", 91)),
+    "wide_residual": _on_image(wide_residual),
 }

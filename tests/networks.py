@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.openvino_api import Model, Node, Type, opset1
+from ovlpt.precisions import NUMPY
 
 RNG = np.random.default_rng(7)
 
@@ -16,9 +17,7 @@ def parameter(shape, precision: str = "f32", name: str = "x") -> Node:
 
 
 def const(values, precision: str = "f32") -> Node:
-    return opset1.constant(
-        np.asarray(values, {"f32": np.float32, "i8": np.int8, "u8": np.uint8, "i64": np.int64}[precision])
-    )
+    return opset1.constant(np.asarray(values, NUMPY[precision]))
 
 
 def quantized(data, low: float, high: float, levels: int = 256, name: str | None = None) -> Node:

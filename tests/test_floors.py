@@ -19,7 +19,7 @@ FLOORS = {
     "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3,
     "ovlpt.canonicalize": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
     "ovlpt.own_transformations": 4,
-    "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5, "ovlpt.common_optimizations": 5,
+    "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5, "ovlpt.common_optimizations": 5, "ovlpt.qdq_stripping": 5,
     "ovlpt.plugin_config": 6, "ovlpt.device": 6, "ovlpt.interpreter": 6, "ovlpt.inspect": 6, "ovlpt.fleet": 6,
     "ovlpt.drop_in": 7, "ovlpt.commands": 7, "ovlpt.cli": 7, "ovlpt.__main__": 7, "ovlpt": 7,
     "tools": 8, "tests": 8,

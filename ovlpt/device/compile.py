@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
-from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import PluginConfig
 from ovlpt.device.loading import label_of, quantization_of, read_model
@@ -23,8 +22,9 @@ from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
 from ovlpt.low_precision import LowPrecision
-from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Node, Type
+from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
+from ovlpt.qdq_stripping import QDQStripping
 from ovlpt.trace import Event, Outcome, Trace
 from ovlpt.version import VERSION
 
@@ -128,8 +128,8 @@ def _transformed(
             warn(f"{label} {_PASS_UNCHANGED[quantization]}")
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
-        kernels = plugin_config.kernels(physical, own, precision or inference_precision(core, physical))
-        _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", kernels)
+        floats = precision or inference_precision(core, physical)
+        _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", floats)
     elif made_for := _is_slow_here(work, physical, core):
         warn(
             f"{label} was transformed for a CPU of the kind {made_for}, with MatMuls as convolutions where they are faster "
@@ -161,13 +161,13 @@ def _run_passes(
     native_only: bool,
     trace: Trace,
     title: str,
-    kernels: Mapping[str, Callable[[Node], bool]],
+    floats: str,
 ) -> None:
     """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
-    if on_cpu and plugin_config.cpu.DROPPED_LEVELS:
-        manager.register_pass(FQStrippingTransformation(plugin_config.cpu.DROPPED_LEVELS))
-    passes = config.pass_config()
+    if levels := plugin_config.dropped_levels(device):
+        manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16"))
+    passes, kernels = config.pass_config(), plugin_config.kernels(device, config, floats)
     if on_cpu and native_only:
         fold_parted_weights(model)
     manager.register_pass(CommonOptimizations(kernels, config.transformations, pass_config=passes))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
@@ -18,16 +20,26 @@ class ConvertQuantizeDequantize(LayerTransformation):
     Source: the native pass of the same name, which plugins run before their LPT with a callback that leaves alone what
     LPT takes as it is (`ovlpt.predicates.are_quantize_and_dequantize_supported_for_multiply`). Not in `CommonOptimizations`,
     whose MOC transformations make one FakeQuantize of every such pair.
+
+    ``precisions``: of the integers between, names of element types. ``ignore_consumers``: also where others read a part
+    of the chain, which then stays for them.
     """
 
     quiet = True  # most multiplications end no pair
+
+    def __init__(
+        self, *args, precisions: Collection[str] = (*INT8, *INT16), ignore_consumers: bool = False, **settings
+    ):
+        super().__init__(*args, **settings)
+        self.precisions = tuple(precisions)
+        self.ignore_consumers = ignore_consumers
 
     @classmethod
     def type_names(cls) -> list[str]:
         return ["opset1.Multiply"]
 
     def can_be_transformed(self, node: Node) -> None:
-        found = read_dequantization(node.output(0), (*INT8, *INT16))
+        found = read_dequantization(node.output(0), self.precisions)
         stored = found.data.get_node()
         reject_unless(found.multiply is not None and found.convert is not None, "no_scale", "it restores no integers")
         reject_unless(
@@ -50,7 +62,7 @@ class ConvertQuantizeDequantize(LayerTransformation):
         )
         links = [link for link in (quantize, stored, found.convert, found.subtract) if link is not None]
         reject_unless(
-            all(len(link.output(0).get_target_inputs()) == 1 for link in links),
+            self.ignore_consumers or all(len(link.output(0).get_target_inputs()) == 1 for link in links),
             "several_consumers",
             "the chain has other consumers",
         )
@@ -61,7 +73,7 @@ class ConvertQuantizeDequantize(LayerTransformation):
         )
 
     def transform(self, node: Node) -> None:
-        found = read_dequantization(node.output(0), (*INT8, *INT16))
+        found = read_dequantization(node.output(0), self.precisions)
         quantize, precision = found.data.get_node().input_value(0).get_node(), precision_of(node.output(0))
         shift = np.float32(0) if found.zero_point is None else found.zero_point
         ends = [constant((np.float32(end) - shift) * found.scale, precision) for end in _range(found)]

@@ -14,6 +14,7 @@ import ovlpt
 from ovlpt import data
 from ovlpt.graph.text import to_text
 from ovlpt.openvino_api import RELEASE, opset1
+from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import opset13
@@ -285,6 +286,25 @@ def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
     hidden = opset1.relu(hidden) if low == 0 else hidden
     wide = quantized(hidden, low, 8.0 * 32767 / 32768 if low == -8 else 8.0, 65536)
     net = model(convolution(wide, 8, seed=1), x)
+    inputs = inputs_of(net)
+    result = ovlpt.transform(net, core=core, native_only=native_only, serializable=serializable)
+    assert_close(infer(result, inputs), infer(net, inputs), level=2e-3, share=1)
+
+
+@pytest.mark.parametrize("native_only", [False, _AS_NATIVE])
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("precision", ["i16", "u16"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_pairs_of_quantize_and_dequantize_in_16_bits(core, infer, precision, shared, serializable, native_only):
+    """As ONNX files have them. The plugin makes one FakeQuantize of each pair, then drops it: a Relu before it stays."""
+    x = parameter([1, 8, 6, 6])
+    limits, step = np.iinfo(NUMPY[precision]), 8 / 65535
+    hidden = opset1.relu(opset1.add(convolution(quantized(x, -1.28, 1.27), 8, bias=True), x))
+    bounds = [const(end) for end in (0.0, 8.0, float(limits.min), float(limits.max))]
+    stored = opset1.convert(opset1.convert(opset1.fake_quantize(hidden, *bounds, 65536), precision), "f32")
+    zero_point = opset1.convert(const(limits.min, precision), "f32")
+    wide = opset1.multiply(opset1.subtract(stored, zero_point), const(step))
+    net = model([convolution(wide, 8, seed=1), opset1.add(x, wide)][: 1 + shared], x)
     inputs = inputs_of(net)
     result = ovlpt.transform(net, core=core, native_only=native_only, serializable=serializable)
     assert_close(infer(result, inputs), infer(net, inputs), level=2e-3, share=1)

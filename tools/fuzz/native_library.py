@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ovlpt import PrecisionsRestriction, plugin_config
-from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of, same_operation
@@ -14,6 +13,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Manager, Model, opset1
 from ovlpt.precisions import INT8
+from ovlpt.qdq_stripping import QDQStripping
 from tools.parity.driver import core, run_native_with
 
 
@@ -24,7 +24,7 @@ def native_result(model: Model) -> Model | None:
     `NativePassFails`, `NoCompiler`.
     """
     prepared, manager = model.clone(), Manager()
-    manager.register_pass(FQStrippingTransformation(plugin_config.cpu.DROPPED_LEVELS))
+    manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU")))
     fold_parted_weights(prepared)
     manager.register_pass(CommonOptimizations(plugin_config.kernels("CPU")))
     manager.run_passes(prepared)

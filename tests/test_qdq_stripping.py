@@ -1,0 +1,37 @@
+"""What plugins do first to a model quantized to 16 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ovlpt.precisions import NUMPY
+from ovlpt.qdq_stripping import QDQStripping
+from tests.conftest import run_pass
+from tests.graphs import dequantization, f32, model, opset1, parameter
+from tests.prerequisites.graphs import kinds
+
+
+def pair(precision: str, reads: int = 1):
+    limits = np.iinfo(NUMPY[precision])
+    levels = int(limits.max) - int(limits.min) + 1
+    quantize = opset1.fake_quantize(parameter((1, 3)), f32(0), f32(8), f32(limits.min), f32(limits.max), levels)
+    stored = opset1.convert(quantize, precision)
+    restored = dequantization(stored, 8 / (levels - 1), float(limits.min) or None)
+    return model(*[opset1.relu(restored) for _ in range(reads)], *[stored][: reads - 1])
+
+
+@pytest.mark.parametrize("precision", ["i16", "u16"])
+def test_a_pair_goes(precision):
+    assert kinds(run_pass(pair(precision), QDQStripping([65536]))) == ["Relu"]
+
+
+def test_a_pair_that_others_read_stays_for_them():
+    found = kinds(run_pass(pair("i16", 2), QDQStripping([65536])))
+    assert sorted(found) == ["Convert", "FakeQuantize", "Relu", "Relu"]
+
+
+@pytest.mark.parametrize("precision", ["i8", "u8"])
+def test_a_pair_of_other_levels_stays(precision):
+    before = kinds(pair(precision))
+    assert kinds(run_pass(pair(precision), QDQStripping([65536]))) == before
