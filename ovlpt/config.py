@@ -210,12 +210,14 @@ class PassConfig:
 
     disabled: set[str] = field(default_factory=set)
     callbacks: dict[str, Callable[[Node], bool]] = field(default_factory=dict)
+    enabled: set[str] = field(default_factory=set, init=False, repr=False, compare=False)  # for names that are misspelt
 
     def disable(self, transformation: type | str) -> None:
         self.disabled.add(pass_name(transformation))
 
     def enable(self, transformation: type | str) -> None:
         self.disabled.discard(pass_name(transformation))
+        self.enabled.add(pass_name(transformation))
 
     def set_callback(self, transformation: type | str, callback: Callable[[Node], bool]) -> None:
         self.callbacks[pass_name(transformation)] = callback

@@ -200,7 +200,7 @@ PASSES = tuple(
 def check_names(pass_config: PassConfig, own: Sequence[type[LayerTransformation]]) -> None:
     """Raises `InputError` for a name in the settings that neither the package's passes nor ``own`` have."""
     names = (*PASSES, *(kind.__name__ for kind in own))
-    for name in (*pass_config.disabled, *pass_config.callbacks):
+    for name in (*pass_config.disabled, *pass_config.callbacks, *pass_config.enabled):
         if name not in names:
             raise InputError(f'no pass "{name}"{nearest(name, names)}')
 

@@ -19,11 +19,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from ovlpt.config import PluginConfig, nearest
 from ovlpt.layer_transformation import LayerTransformation, class_of
+from ovlpt.openvino_api import WrapType
 from ovlpt.operations import OPERATIONS, Operation
+from ovlpt.operations.row import Kind
 from ovlpt.trace import InputError
 
 GROUP = "ovlpt.transformations"
@@ -38,6 +40,8 @@ def resolved(given: Iterable[Given] | Given) -> tuple[type[LayerTransformation],
     """
     given = (given,) if isinstance(given, (str, Operation, type)) else given
     found = tuple(kind for each in given for kind in _classes(each))
+    for kind in found:
+        _check_row(kind.operation)
     for name, count in Counter(kind.__name__ for kind in found).items():
         if count > 1:
             raise InputError(f"{count} transformations have the name {name}; settings would not tell them apart")
@@ -72,6 +76,34 @@ def _offered(name: str) -> Sequence[object]:
     except Exception as error:
         raise InputError(f'the transformations "{name}" ({points[name].value}) cannot be loaded: {error}') from error
     return offered if isinstance(offered, (tuple, list)) else [offered]
+
+
+def _check_row(row: Operation) -> None:
+    """A kind that there is; versions that this OpenVINO has, or that are of no opset, as the caller's own are."""
+    kinds = get_args(Kind)
+    if row.kind not in kinds:
+        raise InputError(f'the row of {row.name} has no kind "{row.kind}"{nearest(row.kind, kinds)}')
+    for name in row.type_names:
+        if name.startswith("opset") and not _is_there(name):
+            raise InputError(
+                f"the row of {row.name} names {name}, which this OpenVINO does not have{_instead(row.name)}"
+            )
+
+
+def _is_there(name: str) -> bool:
+    try:
+        WrapType(name)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _instead(name: str) -> str:
+    """The end of a sentence about an operation that is in no such opset."""
+    if found := next((f"opset{number}" for number in range(1, 30) if _is_there(f"opset{number}.{name}")), None):
+        return f"; {found} has it"
+    meant = nearest(name, OPERATIONS)
+    return f'{meant if "did you mean" in meant else ""}; an operation of your own has opsets=("extension",)'
 
 
 def _of_row(row: Operation) -> type[LayerTransformation]:

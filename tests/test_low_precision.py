@@ -128,10 +128,11 @@ def test_a_callback_leaves_a_node_alone():
 
 def test_a_misspelt_pass_is_refused_with_the_nearest_name():
     sentence = r'no pass "ConvolutionTransformatoin" \(did you mean "ConvolutionTransformation"\?\)'
-    disabled, asked = ovlpt.PassConfig(), ovlpt.PassConfig()
+    disabled, enabled, asked = ovlpt.PassConfig(), ovlpt.PassConfig({"ConvolutionTransformation"}), ovlpt.PassConfig()
     disabled.disable("ConvolutionTransformatoin")
+    enabled.enable("ConvolutionTransformatoin")  # the other would stay disabled
     asked.set_callback("ConvolutionTransformatoin", lambda node: True)
-    for passes in (disabled, asked):
+    for passes in (disabled, enabled, asked):
         for step in (ovlpt.LowPrecision, ovlpt.CommonOptimizations):
             with pytest.raises(ovlpt.InputError, match=sentence):
                 step(pass_config=passes)

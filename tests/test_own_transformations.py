@@ -457,6 +457,24 @@ def test_either_callback_leaves_a_node_alone():
         ([OPERATIONS["Convolution"]], "the row of Convolution is weighted"),
         ([ovlpt.LayerTransformation], "LayerTransformation has no row"),
         ([3], "3 is not a transformation"),
+        (
+            [ovlpt.Operation("ReverseSequnce", "passes")],
+            "the row of ReverseSequnce names opset1.ReverseSequnce, which this OpenVINO does not have "
+            '(did you mean "ReverseSequence"?); an operation of your own has opsets=("extension",)',
+        ),
+        (
+            [ovlpt.Operation("GridSample", "passes")],
+            "the row of GridSample names opset1.GridSample, which this OpenVINO does not have; opset9 has it",
+        ),
+        (
+            [ovlpt.Operation("FlipsRowsOfAcme", "passes")],
+            "the row of FlipsRowsOfAcme names opset1.FlipsRowsOfAcme, which this OpenVINO does not have; an operation of "
+            'your own has opsets=("extension",)',
+        ),
+        (
+            [ovlpt.Operation("Reverse", "pases")],
+            'the row of Reverse has no kind "pases" (did you mean "passes"?)',
+        ),
     ],
 )
 def test_what_cannot_be_one(given, sentence, offered):

@@ -6,6 +6,7 @@ import logging
 import re
 import stat
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
 
 from ovlpt.device.execution_types import last_line
@@ -32,11 +33,15 @@ def read_model(model: Model | str | Path, core: Core) -> Model:
     return _read(model, core, quantized_file) if isinstance(model, (str, Path)) else model
 
 
-def read_text(model: object, weights: bytes, core: Core) -> Model:
-    """What the text of an IR and its weights hold. Raises `InputError` where OpenVINO cannot read them."""
+def read_text(model: object, weights: object, core: Core) -> Model:
+    """What the text of an IR and its weights hold, each in a `BytesIO` or not: a Core takes two of a kind only.
+
+    Raises `InputError` where OpenVINO cannot read them.
+    """
     core.get_property("CPU", "FULL_DEVICE_NAME")  # as for a file
+    text, values = (each.getvalue() if isinstance(each, BytesIO) else each for each in (model, weights))
     try:
-        return core.read_model(model.encode() if isinstance(model, str) else model, weights)
+        return core.read_model(text.encode() if isinstance(text, str) else text, values)
     except (RuntimeError, TypeError) as error:
         raise InputError(f"OpenVINO cannot read the text of a model and its weights: {last_line(error)}") from error
 

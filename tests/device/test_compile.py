@@ -4,6 +4,8 @@ import inspect
 import os
 import subprocess
 import sys
+from io import BytesIO
+from itertools import product
 
 import numpy as np
 import openvino
@@ -120,8 +122,8 @@ def test_the_names_and_the_order_are_those_of_openvino(core):
 def test_a_model_in_memory_as_openvino_takes_it(core, tmp_path):
     openvino.save_model(one_convolution(), tmp_path / "net.xml", compress_to_fp16=False)
     text, weights = (tmp_path / "net.xml").read_text(), (tmp_path / "net.bin").read_bytes()
-    for model_in_memory in (text, text.encode()):
-        compiled = ovlpt.compile_model(model_in_memory, None, EXACT, weights=weights, core=core)
+    for model_in_memory, values in product((text, text.encode(), BytesIO(text.encode())), (weights, BytesIO(weights))):
+        compiled = ovlpt.compile_model(model_in_memory, None, EXACT, weights=values, core=core)
         assert any(layer.is_int8 for layer in ovlpt.execution_types(compiled).executed)
     for wrong in (text[:100], tmp_path):
         with pytest.raises(InputError, match="cannot read the text of a model and its weights"):
