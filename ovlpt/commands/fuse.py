@@ -34,6 +34,12 @@ def call(options: argparse.Namespace) -> int:
     operations = {"before": operations_of(source), "after": operations_of(fused)}
     out = console(options.json)
     _print_events(out, trace)
+    if vectors := _inputs_of_vectors(fused):
+        out.print(
+            f"inputs without a value: {', '.join(vectors)}; if they are parameters of the network, "
+            "give each as --value NAME=FILE.npy",
+            soft_wrap=True,
+        )
     out.print(_operations_table(**operations))
     save_model(fused, options.output)
     out.print("\n".join(_next(source, options.output)), soft_wrap=True)
@@ -59,6 +65,14 @@ def _array(path: str) -> np.ndarray:
     if [*arrays] != [""]:
         raise InputError(f'"{path}" is an archive of arrays; give one array, as numpy.save writes it')
     return arrays[""]
+
+
+def _inputs_of_vectors(model: Model) -> list[str]:
+    """Names of inputs that may be parameters of a normalization: vectors, beside an input that is none."""
+    shapes = {each.get_friendly_name(): each.get_output_partial_shape(0) for each in model.get_parameters()}
+    sizes = {name: [*shape.to_shape()] for name, shape in shapes.items() if shape.is_static}
+    vectors = [name for name, shape in sizes.items() if shape and np.prod(shape) == max(shape)]
+    return vectors if len(vectors) < len(shapes) else []
 
 
 def operations_of(model: Model) -> dict[str, int]:

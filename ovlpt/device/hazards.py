@@ -26,7 +26,7 @@ from ovlpt.fake_quantize.forms import FakeQuantize
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_above
-from ovlpt.graph.names import given, is_dequantization
+from ovlpt.graph.names import ORIGINAL_SUFFIX, given, is_dequantization
 from ovlpt.graph.recurrent import quantized_weights, state_interval
 from ovlpt.openvino_api import RELEASE, Model, Node
 from ovlpt.operations import RECURRENT
@@ -91,7 +91,8 @@ def epilogue(node: Node, held: Container[str] | None = None) -> Epilogue:
         if (step := _step(data, targets[0].get_index(), _channels(node))) is None:
             unread = data.get_friendly_name()
             break
-        read.append((data.get_friendly_name(), data.get_type_name(), step))
+        # in f64 the Convert back has the operation's name
+        read.append((data.get_friendly_name().removesuffix(ORIGINAL_SUFFIX), data.get_type_name(), step))
     if held is not None:
         unread = unread if unread in held else None
         # a dequantization of the plugin's own LPT has another name, a clip that a FakeQuantize swallows none

@@ -64,6 +64,16 @@ class Restored(Source):
         return net.opset8.read_value(node, name)
 
 
+def test_inputs_without_a_value_are_named(tmp_path, capsys):
+    model, source, _ = structure("multiply_power", True, True, "NCHW", Source("Parameter"))
+    path = save(model, tmp_path / "float.xml")
+    assert cli.main(["fuse", path, "-o", str(tmp_path / "fused.xml")]) == 0
+    (said,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("inputs without a value: "))
+    assert all(name in said for name in source.values)
+    assert "x" not in said.partition(";")[0].removeprefix("inputs without a value: ").split(", ")
+    assert "--value NAME=FILE.npy" in said
+
+
 def test_a_variable_without_a_value_in_the_graph():
     _, source, _ = structure("multiply_power", True, True, source=Source("Parameter"))
     expected = structure("multiply_power", True, True)[0]

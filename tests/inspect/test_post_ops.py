@@ -12,7 +12,7 @@ from ovlpt.inspect.post_ops import Logged, post_ops
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import InputError
 from tests.conftest import assert_documented
-from tests.networks import const, convolution, encoder, model, parameter, quantized, residual
+from tests.networks import const, convolution, encoder, int8_weights, model, parameter, quantized, residual
 
 
 def chain():
@@ -23,6 +23,15 @@ def chain():
     return model(opset1.sigmoid(second), x)
 
 
+def classifier():
+    """A bias at the end of the model, whose name the layer has."""
+    x = parameter([1, 48])
+    product = opset1.matmul(quantized(x, 0, 2.55), int8_weights([10, 48]), False, True)
+    biased = opset1.add(product, const(np.linspace(-1, 1, 10).reshape(1, 10)))
+    last = opset1.matmul(quantized(opset1.relu(biased), 0, 5), int8_weights([6, 10], seed=1), False, True)
+    return model(opset1.add(last, const(np.linspace(-1, 1, 6).reshape(1, 6))), x)
+
+
 def barely_shifted(low: float):
     """A range after the first layer that starts a third of a step below 0, or at 0."""
     x = parameter([1, 16, 8, 8])
@@ -31,7 +40,7 @@ def barely_shifted(low: float):
 
 
 @pytest.mark.parametrize("stock", [False, True], ids=["ovlpt", "stock"])
-@pytest.mark.parametrize("build", [chain, residual, encoder], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("build", [chain, residual, encoder, classifier], ids=lambda each: each.__name__)
 def test_every_layer_is_as_predicted(core, build, stock):
     layers = post_ops(build(), stock=stock, core=core)
     assert len(layers) >= 2
