@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -59,20 +60,25 @@ def _measured(models: list[str], options: argparse.Namespace, out) -> Iterator[B
 
 
 def _print(out, found: Bench) -> None:
-    out.print(f"{found.model} on {found.device}, hint {found.hint}", style="bold")
+    out.print(f"{found.model} on {found.device}, hint {found.hint}, floats in {found.precision}", style="bold")
     rows = table("side", ">latency (ms)", ">throughput (FPS)", ">runs", ">requests", ">compile (ms)", ">memory (MB)")
-    for side in found.sides:
+    beside = [replace(side, name=f"{side.name} in f32") for side in (found.in_f32.sides if found.in_f32 else ())]
+    for side in (*found.sides, *beside):
         memory = "-" if side.peak_memory is None else f"{side.peak_memory / 1e6:.0f}"
         rows.add_row(
             side.name, f"{side.latency:.3f}", f"{side.throughput:.2f}", str(side.iterations), str(side.requests),
             f"{side.compile:.0f}", memory,
         )  # fmt: skip
     out.print(rows)
-    low, high = found.interval
-    ours, other = (side.name for side in found.sides)
-    out.print(
-        f"{ours} takes {found.ratio:.3f} of the time of {other} (95 % interval {low:.3f} to {high:.3f}): {found.verdict}"
-    )
+    for each, where in ((found, ""), (found.in_f32, "in f32, ")):
+        if each is None:
+            continue
+        low, high = each.interval
+        ours, other = (side.name for side in each.sides)
+        out.print(
+            f"{where}{ours} takes {each.ratio:.3f} of the time of {other} "
+            f"(95 % interval {low:.3f} to {high:.3f}): {each.verdict}"
+        )
 
 
 def _folders(models: Iterable[str], report_folder: str | None) -> list[Path | None]:

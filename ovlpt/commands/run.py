@@ -27,12 +27,12 @@ def _call(options: argparse.Namespace) -> int:
         counts.add_row(kind, str(total), str(low), str(total - low))
     out.print(counts)
     if result.latencies:
-        out.print(f"latency of ovlpt: {result.latencies[OVLPT]:.3f} ms")
+        out.print(f"latency of ovlpt, floats in {result.precision}: {result.latencies[OVLPT]:.3f} ms")
     for name, ratio in result.ratios.items():
         low, high = result.intervals[name]
         who = verdict(ratio, (low, high), OVLPT, name)
         out.print(f"latency, {name}: ovlpt takes {ratio:.3f} of it (95 % interval {low:.3f} to {high:.3f}): {who}")
-    out.print(f"largest relative difference from the plugin's own LPT: {result.difference:.2g}")
+    out.print(f"largest relative difference from the plugin's own LPT, in f32: {result.difference:.2g}")
     if result.accuracy:
         out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
     write_result(options, result.to_json())

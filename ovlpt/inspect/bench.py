@@ -5,6 +5,9 @@ each of several blocks, and within a block they run in turn, in an order that al
 the paired ratios, time of ovlpt / time of the other side, with a bootstrap interval that draws blocks and then pairs.
 Where the interval holds 1 there is no significant difference.
 
+Floats are computed in the device's own type, as a user would run it; on a CPU where that is not f32, both sides are measured
+in f32 as well.
+
 With the latency hint a run is one synchronous inference. With others it is a burst of asynchronous ones, as many for
 both sides, on as many requests as each side's compiled model asks for; the time of a run is that of the burst by the
 number of its inferences.
@@ -20,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
@@ -34,6 +37,7 @@ from ovlpt.choices import FLOAT, HINTS, OVLPT, STOCK
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.config_file import load_config
 from ovlpt.device import compile_quantized
+from ovlpt.device.compile import default_precision
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import label_of, read_model
 from ovlpt.device.model_zoo import quantized_file
@@ -110,6 +114,8 @@ class Bench:
     ratio: float
     interval: tuple[float, float]  # 95 %
     blocks: tuple[float, ...]  # the median ratio of each block
+    precision: str = "f32"  # in which floats were computed
+    in_f32: Bench | None = None  # the same in f32, where that is not what was asked for, or the CPU's default
 
     @property
     def significant(self) -> bool:
@@ -133,6 +139,8 @@ class Bench:
             "interval_95": list(self.interval),
             "block_medians": list(self.blocks),
             "verdict": self.verdict,
+            "precision": self.precision,
+            "in_f32": self.in_f32.to_json() if self.in_f32 else None,
         }
 
 
@@ -158,7 +166,8 @@ def bench(
     Another model is compiled with ovlpt, too, if it is quantized, and otherwise as it is. ``inputs``: a file or one array
     per input; by default random. ``hint``: "latency", "throughput" or "none". ``seconds``: time for each side (5
     without ``iterations``); ``iterations``: inferences of each side; with both, until both are reached. ``streams``,
-    ``infer_precision``: as benchmark_app's ``-nstreams`` and ``-infer_precision``. ``config``: settings other than the
+    ``infer_precision``: as benchmark_app's ``-nstreams`` and ``-infer_precision``; without the latter, a CPU whose own type of
+    floats is not f32 is measured in both (`Bench.in_f32`), each for that time. ``config``: settings other than the
     device's own, or their file; without a file the memory of ovlpt's side is not measured. ``progress`` is called
     with the part that is done, 0 to 1. ``memory=False``: do not measure peak memory, for which each side runs in another
     process.
@@ -177,16 +186,44 @@ def bench(
         raise InputError(f'there are no "{streams}" streams; give a number, AUTO or NUMA')
     if seconds is None:
         seconds = 0.0 if iterations else 5.0
-    properties = {
-        key: value
-        for key, value in {
-            **UNCACHED,
-            "PERFORMANCE_HINT": HINTS[hint],
-            "NUM_STREAMS": None if streams is None else str(streams),
-            "INFERENCE_PRECISION_HINT": infer_precision,
-        }.items()
-        if value is not None
-    }
+    precisions = [infer_precision or default_precision(core, device)]
+    if infer_precision is None and plugin_config.kind(device) == "CPU" and precisions != ["f32"]:
+        precisions.append("f32")
+    found: Bench | None = None
+    for at, precision in reversed(list(enumerate(precisions))):  # in f32 first: a part of the other result
+        properties = {
+            key: value
+            for key, value in {
+                **UNCACHED,
+                "PERFORMANCE_HINT": HINTS[hint],
+                "NUM_STREAMS": None if streams is None else str(streams),
+                "INFERENCE_PRECISION_HINT": precision if at else infer_precision,
+            }.items()
+            if value is not None
+        }
+        part = partial(_of_all, progress, len(precisions) - 1 - at, len(precisions))
+        measured = _bench(
+            model, against, device, inputs, hint, seconds, iterations, core, config, properties, part, memory
+        )
+        found = replace(measured, precision=precision, in_f32=found)
+    assert found is not None
+    return found
+
+
+def _bench(
+    model: Model | str | Path,
+    against: Model | str | Path,
+    device: str,
+    inputs: str | Path | Sequence[np.ndarray] | None,
+    hint: str,
+    seconds: float,
+    iterations: int | None,
+    core: Core,
+    config: PluginConfig | str | Path | None,
+    properties: Mapping[str, str],
+    progress: Callable[[float], object],
+    memory: bool,
+) -> Bench:
     with TemporaryDirectory() as folder:
         candidates = _candidates(model, against, device, core, config, properties, Path(folder))
         source = candidates[0].model

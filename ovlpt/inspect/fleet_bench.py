@@ -68,4 +68,5 @@ def bench_case(options: Sequence[tuple[str, object]], parcels: Sequence[tuple[st
 def _bench(plain: dict, model: str) -> Bench:
     sides = tuple(Side(**{**side, "latencies": tuple(side["latencies"])}) for side in plain["sides"])
     pairs = {name: tuple(plain[name]) for name in ("interval", "blocks")}
-    return Bench(**{**plain, **pairs, "model": model, "sides": sides})
+    in_f32 = _bench(plain["in_f32"], model) if plain["in_f32"] else None
+    return Bench(**{**plain, **pairs, "model": model, "sides": sides, "in_f32": in_f32})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,9 +21,8 @@ from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.own_transformations import knows_own_operations
 
-_PROPERTIES = {**LATENCY, **F32}
-
 _PARTS = 5  # of the runs, for the interval: neighbours resemble each other more than the first and the last
+_IN_F32 = {**LATENCY, **F32}
 OVLPT, PLUGIN, FLOAT, SIMULATION = "ovlpt", "plugin's own LPT", "float", "FakeQuantize simulation"
 
 
@@ -37,8 +36,9 @@ class Run:
     latencies: dict[str, float]
     ratios: dict[str, float]  # median paired ratio ovlpt / other; below 1: ovlpt is faster
     intervals: dict[str, tuple[float, float]]  # of the ratios, 95 %: of these compiled models, each compiled once
-    difference: float  # largest relative difference of an output from the plugin's own LPT
+    difference: float  # largest relative difference of an output from the plugin's own LPT, in f32
     accuracy: dict[str, float] | None  # of the bundled model on its held-out images
+    precision: str = "f32"  # in which floats were computed: what the device does by default
 
     def to_json(self) -> dict[str, object]:
         """Plain values for a file."""
@@ -56,6 +56,7 @@ class Run:
             "latency_ratio_interval_95": {name: list(interval) for name, interval in self.intervals.items()},
             "largest_relative_difference": self.difference,
             "accuracy": self.accuracy,
+            "precision": self.precision,
         }
 
 
@@ -72,7 +73,8 @@ def run(
 ) -> Run:
     """Run a quantized model with ovlpt, with the plugin's own LPT, in float, and as a FakeQuantize simulation.
 
-    Each runs in f32; if the device computes in another type by default, the float network also runs in that.
+    Floats are computed in the device's own type, as a user would run it, but for the simulation; where that is not f32, ovlpt
+    and the float network run in f32 as well, and outputs are compared in f32. Executed virtual GPUs run in f32.
     Without ``model``: the bundled digits network, with its accuracy. ``inputs``: an ``.npz``; by default random.
     ``float_model``: the network before quantization; without one, the quantized network with FakeQuantize bypassed.
     ``config``: settings other than the device's own. ``virtual``: the virtual GPU that this process has loaded
@@ -93,23 +95,15 @@ def run(
         else random_inputs(source)
     )
     plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
-    precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
-    ready = transform(model, device, config, core=core, serializable=False, precision=precision)
-    hints = {**_PROPERTIES, **lpt_properties(ready, device)}
-    stock = compile_given(source, device, _PROPERTIES, core)
-    compiled = {
-        OVLPT: core.compile_model(ready, device, hints),
-        PLUGIN: stock,
-        FLOAT: compile_given(plain, device, _PROPERTIES, core),
-        SIMULATION: simulate(source, core, device, _PROPERTIES),
-    }
-    latencies = {}
+    sides = _Sides(model, source, plain, device, config, core)
+    precision = default_precision(core, device) if virtual is None else "f32"
+    compiled = sides.compiled({} if virtual is None else F32) | {SIMULATION: simulate(source, core, device, _IN_F32)}
+    exact, latencies = compiled, {}
+    if precision != "f32":
+        exact = sides.compiled(F32)
+        compiled |= {f"{name} in f32": exact[name] for name in (OVLPT, FLOAT)}
     if virtual is None:
-        default = default_precision(core, device)
-        if default != "f32":  # what would run without quantization: int8 may not be faster than that
-            hint = {"INFERENCE_PRECISION_HINT": default}
-            compiled[f"{FLOAT} in {default}"] = core.compile_model(plain, device, {**_PROPERTIES, **hint})
-        layers = execution_types(core.compile_model(ready, device, {**hints, "PERF_COUNT": True}), arrays)
+        layers = execution_types(sides.of_ovlpt({"PERF_COUNT": True}), arrays)
         requests = {name: each.create_infer_request() for name, each in compiled.items()}
         latencies = interleaved_latencies({name: anew(request, arrays) for name, request in requests.items()})
     else:
@@ -124,9 +118,37 @@ def run(
         latencies={name: float(np.median(times)) for name, times in latencies.items()},
         ratios={name: float(np.median(each)) for name, each in ratios.items()},
         intervals={name: bootstrap_interval(np.array_split(each, _PARTS)) for name, each in ratios.items()},
-        difference=relative_difference(compiled[OVLPT](arrays).values(), compiled[PLUGIN](arrays).values()),
+        difference=relative_difference(exact[OVLPT](arrays).values(), exact[PLUGIN](arrays).values()),
         accuracy={name: _accuracy(compiled[name]) for name in (FLOAT, PLUGIN, OVLPT)} if bundled else None,
+        precision=precision,
     )
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A model as ovlpt, the plugin's own LPT and the float network run it, on a device."""
+
+    model: str | Path | Model
+    source: Model
+    plain: Model
+    device: str
+    config: PluginConfig
+    core: Core
+
+    def compiled(self, properties: Mapping[str, object]) -> dict[str, CompiledModel]:
+        hints = {**LATENCY, **properties}
+        stock = compile_given(self.source, self.device, hints, self.core)
+        return {
+            OVLPT: self.of_ovlpt(properties),
+            PLUGIN: stock,
+            FLOAT: compile_given(self.plain, self.device, hints, self.core),
+        }
+
+    def of_ovlpt(self, properties: Mapping[str, object]) -> CompiledModel:
+        hints = {**LATENCY, **properties}
+        precision = inference_precision(self.core, plugin_config.physical_devices(self.core, self.device)[0], hints)
+        ready = transform(self.model, self.device, self.config, core=self.core, serializable=False, precision=precision)
+        return self.core.compile_model(ready, self.device, {**hints, **lpt_properties(ready, self.device)})
 
 
 def relative_difference(mine: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:

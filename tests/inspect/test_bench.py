@@ -14,9 +14,10 @@ import pytest
 import ovlpt
 from ovlpt import bench, cli, data, plugin_config
 from ovlpt.commands import bench as command
+from ovlpt.device.compile import default_precision
 from ovlpt.inspect import peak_memory
 from ovlpt.inspect.bench import Bench, Side
-from ovlpt.openvino_api import opset1
+from ovlpt.openvino_api import Core, opset1
 from ovlpt.trace import InputError
 from tests.conftest import assert_documented
 from tests.networks import const, model, one_convolution, parameter
@@ -145,6 +146,11 @@ def test_the_command_its_report_and_its_json(tmp_path, capsys):
     written = json.loads((tmp_path / "out.json").read_text())
     assert_documented(written)
     (content,) = written["result"]["benches"]
+    default = default_precision(Core(), "CPU")
+    assert content["precision"] == default
+    beside = content["in_f32"]
+    assert (beside is None) == (default == "f32")
+    assert beside is None or (beside["precision"] == "f32" and set(beside["sides"]) == {"ovlpt", "float"})
     assert content["verdict"] in capsys.readouterr().out
     assert set(content["sides"]) == {"ovlpt", "float"}
     for side, figures in content["sides"].items():
@@ -185,3 +191,8 @@ def test_force_takes_the_settings_of_a_device_without_int8(forced, monkeypatch, 
     monkeypatch.setattr(command, "bench", recorded)
     assert cli.main(["bench", str(data.digits()), *(["--force"] if forced else [])]) == 2
     assert given == [plugin_config.for_device(core, "CPU", force=True) if forced else None]
+
+
+def test_floats_in_a_type_that_is_asked_for_are_measured_in_no_other(core):
+    found = bench(one_convolution(), infer_precision="f32", iterations=1, memory=False, core=core)
+    assert (found.precision, found.in_f32) == ("f32", None)
