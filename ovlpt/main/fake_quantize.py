@@ -6,11 +6,12 @@ import numpy as np
 
 from ovlpt.attributes import Bias, DisableCleanup
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
 from ovlpt.openvino_api import Constant, Node
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
@@ -68,7 +69,7 @@ class FakeQuantizeTransformation(LayerTransformation):
             return None
         values = values_of(parent.input_value(port).get_node()).astype(np.float32, copy=False)
         if kind == "Multiply":
-            if (values <= 0).any():
+            if (values <= 0).any() or self._stays(parent, parent.input_value(1 - port).get_node()):
                 return None
             with np.errstate(over="ignore"):
                 low, high = low / values, high / values
@@ -81,6 +82,14 @@ class FakeQuantizeTransformation(LayerTransformation):
         else:
             low, high = low - values, high - values
         return parent.input_value(1 - port), low, high
+
+    def _stays(self, scale: Node, layer: Node) -> bool:
+        """Whether others than FakeQuantizes need the scale of a layer, which is then part of its kernel: with an interval
+        divided by it, the layer would give unscaled sums, and the scale be a layer of its own.
+        """
+        return layer.get_type_name() in WEIGHTED and any(
+            reader.get_type_name() != "FakeQuantize" for reader in readers_of(scale)
+        )
 
     def _constant_port(self, parent: Node) -> int | None:
         """The port of a constant that varies along the first two of its axes at most and does not broadcast the data.

@@ -954,6 +954,26 @@ def test_branches_that_are_summed_and_weighted(core, tmp_path, batch, form):
     assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+def test_a_difference_of_open_sizes_reads_integers(core):
+    """Of quantized data less their mean, as a normalization over the channels begins; in bf16 a Convert would be a layer."""
+    x = parameter([-1, 8, 8, 16])
+    data = quantized(convolution(quantized(x, -1.28, 1.27), 8), -2.56, 2.54)
+    normal = opset6.mvn(data, const([1], "i64"), True, 1e-6, "inside_sqrt")
+    net = model(convolution(quantized(normal, -2.56, 2.54), 8, seed=1), x)
+    lowered = ovlpt.transform(net, core=core, serializable=False)
+    (scale,) = (
+        node.input_value(0).get_node()
+        for node in lowered.get_ordered_ops()
+        if node.get_type_name() == "Subtract" and node.input_value(1).get_node().get_type_name() == "Multiply"
+    )
+    assert scale.get_input_element_type(0).get_type_name() == "i8"
+    inputs = [np.random.default_rng(0).uniform(-1.28, 1.27, (2, 8, 8, 16)).astype(np.float32)]
+    closed = net.clone()
+    closed.reshape([2, 8, 8, 16])
+    expected = core.compile_model(closed, "CPU", TRUTH)(inputs)
+    assert_close(list(ovlpt.compile_model(net, "CPU", EXACT, core=core)(inputs).values()), list(expected.values()))
+
+
 def test_a_layer_of_rank_4_fuses_its_scale(core, infer):
     """Channel-last layers: MatMul [N, H, W, C] with a scale per channel and an elementwise chain after."""
     x = parameter([1, 7, 7, 32])
@@ -1225,6 +1245,26 @@ def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):
     inputs = [np.random.default_rng(0).uniform(0, 3, (1, 3, 6, 6)).astype(np.float32)]
     expected = np.clip(infer(model([layer], x), inputs, "NO")[0] * factors, -4, 4)
     assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
+
+
+@pytest.mark.parametrize("size", [1, 6])
+def test_scale_and_shift_by_channel_of_integers_before_an_interval_of_open_sizes(core, infer, size):
+    """A branch that is normalized alone: one layer, no FakeQuantize of f32 with a Reorder before and after it."""
+    x, rng = parameter([-1, 8, -1, -1]), np.random.default_rng(0)
+    data = quantized(opset1.relu(convolution(quantized(x, -1.28, 1.27), 8)), 0, 2.55)
+    scale, shift = (const(rng.uniform(-1.5, 1.5, (1, 8, 1, 1))) for _ in range(2))
+    normal = quantized(opset1.add(opset1.multiply(data, scale), shift), -2.56, 2.54)
+    total = opset1.add(normal, quantized(convolution(data, 8, seed=1), -2.56, 2.54))
+    net = model(convolution(quantized(opset1.relu(total), 0, 5.1), 8, seed=2), x)
+    inputs = [rng.uniform(-1, 1, (3, 8, size, size)).astype(np.float32)]
+    closed = net.clone()
+    closed.reshape([3, 8, size, size])
+    assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=5.1 / 255, share=0.1)
+    mine, stock = (
+        ovlpt.execution_types(compiled, inputs).executed
+        for compiled in (ovlpt.compile_model(net, core=core, properties=EXACT), core.compile_model(net, "CPU", EXACT))
+    )
+    assert len(mine) <= len(stock)
 
 
 def _padded_by_nothing(data):

@@ -4,7 +4,7 @@ import pytest
 from ovlpt import Params
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed
-from tests.graphs import f32, fake_quantize, model, parameter
+from tests.graphs import f32, fake_quantize, model, parameter, weights
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,17 @@ def test_a_constant_of_fewer_axes_than_its_data_in_native_only(shape, sizes, fus
     moved = getattr(opset1, operation.lower())(opset1.sigmoid(parameter(shape)), constant)
     result = Transformed(model(fake_quantize(moved, -1, 1, 255)), Params(native_only=True))
     assert result.transformed("FakeQuantize") is fused
+    result.assert_numbers()
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_the_scale_of_a_layer_that_others_need_too_is_no_part_of_an_interval(native_only):
+    """The layer then computes its scale itself, and both read real numbers; the native library divides the interval."""
+    data = fake_quantize(parameter((1, 3, 8, 8)), 0, 2.55)
+    factors = np.linspace(0.01, 0.02, 4, dtype=np.float32).reshape(4, 1, 1, 1)
+    layer = opset1.convolution(data, weights((4, 3, 3, 3), factors), [1, 1], [0, 0], [0, 0], [1, 1])
+    quantized = fake_quantize(layer, -1, 1, name="of the layer")
+    result = Transformed(model(opset1.add(opset1.sin(layer), quantized)), Params(native_only=native_only))
+    (node,) = (each for each in result.after.get_ops() if each.get_friendly_name() == "of the layer")
+    assert node.input_value(0).get_node().get_type_name() == ("Convolution" if native_only else "Multiply")
     result.assert_numbers()

@@ -142,7 +142,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
-        _is_factor_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
+        _is_operand_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
     )
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
@@ -206,11 +206,12 @@ def meets_weights(multiply: Node) -> bool:
     return constant_above(multiply.input_value(1)) is not None and not WEIGHTED.isdisjoint(_readers(multiply))
 
 
-def _is_factor_of_open_sizes(multiply: Node) -> bool:
-    """Whether only Multiplies by other tensors read the result, and it has dynamic sizes."""
+def _is_operand_of_open_sizes(multiply: Node) -> bool:
+    """Whether only products with other tensors, and differences from them, read the result, and it has dynamic sizes."""
     readers = readers_of(multiply)
     return None in (shape_of(multiply.output(0)) or ()) and all(
-        reader.get_type_name() == "Multiply" and all(constant_above(value) is None for value in reader.input_values())
+        reader.get_type_name() in ("Multiply", "Subtract")
+        and all(constant_above(value) is None for value in reader.input_values())
         for reader in readers
     )
 

@@ -6,6 +6,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.dequantization import dequantization_below
@@ -145,7 +146,9 @@ def differ_by_channel(node: Node) -> Node | None:
 
     With dynamic sizes, per-channel scales and shifts that the plugin folds into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
-    interval differs between channels from the start, by one step of f32.
+    interval differs between channels from the start, by one step of f32. Of integers that no layer computes, a maximum with
+    the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer that reads f32,
+    between two Reorders, where scale, shift and interval are post-operations of one.
     """
     if not may_be_open(node.output(0)):
         return None
@@ -159,6 +162,9 @@ def differ_by_channel(node: Node) -> Node | None:
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
     if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
         return None
+    if links and _is_of_integers(links[-1].input_value(0)):
+        block_fusion(links[0])
+        return node
     if precision_of(node.input_value(1)) == "f16":
         node = _in_f32(node)
     step = np.spacing(np.maximum(np.abs(low), np.abs(high)).max())
@@ -168,6 +174,10 @@ def differ_by_channel(node: Node) -> Node | None:
             end[0, 0] += inwards
             node.input(port).replace_source_output(constant(end).output(0))
     return node
+
+
+def _is_of_integers(data: Output) -> bool:
+    return precision_of(data) in INT8 and not is_int8_layer(data.get_node())
 
 
 def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:

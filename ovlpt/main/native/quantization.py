@@ -14,6 +14,10 @@ class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
         """Of the first two axes of the data, those that the constant has."""
         return max(2 - (len(data) - len(sizes)), 0)
 
+    def _stays(self, scale: Node, layer: Node) -> bool:
+        """Whoever else reads the scale, it is taken in."""
+        return False
+
 
 class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQuantizeDecompositionTransformation):
     """All integers of the type are taken, also where there is one more than levels."""
