@@ -59,6 +59,9 @@ def _one(options: argparse.Namespace, page: str | None) -> int:
     if options.csv is not None:
         found.write_csv(options.csv)
     console(options.json).print(found.verdict.text)
+    if found.in_f32:
+        mine, other = found.in_f32
+        console(options.json).print(f"In f32: {mine:.3g} ms per inference, float {other:.3g} ms.")
     _written(options, page)
     return 0
 

@@ -60,7 +60,7 @@ def _tuned_table(tuned: Tuned) -> Any:
     chosen: Any = tuned.config.params.mat_mul_as_convolution
     for each in tuned.measured:
         form = "convolution" if each.shape in chosen else "MatMul"
-        ratio = f"{each.ratio:.2f} ({each.low:.2f}–{each.high:.2f})"
+        ratio = f"{each.ratio:.2f} ({each.low:.2f}–{each.high:.2f}{', unclear' if each.is_unclear else ''})"
         rows.add_row(*map(str, (*each.shape, each.layers)), ratio, form)
     return rows
 

@@ -4,9 +4,11 @@ A MatMul with weights gives the same numbers as a 1x1 convolution (`MatMulToConv
 depends on the CPU and on the shape: with AVX2 alone the convolution takes half of the time; with VNNI it wins at 197
 rows and loses at 196. So each distinct shape of a network is measured in both forms, as a network of that one layer between
 two quantizations, with what follows it in the model. The two run in turn, in blocks that are compiled anew, and a form is
-chosen if the interval of the paired ratios (bootstrap, 95 %) excludes 1; otherwise the CPU's default stays.
+chosen if the interval of the paired ratios (bootstrap, 95 %) excludes 1; otherwise the CPU's default stays. Where the
+interval is so wide that it tells nothing, as on a machine with other work, more blocks follow.
 
-The measurements are kept in the user's cache folder, for this CPU, this OpenVINO version and the same properties.
+The measurements are kept in the user's cache folder, for this CPU, this OpenVINO version and the same properties; those
+that tell nothing are not, and a warning says so.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ from ovlpt.openvino_api import Core, Manager, Model, Node, Output, Type, opset1
 from ovlpt.trace import InputError, Outcome, Trace
 
 BLOCKS = 3  # compilations of each form: a kernel's memory may lie well or badly
+MOST_BLOCKS = 6  # where the first ones tell nothing
+UNCLEAR = 1.2  # of the upper end of an interval around 1 to the lower one, from which on it tells nothing
 SECONDS = 0.2  # of measurement in each block
 
 Shape = tuple[int, int, int]
@@ -61,6 +65,11 @@ class Measured:
     @property
     def shape(self) -> Shape:
         return self.rows, self.inputs, self.outputs
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether either form may be much faster, for all that was measured."""
+        return self.low <= 1 <= self.high and self.high > UNCLEAR * self.low
 
     def as_convolution(self, otherwise: bool) -> bool:
         """The faster form; ``otherwise`` where none is."""
@@ -109,6 +118,11 @@ def tune(
             wins = found.as_convolution(wins)
         chosen += [shape] if wins else []
     progress(1.0)
+    if unclear := sum(each.is_unclear for each in measured):
+        warn(
+            f"other work on this machine left {unclear} of {len(measured)} layers' measurements unclear; they keep the default "
+            "form, and are measured again next time"
+        )
     params = replace(own.params, mat_mul_as_convolution=tuple(sorted(chosen))) if layers else own.params
     name = core.get_property(physical[0], "FULL_DEVICE_NAME")
     return Tuned(replace(own, params=params, tuned_for=name), tuple(sorted(measured, key=lambda each: each.ratio)))
@@ -134,16 +148,19 @@ def _layers(source: Model, device: str, config: PluginConfig, core: Core) -> dic
 
 
 def _measure(shape: Shape, node: Node, config: PluginConfig, properties: Mapping[str, object], core: Core) -> Measured:
-    model, blocks = _alone(node), []
+    model, blocks = _alone(node), list[np.ndarray]()
+    found: Measured | None = None
     data = np.random.default_rng(0).uniform(-1, 1, tuple(model.input(0).shape)).astype(np.float32)
-    for _ in range(BLOCKS):
+    while found is None or (found.is_unclear and len(blocks) < MOST_BLOCKS):
         runs = {
             name: _run(compile_quantized(model, "CPU", properties, _with(config, form), core=core), data)
             for name, form in (("MatMul", False), ("Convolution", True))
         }
         latencies = interleaved_latencies(runs, SECONDS, most=None, least=20)
         blocks.append(np.array(latencies["Convolution"]) / np.array(latencies["MatMul"]))
-    return Measured(*shape, float(np.median(np.concatenate(blocks))), *bootstrap_interval(blocks))
+        if len(blocks) >= BLOCKS:
+            found = Measured(*shape, float(np.median(np.concatenate(blocks))), *bootstrap_interval(blocks))
+    return found
 
 
 def _with(config: PluginConfig, as_convolution: bool) -> PluginConfig:
@@ -204,10 +221,12 @@ class _Memory:
         return cache.folder() / "tuning" / self._name
 
     def get(self, shape: Shape) -> Measured | None:
-        return self._known.get(shape)
+        return found if (found := self._known.get(shape)) is not None and not found.is_unclear else None
 
     def keep(self, found: Measured) -> Measured:
-        """Warns once where the folder cannot be written to."""
+        """Warns once where the folder cannot be written to. What tells nothing is not kept."""
+        if found.is_unclear:
+            return found
         self._known[found.shape] = found
         if self._is_written:
             try:

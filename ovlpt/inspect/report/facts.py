@@ -43,7 +43,8 @@ _PROPERTIES = {**LATENCY, "PERF_COUNT": True}
 @dataclass(frozen=True)
 class Report:
     """What `report` found. ``latency``, ``float_latency``: milliseconds of the whole model in int8 and in float; None
-    where times mean nothing, and the times of layers are 0 then.
+    where times mean nothing, and the times of layers are 0 then. ``in_f32``: both in f32, on a CPU that computes floats in
+    another type by default.
     """
 
     model: str
@@ -59,6 +60,7 @@ class Report:
     overflow_risks: Sequence[OverflowRisk]
     hazards: Sequence[Hazard]
     trace: Trace
+    in_f32: tuple[float, float] | None = None
 
     @property
     def executed(self) -> list[Layer]:
@@ -79,6 +81,8 @@ class Report:
             "saturates_16_bits": self.facts.saturates,
             "latency_ms": self.latency,
             "float_latency_ms": self.float_latency,
+            "latency_ms_in_f32": self.in_f32[0] if self.in_f32 else None,
+            "float_latency_ms_in_f32": self.in_f32[1] if self.in_f32 else None,
             "float_precision": self.facts.float_precision if self.facts.timed else None,
             "speed": self.facts.speed if self.facts.timed else None,
             "speed_interval_95": list(self.facts.speed_interval) if self.facts.timed else None,
@@ -168,7 +172,10 @@ def report(
     if virtual is None:
         plain = read_float(float_model, core) if float_model is not None else without_fake_quantize(source)
         both = {"int8": compiled, "float": compile_given(plain, device, _PROPERTIES, core)}
-        measured = latencies(both, arrays, core, device, _PROPERTIES, seconds)
+        if plugin_config.kind(physical) == "CPU" and default_precision(core, physical) != "f32":
+            both["int8 in f32"] = core.compile_model(ready, device, {**settings, **F32})
+            both["float in f32"] = compile_given(plain, device, {**_PROPERTIES, **F32}, core)
+        measured = latencies(both, arrays, core, device, _PROPERTIES, seconds * len(both) / 2)
         layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
     facts, worst = _facts(core, device, physical, layers, measured), bottlenecks(layers, config is not None)
     return Report(
@@ -185,7 +192,14 @@ def report(
         overflow_risks=found.overflow_risks,
         hazards=found.hazards,
         trace=trace,
+        in_f32=_in_f32(measured),
     )
+
+
+def _in_f32(measured: Latencies | None) -> tuple[float, float] | None:
+    """The latencies in int8 and in float that were measured so."""
+    medians = measured.medians if measured else {}
+    return (medians["int8 in f32"], medians["float in f32"]) if "int8 in f32" in medians else None
 
 
 def _virtual_hints(device: str) -> dict[str, object]:

@@ -43,7 +43,7 @@ def latencies(
     properties: Mapping[str, object],
     seconds: float,
 ) -> Latencies:
-    """Of "int8" and "float", measured in runs in turn."""
+    """Of "int8" and "float", and of others, measured in runs in turn."""
     pixel = [np.ones((1, 8, 1, 1), np.float32)]
     requests = {name: (each.create_infer_request(), arrays) for name, each in compiled.items()}
     for length in (1, _CHAIN):
