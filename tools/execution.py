@@ -29,8 +29,8 @@ def compare(
     """
     if virtual:
         virtual_gpu.load(virtual)
-    given = {"virtual": virtual, "count": virtual is None, "precision": precision, "in_default": virtual is None}
-    executed = execute(path, device, (OVLPT, STOCK), **given)
+    here = virtual is None
+    executed = execute(path, device, (OVLPT, STOCK), virtual=virtual, count=here, precision=precision, in_default=here)
     return [_counts(each) for each in (executed, executed.in_default) if each is not None]
 
 
