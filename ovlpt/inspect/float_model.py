@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import CompiledModel, Constant, Core, Model, Node
+from ovlpt.layer_transformation import insert_after
+from ovlpt.openvino_api import CompiledModel, Constant, Core, Model, Node, opset1
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 
@@ -33,8 +36,8 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
-    reductions that take per-channel constants, and FakeQuantize that per-column constants are fused into, where the
-    number of rows is dynamic. Raises `InputError` for a model that the device cannot compile.
+    reductions that take per-channel constants, FakeQuantize that per-column constants are fused into, where the number
+    of rows is dynamic, and intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
     return compile_given(_computed_rightly(model), device, {**(properties or {}), **simulation(device)}, core)
 
@@ -47,6 +50,7 @@ def _computed_rightly(model: Model) -> Model:
             reduce_alone(node)
         elif node.get_type_name() == "FakeQuantize":
             _quantize_apart(node)
+            _quantize_at_higher_rank(node)
         elif node.get_type_name() == "Convert" and is_real(precision_of(node.output(0))):
             source = node.input_value(0).get_node()
             if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
@@ -64,3 +68,27 @@ def _quantize_apart(quantize: Node) -> None:
     constants = map(constant_above, source.input_values())
     if any(values is not None and not is_scalar_like(values) for values in constants):
         block_fusion(source)
+
+
+def _quantize_at_higher_rank(quantize: Node) -> None:
+    """``FQ(x) == squeeze(FQ(unsqueeze(x, 1)), 1)`` where the intervals vary along an axis after the channels.
+
+    The plugin takes axis 2 of them for the channels: where a FakeQuantize is fused into an MVN or NormalizeL2 of rank 3, or
+    into whatever layer of dynamic sizes, it has wrong numbers, and alone it throws. From axis 3 on it computes them by
+    elementwise layers, which are right.
+    """
+    shape, ends = shape_of(quantize.input_value(0)), quantize.input_values()[1:]
+    if shape is None or not any(_after_channels(shape_of(end), len(shape)) for end in ends):
+        return
+    axis = constant(np.array(1))
+    for port, value in enumerate(quantize.input_values()):
+        if (size := shape_of(value)) is not None and len(size) == len(shape):
+            quantize.input(port).replace_source_output(opset1.unsqueeze(value, axis).output(0))
+    targets = quantize.output(0).get_target_inputs()
+    quantize.validate_and_infer_types()
+    narrow = opset1.squeeze(quantize, axis)
+    insert_after(quantize.output(0), narrow.output(0), targets, [narrow])
+
+
+def _after_channels(size: tuple[int | None, ...] | None, rank: int) -> bool:
+    return size is not None and rank > 2 and any(each != 1 for each in size[max(len(size) - rank + 2, 0) :])

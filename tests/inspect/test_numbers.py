@@ -21,7 +21,7 @@ from ovlpt.inspect.numbers import COMPILED, SAVED, Distance, Verdict, verdict
 from ovlpt.openvino_api import Model, NodeFactory, Type, opset1, opset6
 from ovlpt.trace import InputError
 from tests import networks
-from tests.graphs import f32, fake_quantize, model, parameter
+from tests.graphs import f32, fake_quantize, i64, model, parameter
 from tests.inspect.faults import break_lowering, pointwise
 from tests.test_cli import save
 
@@ -381,3 +381,37 @@ def test_what_is_quantized_after_a_constant_by_column(operation, rows, core):
     found = simulate(graph, core)([data])[0]
     assert np.abs(found - expected).max() <= step * 1.01
     assert (np.abs(found - expected) > 1e-5).mean() < 0.03
+
+
+_AFTER = {
+    "MVN": lambda x: NodeFactory("opset6").create(
+        "MVN", [x.output(0), i64(-1).output(0)],
+        {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"},
+    ),
+    "NormalizeL2": lambda x: NodeFactory("opset1").create(
+        "NormalizeL2", [x.output(0), i64(1).output(0)], {"eps": 1e-6, "eps_mode": "add"}
+    ),
+    "Relu": opset1.relu,
+    "none": lambda x: x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [(2, 5, 8), (-1, 5, 8), (-1, -1, 8)])
+@pytest.mark.parametrize("interval", [(8,), (1, 1, 8), (1, 5, 8)])
+@pytest.mark.parametrize("source", list(_AFTER))
+def test_intervals_along_an_axis_after_the_channels(source, interval, sizes, core):
+    """The plugin takes the last axis for the channels where it fuses the FakeQuantize into another layer."""
+    random = np.random.default_rng(2)
+    high = random.uniform(0.5, 1.5, interval).astype(np.float32)
+    low, data = -high / 2, random.standard_normal((2, 5, 8)).astype(np.float32)
+    if interval == (1, 5, 8) and sizes[1] == -1:
+        sizes = (-1, 5, -1)
+    x = parameter(sizes)
+    plain = core.compile_model(model(_AFTER[source](x)), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([data])[0]
+    y = opset1.fake_quantize(_AFTER[source](x), f32(low), f32(high), f32(low), f32(high), 256)
+    found = simulate(model(opset1.relu(y)), core)([data])[0]
+    step = (high.astype(np.float64) - low) / 255
+    expected = np.maximum(np.round((np.clip(plain, low, high) - low) / step) * step + low, 0)
+    difference = np.abs(found - expected) / step
+    assert difference.max() <= 1.01
+    assert (difference > 1e-3).mean() < 0.03  # ties
