@@ -15,7 +15,13 @@ from ovlpt.attributes import AttributeTable, PrecisionPreserved, Precisions, Res
 from ovlpt.config import Params, PassConfig, pass_name
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import consumers_of, is_output
-from ovlpt.graph.dequantization import Dequantization, dequantization_above, settles_open_size, write_dequantization
+from ovlpt.graph.dequantization import (
+    Dequantization,
+    dequantization_above,
+    put_constant_second,
+    settles_open_size,
+    write_dequantization,
+)
 from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import can_be_relaxed, relaxed_like
@@ -307,6 +313,8 @@ class LayerTransformation(MatcherPass, _Configured):
         ``keeps_precision``: the output has the data's element type; otherwise the node is relaxed and reports the
         dequantization's. Returns the node that has replaced ``node``.
         """
+        if self.params.native_only:
+            put_constant_second(found)
         output_precision = precision_of(node.output(0))
         targets = consumers_of(node.output(0))
         if keeps_precision or found.data_precision == found.precision:

@@ -220,6 +220,14 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
     return Dequantization(data, **found)
 
 
+def put_constant_second(found: Dequantization) -> None:
+    """``c * x`` as ``x * c``: what else reads the Multiply finds it so, as after the native ``normalizeDequantization``."""
+    if (node := found.multiply) is not None and isinstance(node.input_value(0).get_node(), Constant):
+        first, second = node.input_values()
+        node.input(0).replace_source_output(second)
+        node.input(1).replace_source_output(first)
+
+
 def _fits(values: np.ndarray, precision: str) -> bool:
     return np.array_equal(values_of(constant(values, precision)), values)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import block_fusion
+from ovlpt.device.lowering.guards import block_fusion, links_above
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
@@ -16,6 +16,8 @@ from ovlpt.layer_transformation import insert_after
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Model, Node, opset1
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
+
+_PRODUCTS = frozenset(("MatMul", "ScaledDotProductAttention"))
 
 
 def without_fake_quantize(model: Model) -> Model:
@@ -60,9 +62,17 @@ def _computed_rightly(model: Model) -> Model:
 
 def _quantize_apart(quantize: Node) -> None:
     """The plugin fuses an operation with a per-column constant into the FakeQuantize after it, and where the number of rows
-    is dynamic it takes the columns for the rows: wrong numbers, no error.
+    is dynamic it takes the columns for the rows: wrong numbers, no error. Intervals by rows or heads that it fuses into a
+    product it takes for those of columns, and throws.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
+    ends = map(constant_above, quantize.input_values()[1:])
+    if (
+        any(end is not None and not is_scalar_like(end) for end in ends)
+        and links_above(source)[1].get_type_name() in _PRODUCTS
+    ):
+        block_fusion(source)
+        return
     if source.get_type_name() not in ARITHMETIC or shape is None or len(shape) != 2 or None not in shape:
         return
     constants = map(constant_above, source.input_values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Grid
+from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.layer_transformation import replacing
 from ovlpt.markup import align_quantization_intervals, markup_precisions
@@ -26,7 +27,11 @@ class AlignQuantizationIntervals(align_quantization_intervals.AlignQuantizationI
 
 
 class MarkupPrecisions(markup_precisions.MarkupPrecisions):
-    """It does not ask the rows."""
+    """It does not ask the rows, and sees in place of an operation with bodies what these hold."""
+
+    def visit(self, node: Node) -> None:
+        if next(bodies_of(node), None) is None:
+            super().visit(node)
 
     def _passes(self, node: Node, facts: NodeFacts) -> bool:
         return along_channels(facts) is None

@@ -15,6 +15,7 @@ from ovlpt.device.compile import lpt_properties
 from ovlpt.device.properties import F32
 from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.weights import folded_constant
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
@@ -1098,6 +1099,21 @@ def test_rows_quantized_apart_before_a_product_of_open_sizes(core, low):
     simulated = core.compile_model(net, "CPU", TRUTH)(data)[0]
     compiled = ovlpt.compile_model(net, core=core, properties=EXACT)(data)[0]
     assert np.abs(compiled - simulated).max() < 0.02 * np.abs(simulated).max()
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+@pytest.mark.parametrize("shape", [(1, 6, 12), (2, 3, 6, 12)], ids=["rows", "heads"])
+def test_an_attention_whose_result_is_quantized_by_rows_or_heads(core, infer, shape, lpt):
+    """The product that it ends with would be given scales of columns, and throws; with the plugin's own LPT alone, too."""
+    query, key = (parameter(shape, name=name) for name in "qk")
+    data = [quantized(each, -2.56, 2.54).output(0) for each in (query, key)]
+    mixed = NodeFactory("opset13").create("ScaledDotProductAttention", [*data, data[1]], {"causal": False})
+    highest = np.linspace(0.5, 1.27, shape[1]).reshape(1, shape[1], *[1] * (len(shape) - 2))
+    ends = [const(-highest), const(highest)]
+    net = model(opset1.fake_quantize(mixed, *ends, *ends, 255), [query, key])
+    inputs = inputs_of(net)
+    found, expected = infer(drop_in(net, core), inputs, lpt), simulate(net, core)(inputs)[0]
+    assert_close(found, [expected], level=1.01 * 2 * 1.27 / 254, share=0.05)
 
 
 @pytest.mark.parametrize("lpt", ["NO", "YES"])

@@ -11,7 +11,7 @@ from ovlpt.plugin_config import arm
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model
+from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model, Node, NodeFactory
 from ovlpt.trace import InputError
 from tests.conftest import Transformed
 from tests.graphs import (
@@ -516,3 +516,58 @@ def test_arm(name, convolutions):
 def test_a_constant_by_column_before_an_interval(operation, constant_first):
     data = opset1.relu(parameter((2, 12))), f32(np.linspace(0.5, 1, 12).reshape(1, 12))
     assert_native(model(fake_quantize(operation(*data[:: -1 if constant_first else 1]), 0.0, 2.55)), PRECISIONS)
+
+
+_READERS = {
+    "Reshape": lambda data: opset1.reshape(data, i64(1, 4, 8, 2), False),
+    "Split": lambda data: opset1.relu(opset1.split(data, opset1.constant(np.int64(2)), 2).output(0)),
+    "MVN": lambda data: NodeFactory("opset6").create(
+        "MVN", [data.output(0), i64(2, 3).output(0)],
+        {"normalize_variance": False, "eps": 1e-5, "eps_mode": "inside_sqrt"},
+    ),
+    "Multiply": lambda data: opset1.multiply(
+        data, opset1.multiply(data.input_value(1), f32(np.linspace(0.5, 1, 4).reshape(1, 4, 1, 1)))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", list(_READERS))
+def test_a_factor_on_the_left_of_data_that_a_fake_quantize_reads_too(reader):
+    """Whoever takes it as a dequantization puts the constant second, where the FakeQuantize takes it in."""
+    scaled = opset1.multiply(f32(np.linspace(0.5, 1, 4).reshape(1, 4, 1, 1)), parameter((1, 4, 4, 4)))
+    assert_native(model(fake_quantize(scaled, 0.0, 2.55), _READERS[reader](scaled)), PRECISIONS)
+
+
+@pytest.mark.parametrize("kind", ["If", "TensorIterator", "Loop"])
+def test_a_pool_before_bodies(kind):
+    """It stays in low precision: what holds bodies forbids none."""
+    data = opset1.avg_pool(fake_quantize(parameter((1, 4, 4, 4)), 0.0, 2.55), [1, 1], [0, 0], [0, 0], [2, 2], True)
+    assert_native(model(_into_bodies(kind, data)), PRECISIONS)
+
+
+def _into_bodies(kind: str, data: Node) -> Node:
+    def body(*first: Node) -> tuple[Model, Node]:
+        inner = opset1.parameter([1, 4, 3, 3], np.float32)
+        ends = [opset1.result(value) for value in (*first, opset1.relu(inner))]
+        return Model(ends, [inner], "body"), inner
+
+    if kind == "If":
+        node = opset8.if_op(opset1.constant(True).output(0))
+        (one, inner), (other, again) = body(), body()
+        node.set_then_body(one)
+        node.set_else_body(other)
+        node.set_input(data.output(0), inner, again)
+        node.set_output(one.get_results()[0], other.get_results()[0])
+        return node
+    if kind == "Loop":
+        node = opset8.loop(opset1.constant(np.int64(2)), opset1.constant(True))
+        inside, inner = body(opset1.constant(True))
+        node.set_function(inside)
+        node.set_special_body_ports([-1, 0])
+    else:
+        node = opset8.tensor_iterator()
+        inside, inner = body()
+        node.set_body(inside)
+    node.set_invariant_input(inner, data.output(0))
+    node.get_iter_value(inside.get_results()[-1].output(0), -1)
+    return node

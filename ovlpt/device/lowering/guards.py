@@ -595,9 +595,9 @@ def _has_rows(values: np.ndarray) -> bool:
 
 
 def _takes_rows_for_columns(node: Node) -> bool:
-    """A MatMul of dynamic sizes, or of two tensors."""
+    """A MatMul of dynamic sizes, or of two tensors, as an attention ends with."""
     if node.get_type_name() != "MatMul":
-        return False
+        return node.get_type_name() == "ScaledDotProductAttention"
     return may_be_open(node.output(0)) or not isinstance(node.input_value(1).get_node(), Constant)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.dequantization import Dequantization, put_constant_second, write_dequantization
 from ovlpt.main import add, multiply_partial
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
@@ -23,6 +23,7 @@ class _Elementwise(ElementwiseTransformation):
     def separate(self, node: Node) -> None:
         """The node gets dequantizations of its own before the last conditions are checked."""
         for port, found in enumerate(self.branches(node)):
+            put_constant_second(found)
             if found.is_shared and not found.empty:
                 output, _ = write_dequantization(
                     found.data,
