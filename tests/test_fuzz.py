@@ -15,8 +15,9 @@ from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.graphs import fake_quantize, model, parameter
 from tools.fuzz import native, numbers, sheltered, stages
+from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
-from tools.fuzz.operations import ADDED
+from tools.fuzz.operations import ADDED, KINDS
 from tools.fuzz.shifts import kernel_grids, with_kernel_weights
 from tools.fuzz.shrink import shrink
 from tools.parity.driver import NativePassFails, run_native
@@ -53,6 +54,18 @@ def test_graphs_are_quantized_and_varied():
     assert len(kinds) > 30
     assert {graph.form.precision for graph in sample} == {"f32", "f16 constants", "f16"}
     assert sum(is_dynamic(graph) for graph in sample[:25]) > 5
+
+
+def test_graphs_of_more_forms_hold_them_all():
+    sample = [random_graph(seed, KINDS | FORMS) for seed in range(150)]
+    assert {step.kind for graph in sample for step in graph.steps} >= FORMS.keys()
+    assert "all" in {graph.form.dynamic for graph in sample}
+    assert not {step.kind for seed in range(60) for step in random_graph(seed).steps} & FORMS.keys()
+
+
+@pytest.mark.parametrize("seed", range(940000, 940020))
+def test_graphs_of_more_forms_keep_the_numbers(seed):
+    assert not ours(numbers, random_graph(seed, KINDS | FORMS))
 
 
 @graphs(200)

@@ -11,6 +11,7 @@ from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.device.properties import EXACT, simulation
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
+from tools.fuzz.forms import FORMS
 from tools.fuzz.operations import (
     ADDED,
     KINDS,
@@ -52,7 +53,7 @@ class Form:
     """How a model stores its real numbers, and which sizes it leaves open.
 
     ``precision``: "f32"; "f16 constants" after a Convert each; "f16" throughout. ``dynamic``: "", "batch", "space"
-    (all axes from the third on) or "both".
+    (all axes from the third on), "both" or "all", the channels among them.
     """
 
     precision: str = "f32"
@@ -76,6 +77,8 @@ class Form:
         return model
 
     def _opened(self, shape: PartialShape) -> PartialShape:
+        if self.dynamic == "all":
+            return PartialShape([-1] * shape.rank.get_length())
         batch, space = self.dynamic in ("batch", "both"), self.dynamic in ("space", "both")
         sizes = enumerate(shape.to_shape())
         return PartialShape([-1 if (batch and axis == 0) or (space and axis > 1) else size for axis, size in sizes])
@@ -125,7 +128,7 @@ def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -
         return sources[:1]
     more = () if values is None else (values,)
     try:
-        node = (KINDS | ADDED)[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
+        node = (KINDS | ADDED | FORMS)[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
     except (RuntimeError, ValueError):
         return None
     return None if node is None else list(node.outputs())
@@ -263,7 +266,10 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
                 and chance(random, 0.8)
             ):
                 return (index, 0)
-        return add("QuantizeDequantize" if chance(random, in_pairs) else "FakeQuantize", [source])[0]
+        kind = "QuantizeDequantize" if chance(random, in_pairs) else "FakeQuantize"
+        if has_forms and in_pairs and chance(random, 0.5):
+            kind = "QuantizeClip"
+        return add(kind, [source])[0]
 
     def follow(motif: Sequence[tuple[str, tuple[int, ...]]], start: Value) -> None:
         made = [start]
@@ -273,6 +279,7 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
                 return
             made.append(added[0])
 
+    has_forms = not FORMS.keys().isdisjoint(table)
     in_pairs = pick(random, 0.0, 0.0, 0.0, 0.9)  # a graph from an ONNX file is so throughout
     shape = pick(random, *_SHAPES)
     for _ in range(pick(random, 1, 1, 1, 2, 2, 3)):
@@ -304,6 +311,8 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
     form = Form(
         pick(random, "f32", "f32", "f32", "f16 constants", "f16"), pick(random, "", "", "batch", "space", "both")
     )
+    if has_forms and chance(random, 0.3):
+        form = replace(form, dynamic="all")
     return pruned(Graph(tuple(steps), tuple(results), seed, form))
 
 

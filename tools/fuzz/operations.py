@@ -763,11 +763,14 @@ MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("Convolution", (0,)), ("AddConstant", (1,)), ("Pointwise", (0,)), ("AddConstant", (3,)), ("Add", (2, 4)), ("Relu", (5,))),
     (("Relu", (0,)), ("LSTM", (1,)), ("MatMul", (2,))),
 )  # fmt: skip
-QUANTIZES = frozenset(("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide"))
+QUANTIZES = frozenset(
+    ("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide", "QuantizeClip")
+)
 WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
         *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention"),
+        *("MatMulOfTransposed", "MatMulOfBlocks", "DeformableConvolution"),
         *("LSTM", "GRU", "LSTMCell", "GRUCell"),
     )
 )

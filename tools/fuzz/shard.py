@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ovlpt.fleet.tasks import Task
 from tools.fuzz import native, numbers
+from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Graph, random_graph
 from tools.fuzz.numbers import Failure
 from tools.fuzz.operations import ADDED, KINDS
@@ -19,11 +20,14 @@ GRAPHS = 5  # of a task
 
 @dataclass(frozen=True)
 class Settings:
-    """What is checked, on which graphs; ``shrinks``: failing ones are made small."""
+    """What is checked, on which graphs; ``added``, ``forms``: with those kinds, too; ``shrinks``: failing ones
+    are made small.
+    """
 
     check: str
     added: bool
     shrinks: bool
+    forms: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,8 @@ def judge(settings: Settings, first: int, last: int, sheltered: bool = True) -> 
 
 def _judged(settings: Settings, seed: int, check: Callable[..., list[Failure]]) -> Judged:
     kinds = native.KINDS if settings.check == "native" else KINDS
-    graph = random_graph(seed, kinds | ADDED if settings.added else kinds)
+    kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.forms else {})
+    graph = random_graph(seed, kinds)
     found = Judged(seed, tuple(check(graph)), "")
     if not found.ours:
         return found
