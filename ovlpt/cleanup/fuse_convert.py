@@ -4,8 +4,10 @@ from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE
+from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 
@@ -29,8 +31,14 @@ class FuseConvertTransformation(CleanupTransformation):
         other = node.input_value(1).get_node()
         reject_unless(isinstance(other, Constant), "not_constant", "the other input is not a constant")
         source = precision_of(convert.input_value(0))
+        self._check_layer(convert.input_value(0))
         if node.get_type_name() == "Subtract" and source.startswith("u"):
             reject_unless((values_of(other) >= 0).all(), "negative", f"{source} data minus a negative constant")
+
+    def _check_layer(self, data: Output) -> None:
+        """The scale would be fused into weights that are integers, which throws."""
+        keeps = data.get_node().get_type_name() in WEIGHTED and precision_of(data) not in REAL
+        reject_unless(not keeps, "not_real", f"a layer that gives {precision_of(data)} keeps its Convert")
 
     def transform(self, node: Node) -> None:
         convert = node.input_value(0).get_node()

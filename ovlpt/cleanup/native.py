@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ovlpt.cleanup import eliminate_fake_quantize, scale_adjustment
+from ovlpt.cleanup import eliminate_fake_quantize, fuse_convert, scale_adjustment
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replacing
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import Operation, operation_of
 from ovlpt.precisions import max_value, min_value
 
@@ -20,6 +20,13 @@ class EliminateFakeQuantizeTransformation(eliminate_fake_quantize.EliminateFakeQ
         return True
 
 
+class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
+    """After a layer of integers, too."""
+
+    def _check_layer(self, data: Output) -> None:
+        pass
+
+
 class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
     """Softmax ends the region, too, and eps stays: both change the results."""
 
@@ -32,4 +39,4 @@ class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
         return operation_of(kind, native_only=True)
 
 
-NATIVE = replacing(EliminateFakeQuantizeTransformation)
+NATIVE = replacing(EliminateFakeQuantizeTransformation, FuseConvertTransformation)

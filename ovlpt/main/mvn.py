@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization, put_constant_second, write_dequantization
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
 from ovlpt.openvino_api import Node
@@ -30,8 +30,6 @@ class MVNTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found, attributes = self.dequantization(node), node.get_attributes()
-        if self.params.native_only:
-            put_constant_second(found)
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         scale = found.scale
         if attributes["normalize_variance"]:

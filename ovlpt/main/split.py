@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import put_constant_second, write_dequantization
+from ovlpt.graph.dequantization import write_dequantization
 from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
@@ -21,8 +21,6 @@ class SplitTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found = self.dequantization(node)
-        if self.params.native_only:
-            put_constant_second(found)
         rank = len(shape_of(found.data))
         axis = int(node.input_value(1).get_node().data.reshape(-1)[0]) % rank
         lengths = [shape_of(output)[axis] for output in node.outputs()]

@@ -1101,6 +1101,25 @@ def test_rows_quantized_apart_before_a_product_of_open_sizes(core, low):
     assert np.abs(compiled - simulated).max() < 0.02 * np.abs(simulated).max()
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["Convolution", "MatMul"])
+def test_a_layer_of_32_bits(core, by_form, kind, form):
+    """As ConvInteger and MatMulInteger of ONNX are read: the scale would be fused into the integers, and throws."""
+    x = parameter([2, 8, 4, 4])
+    data = opset1.convert(opset1.convert(quantized(x, -128, 127), "i8"), "i32")
+    data = opset1.subtract(data, opset1.convert(const(3, "i8"), "i32"))
+    stored = np.random.default_rng(0).integers(-31, 32, (4, 8, 1, 1) if kind == "Convolution" else (4, 4))
+    weights = opset1.convert(const(stored, "i8"), "i32")
+    if kind == "Convolution":
+        layer = opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    else:
+        layer = opset1.matmul(data, weights, False, False)
+    scale = const(np.linspace(0.01, 0.02, 4).reshape((1, 4, 1, 1) if kind == "Convolution" else (4,)))
+    net = model(opset1.multiply(opset1.convert(layer, "f32"), scale), x)
+    inputs = [np.random.default_rng(1).integers(-128, 128, (2, 8, 4, 4)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [simulate(net, core)(inputs)[0]])
+
+
 @pytest.mark.parametrize("lpt", ["NO", "YES"])
 @pytest.mark.parametrize("shape", [(1, 6, 12), (2, 3, 6, 12)], ids=["rows", "heads"])
 def test_an_attention_whose_result_is_quantized_by_rows_or_heads(core, infer, shape, lpt):

@@ -56,11 +56,11 @@ def product_of_blocks(random: Random, data: Output) -> Node | None:
     shape = [outer, inner // (block := int(pick(random, *sized))), block]
     kind = pick(random, "u4", "i4", "i8", "u8")
     low, high = {"u4": (0, 16), "i4": (-8, 8), "i8": (-62, 63), "u8": (66, 190)}[kind]
-    stored = opset1.constant(random.integers(low, high, shape), Type(kind) if isinstance(kind, str) else kind)
+    stored = opset1.constant(random.integers(low, high, shape), getattr(Type, kind))
     node = opset1.convert(stored, "f32")
     if kind[0] == "u" or chance(random, 0.2):
         middle = (low + high) // 2
-        point = opset1.constant(random.integers(middle - 2, middle + 3, [*shape[:2], 1]), Type(kind))
+        point = opset1.constant(random.integers(middle - 2, middle + 3, [*shape[:2], 1]), getattr(Type, kind))
         node = opset1.subtract(node, opset1.convert(point, "f32"))
     node = opset1.multiply(node, f32(random.uniform(0.5, 1.5, [*shape[:2], 1]) / (high - low)))
     return opset1.matmul(data, opset1.reshape(node, i64([outer, inner]), False), False, True)

@@ -25,6 +25,7 @@ from ovlpt.main.native.quantization import (
     FakeQuantizeTransformation,
     RecurrentCellTransformation,
 )
+from ovlpt.main.native.split import SplitTransformation, VariadicSplitTransformation
 from ovlpt.main.native.variables import AssignAndReadValueTransformation
 from ovlpt.main.native.weighted import (
     ConvolutionBackpropDataTransformation,
@@ -51,6 +52,8 @@ NATIVE = replacing(
     PReluTransformation,
     PadTransformation,
     RecurrentCellTransformation,
+    SplitTransformation,
+    VariadicSplitTransformation,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization
+from ovlpt.graph.dequantization import Dequantization, put_constant_second
 from ovlpt.main import clamp, mvn, normalize_l2, pad, prelu
 from ovlpt.openvino_api import Node
 
@@ -18,6 +18,10 @@ class ClampTransformation(clamp.ClampTransformation):
 
 class MVNTransformation(mvn.MVNTransformation):
     """Eps stays as it is, which is wrong where the variance is of its order."""
+
+    def transform(self, node: Node) -> None:
+        put_constant_second(self.dequantization(node))
+        super().transform(node)
 
     def _check_eps(self, found: Dequantization) -> None:
         pass
