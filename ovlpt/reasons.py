@@ -25,7 +25,8 @@ class Row:
 
     ``incidental``: said of an operation that another one explains: met on the way, fused into a layer, run in a body.
     ``of_weights``: about the weights of a layer, not its data. ``of_activations``: about its data, which may have been
-    changed on the way from a FakeQuantize. ``vague``: no answer where the given model shows a cause.
+    changed on the way from a FakeQuantize. ``vague``: no answer where the given model shows a cause. ``for_data``: the
+    code that says the same of data, for a second input of activations, which a transformation calls weights.
     """
 
     code: str
@@ -35,6 +36,7 @@ class Row:
     of_weights: bool = False
     of_activations: bool = False
     vague: bool = False
+    for_data: str | None = None
 
 
 _PLACEMENT, _SETTINGS, _DEVICE = Cause.PLACEMENT, Cause.SETTINGS, Cause.HARDWARE
@@ -204,18 +206,31 @@ _ROWS = (
     Row("scale_shape", _PLACEMENT),
     Row("spatial_scale", _PLACEMENT),
     Row("state_not_quantized", _PLACEMENT, "put a FakeQuantize on the initial state"),
-    Row("weights_granularity", _PLACEMENT, "quantize the weights per output channel or per tensor", of_weights=True),
+    Row(
+        "weights_granularity",
+        _PLACEMENT,
+        "quantize the weights per output channel or per tensor",
+        of_weights=True,
+        for_data="per_channel_activations",
+    ),
     Row("weights_grid", _PLACEMENT, "quantize both weights per tensor, or both per output channel", of_weights=True),
-    Row("weights_levels", _PLACEMENT, "quantize the weights to 255 levels around zero", of_weights=True),
-    Row("weights_not_quantized", _PLACEMENT, "quantize the weights", of_weights=True),
-    Row("weights_precision", _PLACEMENT, of_weights=True),
-    Row("weights_range", _PLACEMENT, "quantize the weights symmetrically", of_weights=True),
-    Row("weights_zero_point", _PLACEMENT, "quantize the weights symmetrically", of_weights=True),
+    Row(
+        "weights_levels",
+        _PLACEMENT,
+        "quantize the weights to 255 levels around zero",
+        of_weights=True,
+        for_data="levels",
+    ),
+    Row("weights_not_quantized", _PLACEMENT, "quantize the weights", of_weights=True, for_data="not_quantized"),
+    Row("weights_precision", _PLACEMENT, of_weights=True, for_data="activation_precision"),
+    Row("weights_range", _PLACEMENT, "quantize the weights symmetrically", of_weights=True, for_data="zero_point"),
+    Row("weights_zero_point", _PLACEMENT, "quantize the weights symmetrically", of_weights=True, for_data="zero_point"),
     Row(
         "weights_zero_point_range",
         _PLACEMENT,
         "quantize the weights to an interval that contains zero",
         of_weights=True,
+        for_data="zero_point_range",
     ),
     Row("zero_point", _PLACEMENT, "quantize symmetrically", vague=True),
     Row("zero_point_precision", _PLACEMENT, of_weights=True),

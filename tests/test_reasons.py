@@ -37,6 +37,12 @@ def test_each_code_is_given_somewhere():
     assert given() == set(reasons.ROWS)
 
 
+def test_what_is_said_of_weights_is_said_of_data_by_a_code_of_data():
+    pairs = [(row, reasons.ROWS[row.for_data]) for row in reasons.ROWS.values() if row.for_data]
+    assert len(pairs) == 7
+    assert all(row.of_weights and not other.of_weights for row, other in pairs)
+
+
 def test_an_unknown_code():
     with pytest.raises(ValueError, match='"because" is not a reason'):
         Reason("because", "it is so")

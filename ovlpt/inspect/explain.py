@@ -46,15 +46,6 @@ _NO_LAYER = Reason(
     "no_layer",
     "it could read integers, but no executed layer is known to contain it, so it may or may not be in int8",
 )
-_OF_BOTH = {  # of weights, said of a second input of activations
-    "weights_granularity": "per_channel_activations",
-    "weights_levels": "levels",
-    "weights_not_quantized": "not_quantized",
-    "weights_precision": "activation_precision",
-    "weights_range": "zero_point",
-    "weights_zero_point": "zero_point",
-    "weights_zero_point_range": "zero_point_range",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +327,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     found = lacks(node)
     are_activations = where is WEIGHTS and len(data_ports(node)) > 1  # what a transformation calls weights
     if are_activations:
-        where, code = DATA, _OF_BOTH.get(code, code)
+        where, code = DATA, ROWS[code].for_data or code
         answer = replace(answer, reason=Reason(code, answer.reason.text), root_reason=Reason(code, answer.reason.text))
     same = [lack for lack in found if lack.where == where]
     others = [Finding(lack.reason, lack.root, lack.advice) for lack in found if lack.where != where]
