@@ -13,7 +13,7 @@ from ovlpt import data
 from ovlpt.cli import COMMANDS
 from ovlpt.config_file import load_config
 from ovlpt.trace import InputError
-from tests.device.test_lowering import recurrent
+from tests.lowered import recurrent
 from tests.networks import encoder, residual, shared_zero_point
 from tools import lowering_table
 from tools.operations_table import table

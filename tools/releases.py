@@ -15,15 +15,15 @@ import venv
 from pathlib import Path
 
 DEFAULT = ("2025.0", "2025.4", "2026.1")
+ROOT = Path(__file__).parents[1]
 TESTS = (
     "device/test_compile.py",
-    "device/test_lowering.py",
+    *sorted(path.relative_to(ROOT / "tests").as_posix() for path in ROOT.glob("tests/device/test_lowering*.py")),
     "main",
     "canonicalize",
     "graph",
     "test_hostile_surroundings.py",
 )
-ROOT = Path(__file__).parents[1]
 COMPARE = """
 import sys
 import numpy, openvino, ovlpt

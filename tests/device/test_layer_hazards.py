@@ -12,8 +12,8 @@ from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.fake_quantize.chain import Eltwise, Relu
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
-from tests.device.test_lowering import drop_in
 from tests.graphs import opset5
+from tests.lowered import drop_in
 from tests.networks import const, convolution, model, parameter, quantized
 
 CHANNELS, STEP = 32, np.float32(2.55) / np.float32(255)

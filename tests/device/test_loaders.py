@@ -18,7 +18,7 @@ from ovlpt.device.properties import F32
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.openvino_api import ConstantFolding, opset1
 from tests.conftest import EXACT, run_pass
-from tests.device.test_lowering import recurrent
+from tests.lowered import recurrent
 from tests.networks import const, convolution, depthwise, encoder, int8_weights, model, parameter, quantized
 from tools import loaders
 from tools.loaders import int8_layers

@@ -1,8 +1,6 @@
-"""One test for each trap that the lowering avoids."""
+"""One test for each trap that the lowering avoids; those of single topics are in modules of their own."""
 
 from __future__ import annotations
-
-import contextlib
 
 import numpy as np
 import openvino
@@ -10,16 +8,16 @@ import pytest
 from ovlpt.plugin_config import cpu, this_cpu
 
 import ovlpt
-from ovlpt.device import PluginLowering, execution_types, instruction_sets, subprocess_call
+from ovlpt.device import PluginLowering, subprocess_call
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.properties import F32
-from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import RELEASE, Core, Manager, NodeFactory, opset1, opset6
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
+from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import (
     const,
     convolution,
@@ -34,51 +32,6 @@ from tests.networks import (
     shared_zero_point,
 )
 from tools.fuzz.graphs import Form
-
-
-def weighted(layers):
-    return [
-        layer
-        for layer in layers.executed
-        if layer.layer_type in ("Convolution", "FullyConnected", "MatMul", "Deconvolution")
-    ]
-
-
-def drop_in(net, core):
-    """Both passes in one Manager, as in a pipeline that compiles by itself."""
-    manager = Manager()
-    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
-    manager.register_pass(PluginLowering("CPU"))
-    lowered = net.clone()  # the original is what it is compared with
-    manager.run_passes(lowered)
-    return lowered
-
-
-def test_zero_points_of_two_consumers_are_not_merged(core, infer):
-    """Merged, the second convolution loses its zero point: wrong numbers without an error."""
-    net = shared_zero_point()
-    inputs = inputs_of(net)
-    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
-    layers = weighted(ovlpt.execution_types(compiled, inputs))
-    assert [layer.precision for layer in layers] == ["u8", "u8"]
-    assert all(layer.is_int8 for layer in layers)
-    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
-
-
-def with_zero_point_in_u8(data, low, high):
-    """A QuantizeLinear and a DequantizeLinear."""
-    scale = (high - low) / 255
-    stored = opset1.convert(opset1.fake_quantize(data, const(low), const(high), const(0), const(255), 256), "u8")
-    zero_point = opset1.convert(const(round(-low / scale), "u8"), "f32")
-    return opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), zero_point), const(scale))
-
-
-def test_a_sum_of_integers_whose_zero_point_is_stored_in_8_bits(core, infer):
-    """The zero point of the sum passes 8 bits, and was cut to them."""
-    x = parameter([1, 4, 5, 7])
-    net = model(opset1.reduce_sum(with_zero_point_in_u8(x, -2.55, 2.55), const([2, 3], "i64"), True), x)
-    inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=0.05, share=1)
 
 
 def test_a_constant_less_what_is_scaled_by_column_before_an_interval_of_open_sizes(core, infer):
@@ -126,22 +79,6 @@ def test_a_scale_that_reaches_the_layer_through_an_add(core, infer):
     assert_close(infer(ovlpt.transform(net, core=core), inputs), infer(net, inputs, "YES"))
 
 
-@pytest.mark.parametrize("serializable", [False, True])
-def test_a_zero_point_after_a_layer_is_part_of_its_bias(core, infer, serializable):
-    """Of a MatMul that became a convolution."""
-    net, config = encoder(False), cpu.config(slow_mat_mul=True)
-    inputs = inputs_of(net)
-    plain, lowered = (
-        ovlpt.transform(net, core=core, config=config, lowered=low, serializable=serializable) for low in (False, True)
-    )
-    kinds, before = ([node.get_type_name() for node in each.get_ops()] for each in (lowered, plain))
-    assert "Subtract" in before
-    assert "Subtract" not in kinds
-    hidden = kinds.count("FakeQuantize") if serializable else 0  # a zero is added to an end of each
-    assert kinds.count("Add") - hidden <= before.count("Add")
-    assert_close(infer(lowered, inputs), infer(net, inputs, "YES"), level=np.inf, share=1e-3)
-
-
 def test_a_lowered_model_that_is_saved(core, infer, tmp_path):
     net = one_convolution()
     inputs, expected = inputs_of(net), infer(one_convolution(), inputs_of(net), "YES")
@@ -165,194 +102,6 @@ def test_a_transformed_model_that_is_saved_and_compiled_by_ovlpt(core, tmp_path,
     compiled = ovlpt.compile_model(tmp_path / "net.xml", **properties)
     assert_close(list(compiled(inputs).values()), expected)
     assert all(layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled)))
-
-
-FORMS = ["in memory", "saved", "with the plugin's own LPT"]
-
-
-def compiled_in(form, net, core, path, **properties):
-    """The transformed model in one of `FORMS`."""
-    lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
-    if form == "saved":
-        openvino.save_model(lowered, path / "net.xml", compress_to_fp16=False)
-        lowered = path / "net.xml"
-    own = "YES" if form == FORMS[2] else "NO"
-    return core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": own, **properties})
-
-
-@pytest.fixture
-def by_form(core, tmp_path):
-    """Output of the transformed model in one of `FORMS`; the simulation's without a form."""
-
-    def run(net, inputs, form=None, **properties):
-        if form is None:
-            return core.compile_model(net, "CPU", {**TRUTH, **properties})(inputs)[0]
-        return compiled_in(form, net, core, tmp_path, **properties)(inputs)[0]
-
-    return run
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    ("batch", "height", "width"), [(-1, 1, 1), (1, -1, 1), (-1, -1, -1), (1, -1, -1)], ids=lambda size: f"{size}"
-)
-def test_one_element_of_open_sizes(by_form, form, batch, height, width):
-    """What stands for a per-channel constant is then as large as the data, and another kernel takes it wrongly."""
-    x = parameter([batch, 32, height, width])
-    data = quantized(x, -3, 3.1)
-    for seed, shape in enumerate(((8, 32, 1, 1), (32, 8, 1, 1))):
-        layer = opset1.convolution(data, int8_weights(shape, seed=seed), [1, 1], [0, 0], [0, 0], [1, 1])
-        layer = opset1.add(layer, const(np.linspace(-1, 1, shape[0]).reshape(1, -1, 1, 1)))
-        data = quantized(opset1.relu(layer), 0, 2)
-    net = model(layer, x)
-    for shape in ((1, 32, 1, 1), (1, 32, 3, 2), (2, 32, 1, 1)):
-        if all(size in (-1, given) for size, given in zip((batch, height, width), (shape[0], *shape[2:]), strict=True)):
-            inputs = [np.random.default_rng(0).uniform(-3, 3, shape).astype(np.float32)]
-            expected = by_form(net, inputs)
-            assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "zero_point"])
-def test_two_factors_of_open_sizes(core, by_form, form, low):
-    """Squeeze and excitation: the integers, and what they are multiplied with, go into the product without a layer that
-    converts them.
-    """
-    x = parameter([-1, 16, -1, -1])
-    data = quantized(opset1.tanh(convolution(quantized(x, 0, 2.55), 16)), low, low + 2.55)
-    mean = quantized(opset1.reduce_mean(data, const([2, 3], "i64"), True), -1, 1)
-    gate = quantized(opset1.sigmoid(convolution(mean, 16, seed=1)), 0, 1)
-    net = model(convolution(quantized(opset1.multiply(data, gate), -1.28, 1.27), 8, seed=2), x)
-    lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
-    ours, stock = (
-        ovlpt.execution_types(core.compile_model(each, "CPU", {**EXACT, **properties})).executed
-        for each, properties in ((lowered, {"LP_TRANSFORMS_MODE": "YES" if form == FORMS[2] else "NO"}), (net, {}))
-    )
-    assert len(ours) <= len(stock)
-    for shape in ((1, 16, 1, 1), (1, 16, 5, 4), (2, 16, 3, 3)):
-        inputs = [np.random.default_rng(0).uniform(0, 2.6, shape).astype(np.float32)]
-        expected = by_form(net, inputs)
-        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
-    ("between", "low"),
-    [
-        (lambda value: value, 0.5),
-        (opset1.relu, 0),
-        (lambda value: opset1.multiply(opset1.relu(value), const(np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))), 0),
-        (lambda value: opset1.prelu(value, const([0.25])), 1),
-    ],
-    ids=["nothing", "relu", "scaled relu", "prelu"],
-)
-@pytest.mark.parametrize("bias", [False, True])
-def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias):
-    """As above, with the plugin's own LPT, too: it is part of the layer's scale and bias."""
-    x = parameter([-1, 16, -1, -1])
-    layer = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
-    if bias:
-        layer = opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
-    high = np.linspace(1, 3, 8).reshape(1, 8, 1, 1)
-    ends = [const(-low * high), const(high)]
-    net = model(depthwise(opset1.fake_quantize(between(layer), *ends, *ends, 256)), x)
-    for shape in ((1, 16, 1, 1), (1, 16, 4, 3)):
-        inputs = [np.random.default_rng(0).uniform(-1, 1.5, shape).astype(np.float32)]
-        expected = by_form(net, inputs)
-        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-AFTER = {
-    "scale": lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
-    "shift": lambda value, ends: opset1.add(opset1.relu(value), ends[1]),
-    "scale and shift": lambda value, ends: opset1.add(opset1.multiply(opset1.relu(value), ends[0]), ends[1]),
-    "interval": lambda value, ends: opset1.fake_quantize(opset1.tanh(value), *ends, *ends, 256),
-    "output interval": lambda value, ends: opset1.fake_quantize(opset1.relu(value), const(0), const(1), *ends, 256),
-    "dequantization": lambda value, ends: opset1.multiply(quantized(value, -1, 1), ends[1]),
-    "shift before an interval": lambda value, ends: quantized(opset1.add(opset1.relu(value), ends[0]), -1, 1.55),
-    "slope": lambda value, ends: opset1.prelu(opset1.sigmoid(value), ends[0]),
-}
-
-
-def layer_of_eight(kind, data):
-    """From 8 channels to 8, over one pixel again where there is one."""
-    if kind.startswith("groups"):
-        size = {"groups": 4, "groups of two": 2, "groups of one": 1}[kind]
-        stored = 2 * np.random.default_rng(0).integers(-31, 32, (8 // size, size, size, 3, 3))
-        scale = const(np.linspace(0.004, 0.008, 8).reshape(*stored.shape[:2], 1, 1, 1))
-        weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
-        layer = opset1.group_convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1])
-    else:
-        size, stride = (3 if kind == "window" else 1), (2 if kind == "stride" else 1)
-        weights, pads = int8_weights([8, 8, size, size]), [size // 2] * 2
-        layer = opset1.convolution(data, weights, [stride] * 2, pads, pads, [1, 1])
-    return opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
-@pytest.mark.parametrize("batch", [-1, 1])
-def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, form, after, batch):
-    """As above: the gate of a squeeze and excitation, whose scale comes to differ between channels where a Concat feeds it."""
-    x = parameter([batch, 8, 1, 1] if batch < 0 else [batch, 8, -1, -1])
-    high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
-    net = model(after(layer_of_eight("point", quantized(x, 0, 2.55)), [const(-high), const(high)]), x)
-    for more in (1, 2):
-        shape = (more, 8, 1, 1) if batch < 0 else (1, 8, more, more)
-        inputs = [np.random.default_rng(0).uniform(0, 2.5, shape).astype(np.float32)]
-        expected = by_form(net, inputs)
-        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
-@pytest.mark.parametrize(
-    ("kind", "low"),
-    [
-        *(("point", -1.28), ("stride", -1.28), ("window", 0)),
-        *(("groups", 0), ("groups", -1.28), ("groups of two", 0), ("groups of two", -1.28), ("groups of one", 0)),
-    ],
-)
-def test_layers_over_one_pixel_of_open_sizes(core, after, kind, low):
-    """As above, with the precision that the CPU has by default, too. It costs no layer where older kernels have the groups."""
-    x = parameter([-1, 8, -1, -1])
-    high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
-    net = model(after(layer_of_eight(kind, quantized(x, low, low + 2.55)), [const(-high), const(high)]), x)
-    values = [np.random.default_rng(0).uniform(low, low + 2.5, (1, 8, 1, 1)).astype(np.float32)]
-    fixed = net.clone()
-    fixed.reshape([1, 8, 1, 1])
-    expected = core.compile_model(fixed, "CPU", TRUTH)(values)[0]
-    stock = len(execution_types(core.compile_model(net, "CPU", EXACT)).executed)
-    for properties in (EXACT, {}):
-        mine = ovlpt.compile_model(net, "CPU", properties, core=core)
-        assert_close([mine(values)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
-        assert len(execution_types(mine).executed) <= stock + (kind == "groups of two")
-
-
-AFTER_GEMM = {
-    "a clip": lambda value: opset1.clamp(value, -0.2, 0.3),
-    "a negative factor": lambda value: opset1.subtract(const(0.3), value),
-    "a function": opset1.sigmoid,
-    "a factor": lambda value: opset1.multiply(value, const(0.3)),
-    "a quantization": lambda value: opset1.relu(quantized(value, -0.5, 0.4)),
-}
-
-
-@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("after", AFTER_GEMM.values(), ids=AFTER_GEMM)
-@pytest.mark.parametrize("low", [0, -1.28, -1], ids=["u8", "i8", "zero_point"])
-@pytest.mark.parametrize("shape", [(2, 2, 4, 2, 2), (8, 2, 1, 2, 2)], ids=["by channel", "strided"])
-def test_groups_that_older_kernels_do_not_have(core, infer, shape, low, after, how):
-    """Gemm ran such layers of open sizes, and gave zeros to what follows; ``low``: of the data."""
-    x, groups = parameter([-1, 8, -1, -1]), shape[0]
-    weights = quantized(const(0.02 * np.random.default_rng(0).integers(-31, 32, shape)), -1.28, 1.27)
-    strides = [1, 2 if groups == 8 else 1]  # of several outputs a channel, along a width that may be one
-    layer = opset1.group_convolution(quantized(x, low, low + 2.55), weights, strides, [0, 1], [1, 1], [1, 1])
-    net = model(after(opset1.prelu(layer, const(np.linspace(-0.1, 0.4, groups * shape[1])))), x)
-    for sizes in ((1, 8, 1, 1), (1, 8, 4, 5)):
-        values, fixed = [np.random.default_rng(0).uniform(low, low + 2.5, sizes).astype(np.float32)], net.clone()
-        fixed.reshape(sizes)
-        (expected,) = infer(fixed, values, "NO")
-        assert_close(infer(how(net, core=core), values), [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -382,54 +131,6 @@ def test_a_layer_and_what_one_column_is_broadcast_to(by_form, form, widen, is_in
         fixed.reshape(sizes)
         expected = by_form(fixed, inputs)
         assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-def test_equal_shifts_of_two_branches_over_one_pixel(core, infer):
-    """The plugin merges them, and would take the one that is left into the layer."""
-    x = parameter([1, 8, -1, -1])
-    layer = opset1.group_convolution(
-        quantized(x, -1.7716718, 2.19), int8_weights([8, 1, 1, 1, 1]), [2, 1], [0, 0], [0, 0], [1, 1]
-    )
-    factor = const(np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))
-    net = model([layer, opset1.multiply(layer, factor)], x)
-    values = [np.random.default_rng(0).uniform(-1.7, 2.1, (1, 8, 1, 1)).astype(np.float32)]
-    fixed = net.clone()
-    fixed.reshape([1, 8, 1, 1])
-    assert_close(infer(ovlpt.transform(net, core=core), values), infer(fixed, values, "NO"))
-
-
-def test_sizes_that_leave_more_than_one_pixel_keep_their_kernels(core):
-    x = opset1.parameter(openvino.PartialShape([1, 8, (2, 64), -1]), np.float32, name="x")
-    net = model(
-        opset1.add(opset1.relu(layer_of_eight("point", quantized(x, 0, 2.55))), const(np.ones((1, 8, 1, 1)))), x
-    )
-    trace = ovlpt.Trace()
-    ovlpt.transform(net, core=core, trace=trace)
-    assert "compute_by_channel" not in {event.transformation for event in trace}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_several_outputs_of_each_channel_of_open_batch(by_form, form):
-    """As above."""
-    x = parameter([-1, 16, 3, 3])
-    weights = int8_weights([16, 2, 1, 3, 3])
-    net = model(opset1.group_convolution(quantized(x, -1, 1.55), weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
-    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, 3, 3)).astype(np.float32)]
-    expected = by_form(net, inputs)
-    assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_several_outputs_of_each_channel_over_one_pixel(by_form, form):
-    """Of known sizes and with a scale for each output, all came to nothing in the saved form."""
-    x = parameter([1, 16, 3, 3])
-    stored = np.random.default_rng(0).integers(-63, 64, (16, 2, 1, 3, 3))
-    scale = const(np.linspace(0.004, 0.008, 32).reshape(16, 2, 1, 1, 1))
-    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
-    net = model(opset1.group_convolution(quantized(x, -2.54, 2.54, 255), weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
-    inputs = [np.random.default_rng(0).uniform(-2.5, 2.5, (1, 16, 3, 3)).astype(np.float32)]
-    expected = by_form(net, inputs)
-    assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -485,23 +186,6 @@ def test_an_interval_by_column_between_two_products(by_form, form, quantize, wei
     inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
     expected = by_form(net, inputs, **hint)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-@pytest.mark.parametrize("low", [0.0, -1.5], ids=["symmetric", "zero_point"])
-@pytest.mark.parametrize("activation", [opset1.relu, lambda value: value], ids=["relu", "none"])
-@pytest.mark.parametrize("shape", [(-1, 16, 1, 1), (1, 16, -1, -1)], ids=["batch", "space"])
-def test_one_element_after_a_float_layer_in_bf16(by_form, low, activation, shape):
-    """Its bias is its own; an interval that differed by channel for it was read wrongly, where stock's is right."""
-    x = parameter(shape)
-    filters = const(np.random.default_rng(0).standard_normal((16, 16, 1, 1)))
-    layer = opset1.convolution(x, filters, [1, 1], [0, 0], [0, 0], [1, 1])
-    layer = activation(opset1.add(layer, const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))))
-    data = quantized(layer, low, 2)
-    net = model(opset1.convolution(data, int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1]), x)
-    inputs = [np.random.default_rng(1).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float32)]
-    expected = by_form(net, inputs)
-    found = by_form(net, inputs, "in memory", INFERENCE_PRECISION_HINT="bf16")
-    assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
 
 
 def attentions_with_one_mask(hidden: float):
@@ -561,32 +245,6 @@ def test_a_quantization_after_an_attention_of_few_rows():
     assert max(subprocess_call.call(errors_of_few_rows)[0]) < 1.1 * 0.01  # one step
 
 
-def test_a_zero_point_after_one_element_of_open_batch(core):
-    """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
-    x = parameter([-1, 16, 1, 1])
-    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
-    hidden = NodeFactory("opset4").create("Swish", [opset1.add(layer, const(np.full((1, 8, 1, 1), 0.1))).output(0)])
-    hidden = quantized(hidden, -0.3, 1.7)
-    layer = opset1.convolution(hidden, int8_weights((16, 8, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
-    net = model(opset1.sigmoid(opset1.add(layer, const(np.full((1, 16, 1, 1), 0.1)))), x)
-    values = np.random.default_rng(0).uniform(0, 2.5, (1, 16, 1, 1)).astype(np.float32)
-    stock, mine = core.compile_model(net, "CPU", EXACT), ovlpt.compile_model(net, "CPU", EXACT, core=core)
-    assert len(execution_types(mine).executed) <= len(execution_types(stock).executed)
-    assert_close([mine(values)[0]], [core.compile_model(net, "CPU", TRUTH)(values)[0]])
-
-
-@pytest.mark.parametrize("operation", [opset1.add, opset1.subtract])
-def test_a_bias_in_f16_of_one_element_of_open_sizes(core, infer, operation):
-    """The guard looked for a bias in f32, and left this one to the plugin."""
-    x = parameter([-1, 16, -1, -1])
-    layer = opset1.convolution(quantized(x, -1, 1.1), int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
-    net = model(operation(layer, const(np.linspace(-1, 1, 8).reshape(1, -1, 1, 1))), x)
-    values = np.random.default_rng(0).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float16)
-    (expected,) = core.compile_model(net, "CPU", TRUTH)([values.astype(np.float32)]).values()
-    (found,) = infer(drop_in(Form("f16").apply(net.clone()), core), [values])
-    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
-
-
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form, kernel):
@@ -614,29 +272,6 @@ def test_integer_weights_of_a_float_matmul(by_form, form, case):
     assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
 
 
-@pytest.mark.parametrize("low", [0, -1.7], ids=["no zero point", "zero point"])
-@pytest.mark.parametrize("form", FORMS)
-def test_a_broadcast_after_a_layer_of_one_element_of_open_sizes(by_form, form, low):
-    """The zero point after it was subtracted before it, and lost."""
-    x = parameter([-1, 16, -1, -1])
-    widened = opset1.broadcast(convolution(quantized(x, low, 2.3), 6, 1), const([1, 6, 3, 3], "i64"))
-    inputs = [np.random.default_rng(0).standard_normal((1, 16, 1, 1)).astype(np.float32)]
-    net = model(widened, x)
-    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
-
-
-@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply])
-@pytest.mark.parametrize("form", FORMS)
-def test_a_constant_before_a_layer_of_one_element_of_open_sizes(by_form, form, operation):
-    """Rules that look for a constant in the second place did not see it: one channel's was that of all others."""
-    layer = convolution(quantized(parameter([-1, 16, -1, -1]), -1.7, 2.3), 6, 1)
-    x = layer.input_value(0).get_node().input_value(0).get_node()
-    shifted = operation(const(np.linspace(0.5, 2, 6).reshape(1, 6, 1, 1)), layer)
-    net = model([shifted, quantized(shifted, -1, 1.5)], x)
-    inputs = [np.random.default_rng(0).standard_normal((1, 16, 1, 1)).astype(np.float32)]
-    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_factor_by_channel_before_a_quantization_and_a_relu_of_open_batch(by_form, form):
     """As above; the Relu moves before the factor, which then has one reader."""
@@ -660,26 +295,6 @@ def test_a_factor_after_a_zero_point_and_a_scale(by_form, form, precision):
     inputs = [value.astype(x.get_output_element_type(0).to_dtype()) for value in inputs_of(net)]
     expected = by_form(net, inputs)
     assert_close([by_form(net, inputs, form)], [expected], level=0.02 * np.abs(expected).max(), share=1)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_difference_of_integers(by_form, form):
-    """Left as the sum of one and a product by -1 it would become a Subtract of two types, and throw."""
-    x = parameter([12])
-    data = quantized(x, -1.27, 1.27, 255)
-    net, inputs = model(opset1.subtract(data, data), x), [np.linspace(-1, 1, 12, dtype=np.float32)]
-    assert_close([by_form(net, inputs, form)], [np.zeros(12)])
-
-
-@pytest.mark.parametrize("lpt", ["NO", "YES"])
-def test_a_shift_that_is_taken_away_after_one_element_of_open_sizes(core, infer, lpt):
-    """Without the common optimizations it is no Add: it was lost to a per-channel interval."""
-    layer = convolution(quantized(parameter([-1, 8, 1, 1]), -1.28, 1.27), 8, 1)
-    x = layer.input_value(0).get_node().input_value(0).get_node()
-    shifted = opset1.relu(opset1.subtract(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
-    net = model(quantized(shifted, 0, 1), x)
-    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 1, 1)).astype(np.float32)]
-    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs), level=0.02, share=1)
 
 
 def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):
@@ -732,50 +347,6 @@ def test_a_saved_network_has_the_numbers_of_one_in_memory(core, tmp_path, hint):
     in_memory, saved = (compiled_in(form, net, core, tmp_path, **hint) for form in FORMS[:2])
     for inputs in random.uniform(-2.4, 2.5, (24, 1, *size)).astype(np.float32):
         np.testing.assert_array_equal(saved(list(inputs))[0], in_memory(list(inputs))[0])
-
-
-def expanded(x, data, target, mode="bidirectional"):
-    shape = NodeFactory("opset3").create("ShapeOf", [x.output(0)], {"output_type": "i64"})
-    target = const(target, "i64")
-    if mode == "numpy":  # known when the data is
-        target = opset1.maximum(shape, target)
-    return NodeFactory("opset3").create("Broadcast", [data.output(0), target.output(0)], {"mode": mode})
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shape", [[1, 1, 6, 6], [-1, 1, -1, -1]], ids=str)
-@pytest.mark.parametrize(
-    "widen",
-    [
-        lambda x, data: opset1.concat([data] * 3, 1),
-        lambda x, data: expanded(x, data, [1, 3, 1, 1]),
-        lambda x, data: expanded(x, data, [2, 3, 1, 1]),
-        lambda x, data: expanded(x, data, [1, 3, 1, 1], "numpy"),
-        lambda x, data: expanded(data, data, [1, 3, 1, 1], "numpy"),
-    ],
-    ids=["concat", "broadcast", "also the batch", "when the data is known", "when the integers are known"],
-)
-def test_one_channel_with_a_zero_point_becomes_several(core, tmp_path, widen, shape, form):
-    """The plugin leaves the Broadcast out: the zero point had more channels than the data."""
-    x = parameter(shape)
-    layer = opset1.convolution(
-        widen(x, quantized(x, -1, 1.55)), int8_weights([8, 3, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1]
-    )
-    net = model(layer, x)
-    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 1, 6, 6)).astype(np.float32)]
-    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
-    compiled = compiled_in(form, net, core, tmp_path)
-    assert [layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled, inputs))] == [True]
-    assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-def test_integers_minus_a_float_constant(core, infer):
-    """ConvertSubtractWithConstant throws on mixed types."""
-    x = parameter([1, 16, 8, 8])
-    asymmetric = quantized(x, -1.0, 1.55)
-    net = model([convolution(asymmetric, 16), opset1.sigmoid(asymmetric)], x)
-    inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "YES"))
 
 
 def test_a_residual_add_reads_integers_without_a_convert(core):
@@ -907,29 +478,6 @@ def test_an_end_that_shares_its_value(core, tmp_path, build, shape, form):
         assert_close([found[end]], [expected[end]], level=0.03 * np.abs(expected[end]).max(), share=1)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [6, -1])
-@pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_a_mean_of_integers_before_a_layer_that_stays_in_float(core, by_form, form, size, precision):
-    """Squeeze and excitation. Its scale fused into the layer's weights, the mean would be written in f32 where floats are
-    bf16, and a Reorder follow.
-    """
-    x, rng = parameter([1, 16, size, size]), np.random.default_rng(0)
-    data = quantized(opset1.relu(convolution(quantized(x, 0, 2.55), 16)), 0, 2.55)
-    mean = opset1.reduce_mean(data, const([2, 3], "i64"), True)
-    gate = opset1.convolution(mean, const(rng.standard_normal((16, 16, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])
-    product = quantized(opset1.multiply(data, opset1.sigmoid(gate)), 0, 2.55)
-    net = model([convolution(product, 8, seed=1)], x)
-    inputs = [rng.uniform(0, 2.55, (1, 16, 6, 6)).astype(np.float32)]
-    properties = {**EXACT, "INFERENCE_PRECISION_HINT": precision}
-    expected = by_form(net, inputs)
-    off = np.abs(by_form(net, inputs, form, **properties) - expected).max() / np.abs(expected).max()
-    assert off < (0.01 if precision == "f32" else 0.05)
-    each_side = core.compile_model(net, "CPU", properties), ovlpt.compile_model(net, "CPU", properties, core=core)
-    stock, compiled = (len(ovlpt.execution_types(side, inputs).executed) for side in each_side)
-    assert compiled <= stock
-
-
 @pytest.mark.parametrize("form", ["in memory", "saved"])
 @pytest.mark.parametrize("batch", [1, -1])
 def test_branches_that_are_summed_and_weighted(core, tmp_path, batch, form):
@@ -1041,50 +589,6 @@ def test_a_normalization_without_a_kernel(core, infer):
     inputs = inputs_of(net)
     expected = infer(net, inputs, "YES")
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.05 * float(np.abs(expected[0]).max()), share=1e-2)
-
-
-def test_a_normalization_of_rank_5(core, infer):
-    """Decomposed by the plugin in the type of its data."""
-    x = parameter([1, 4, 3, 4, 4])
-    net = model(opset1.normalize_l2(quantized(x, 0, 2.55), const([1], "i64"), 1e-6, "add"), x)
-    inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
-
-
-def test_a_mean_of_means(core, infer):
-    """Merged by the plugin into one of integers."""
-    x = parameter([2, 6, 4, 4])
-    rows = opset1.reduce_mean(quantized(x, -2.56, 2.54), const([3], "i64"), True)
-    net = model(opset1.reduce_mean(rows, const([2], "i64"), True), x)
-    inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
-
-
-def test_a_zero_point_of_signed_data(core, infer):
-    """Subtracted in i8, the difference would saturate."""
-    x = parameter([1, 16, 6, 6])
-    net = model(convolution(quantized(x, -0.5, 3), 8), x)
-    manager = Manager()
-    manager.register_pass(ovlpt.LowPrecision([ovlpt.PrecisionsRestriction.create("Convolution", {0: ["i8"]})]))
-    manager.register_pass(PluginLowering("CPU"))
-    lowered = net.clone()
-    manager.run_passes(lowered)
-    inputs = inputs_of(net)
-    expected = infer(net, inputs, "NO")
-    assert_close(infer(lowered, inputs), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
-
-
-@pytest.mark.parametrize("lowered", [drop_in, ovlpt.transform], ids=["saved later", "transformed"])
-def test_a_scale_after_groups_of_odd_sizes(core, infer, lowered):
-    """As a post-operation it would be that of each group's first outputs for all of them."""
-    x = parameter([1, 6, 8, 8])
-    stored = np.random.default_rng(0).integers(-63, 64, (2, 12, 3, 2, 2))
-    scale = const(np.geomspace(1e-3, 1e-2, 24).reshape(2, 12, 1, 1, 1))
-    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), scale)
-    net = model(opset1.group_convolution(quantized(x, -2.54, 2.54, 255), weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
-    inputs = inputs_of(net)
-    found, expected = infer(lowered(net, core=core), inputs), infer(net, inputs, "NO")
-    assert_close(found, expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0], ids=["scale", "zero point"])
@@ -1369,96 +873,6 @@ def test_an_addition_before_a_transposed_quantization_of_open_sizes(core, infer)
     assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"), level=4 / 255)
 
 
-@pytest.mark.parametrize("axes", [[1], [3]])
-def test_what_a_reduction_takes_as_post_operations(core, infer, axes):
-    """Of the last axis, or of one that is dropped, it takes per-channel constants wrongly, and integers a minimum."""
-    check_reduction("reduce_min", axes, (-3, 0.5), core, infer)
-
-
-def test_the_greatest_as_integers(core, infer):
-    """The kernel would compare with what it stores as integers."""
-    check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_the_greatest_twice_before_a_quantization(by_form, form):
-    """The quantization moves before the Concat, and the plugin merges the two that there are then."""
-    x = parameter([1, 6, 6])
-    greatest = opset1.reduce_max(x, const([2], "i64"), False)
-    net = model(quantized(opset1.concat([greatest, greatest], 1), 0, 2.178), x)
-    inputs = [np.random.default_rng(0).uniform(0, 2.2, (1, 6, 6)).astype(np.float32)]
-    expected = by_form(net, inputs)
-    assert_close([by_form(net, inputs, form)], [expected])
-
-
-def test_a_scale_by_channel_further_after_a_reduction(core, infer):
-    """The kernel takes what stands between, too."""
-    scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1))
-
-    def after(reduced):
-        return opset1.multiply(opset1.relu(reduced), scales)
-
-    check_reduction("reduce_max", [1], (-0.5, 3), core, infer, after=after)
-
-
-def check_reduction(kind, axes, interval, core, infer, keep=False, after=lambda reduced: reduced):
-    x = parameter([2, 4, 4, 6])
-    reduced = getattr(opset1, kind)(x, const(axes, "i64"), keep)
-    space = 1 + keep
-    ones = [1] * space
-    pads = (ones, [0] * space, [0] * space, ones)
-    layer = opset1.convolution(quantized(after(reduced), *interval), int8_weights((5, 4, *ones)), *pads)
-    net = model(layer, x)
-    inputs = inputs_of(net)
-    simulated = model([layer, reduced], x)  # what is an output takes none
-    expected = infer(simulated, inputs, "NO")[:1]
-    assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
-
-
-def errors_of_a_mean() -> list[float]:
-    """Of ovlpt and of stock, as parts of the largest value."""
-    x = parameter([1, 3, 3, 3])
-    low, high = (const(np.float32(ends).reshape(1, 3, 1, 1)) for ends in ((-2, -1, -3), (1, 3, 2)))
-    mean = opset1.avg_pool(opset1.fake_quantize(x, low, high, low, high, 256), [1, 1], [0, 0], [0, 0], [2, 2], True)
-    net = model(opset1.matmul(quantized(mean, 0, 1.3), int8_weights([5, 2]), False, True), x)
-    core, inputs = Core(), inputs_of(net)
-    core.get_property("CPU", "FULL_DEVICE_NAME")
-    runs = ((net, TRUTH), (drop_in(net, core), {**EXACT, "LP_TRANSFORMS_MODE": "NO"}), (net, EXACT))
-    expected, *found = (core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in runs)
-    return [float(np.abs(each - expected).max() / np.abs(expected).max()) for each in found]
-
-
-def test_a_mean_of_few_integers_that_is_quantized():
-    """Intervals by channel come to follow the pool. Its reference kernel takes them wrongly, with stock, too."""
-    assert errors_of_a_mean()[0] < 0.02
-    ours, stock = subprocess_call.call(errors_of_a_mean, environment=instruction_sets.environment("avx2"))[0]
-    assert ours < 0.02 < 0.1 < stock
-
-
-def test_a_reduction_before_scalars_stays_as_it_is(core):
-    """The plugin then finds the normalization that the reductions are part of."""
-    x = parameter([1, 16, 8, 8])
-    rows = opset1.transpose(convolution(quantized(x, 0, 2.55), 16, name="conv"), const([0, 2, 3, 1], "i64"))
-    deviation = opset1.subtract(rows, opset1.reduce_mean(rows, const([3], "i64"), True))
-    variance = opset1.reduce_mean(opset1.multiply(deviation, deviation), const([3], "i64"), True)
-    normal = opset1.divide(deviation, opset1.sqrt(opset1.add(variance, const(np.float32(1e-6)))))
-    net = model(opset1.matmul(quantized(normal, -3, 3), int8_weights([16, 8], axis=1), False, False), x)
-    assert not [node for node in drop_in(net, core).get_ops() if node.get_friendly_name().endswith("/Alone")]
-
-
-@pytest.mark.parametrize("keep", [False, True])
-def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
-    """A target shape is not a per-channel constant that the kernel would take."""
-    x = parameter([2, 4, 6])
-    greatest = opset1.reduce_max(quantized(x, -1.28, 1.27), const([2], "i64"), keep)
-    layer = opset1.matmul(opset1.reshape(greatest, const([1, 8], "i64"), False), int8_weights([5, 8]), False, True)
-    net = model(layer, x)
-    lowered = drop_in(net, core)
-    assert not [node for node in lowered.get_ops() if node.get_friendly_name().endswith("/Alone")]
-    inputs = inputs_of(net)
-    assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
-
-
 def test_a_product_of_two_tensors_that_is_quantized_by_heads(core, infer):
     """The plugin takes an interval by heads for a per-column one, and throws."""
     x = parameter([-1, 7, -1, -1])
@@ -1478,17 +892,6 @@ def test_weights_of_a_strided_layer_that_stays_in_float(core, how):
     found = how(model([layer, quantized(x, -1, 1.5)], x), core=core)
     (lowered,) = (node for node in found.get_ops() if node.get_type_name() == "GroupConvolution")
     assert lowered.input_value(1).get_node().get_type_name() == "Constant"
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_the_zero_of_a_relu_of_data_with_a_zero_point(by_form, form):
-    """It was 3e-7, which a comparison takes for more: the zero point is an integer but for a rounding."""
-    x = parameter([2, 6, 4, 4])
-    data = quantized(x, -2.36692214012146, 2.348430633544922)
-    above = opset1.convert(opset1.greater(opset1.relu(data), const(0.0)), "f32")
-    net = model([above, depthwise(data)], x)
-    inputs = [np.zeros((2, 6, 4, 4), np.float32)]
-    assert not by_form(net, inputs, form).any()
 
 
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
@@ -1548,24 +951,6 @@ def test_what_differs_by_column_where_their_number_is_open(by_form, form, sizes,
     assert_close([by_form(net, values, form)], [expected], level=0.02 * float(np.abs(expected).max()), share=1)
 
 
-@pytest.mark.parametrize("levels", [256, 255])
-def test_a_zero_point_that_no_layer_takes_after_a_float_product_of_open_sizes(core, infer, levels):
-    """The MatMul took that of the channels for one of columns, and threw; depthwise kernels over three axes are of floats."""
-    x = parameter([1, 4, -1, -1, -1])
-    product = opset1.matmul(x, const(np.random.default_rng(0).standard_normal((12, 4))), False, True)
-    stored = np.random.default_rng(1).integers(-63, 64, (4, 1, 1, 1, 3, 2)).astype(np.int8)
-    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
-    ones, zeros = [1, 1, 1], [0, 0, 0]
-    data = opset1.fake_quantize(product, *(const(end) for end in (-4.0, 3.0) * 2), levels)
-    net, values = (
-        model(opset1.group_convolution(data, weights, ones, zeros, zeros, ones), x),
-        [np.random.default_rng(2).standard_normal((1, 4, 3, 4, 4)).astype(np.float32)],
-    )
-    fixed = net.clone()
-    fixed.reshape(list(values[0].shape))
-    assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=0.05)
-
-
 def test_an_int8_product_of_two_tensors_that_is_quantized_by_rows(core, infer):
     """As above; the plugin's own LPT leaves it a model that throws."""
     x, y = parameter([1, 5, 8]), parameter([1, 8, 6], name="y")
@@ -1576,47 +961,6 @@ def test_an_int8_product_of_two_tensors_that_is_quantized_by_rows(core, infer):
     simulated = openvino.Model([opset1.result(node) for node in (quantize, product)], [x, y], "apart")
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs), infer(simulated, inputs, "NO")[:1], level=10 / 255, share=0.1)
-
-
-@pytest.mark.parametrize("by_channel", [False, True])
-def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
-    """The plugin pads what has a zero point wrongly, with its own LPT too."""
-    x = parameter([1, 4, 5, 4, 4])
-    integers = np.random.default_rng(0).integers(-63, 64, (2, 2, 2, 2, 2, 2)).astype(np.int8)
-    weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(np.float32(0.01)))
-    ones = [1, 1, 1]
-    low = np.array([-85, -130, -40, -20]).reshape(1, 4, 1, 1, 1) / 85 if by_channel else np.array(-1)
-    data = opset1.fake_quantize(x, *(const(end) for end in (low, low + 3, low, low + 3)), 256)
-    net = model(opset1.group_convolution(data, weights, ones, ones, ones, ones), x)
-    inputs = inputs_of(net)
-    expected = infer(net, inputs, "NO")
-    assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
-def test_a_stride_along_one_column_of_several_outputs_a_channel(by_form, form, low):
-    """All rows but the first came from elsewhere, with the plugin's own LPT too."""
-    x = parameter([1, 8, 3, 3])
-    stored = np.random.default_rng(0).integers(-63, 64, (8, 2, 1, 2, 3))
-    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.float32(0.01)))
-    net = model(opset1.group_convolution(quantized(x, low, 2), weights, [1, 2], [1, 1], [0, 0], [1, 1]), x)
-    inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
-    expected = by_form(net, inputs, **hint)
-    assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
-
-
-def test_a_stride_along_an_open_width_of_several_outputs_a_channel(core):
-    """As above, where the width becomes one column."""
-    x = parameter([1, 8, -1, -1])
-    stored = np.random.default_rng(0).integers(-63, 64, (8, 2, 1, 3, 3))
-    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.float32(0.01)))
-    net = model(opset1.group_convolution(quantized(x, -2, 2), weights, [1, 2], [1, 1], [0, 0], [1, 1]), x)
-    values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 8, 3, 3)).astype(np.float32)], net.clone()
-    fixed.reshape([1, 8, 3, 3])
-    expected = core.compile_model(fixed, "CPU", TRUTH)(values)[0]
-    found = ovlpt.compile_model(net, "CPU", {**EXACT, "INFERENCE_NUM_THREADS": 1}, core=core)(values)[0]
-    assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
 @pytest.mark.parametrize("precision", ["f32", "f16"])
@@ -1671,91 +1015,6 @@ def test_an_interval_by_column_after_a_relu_in_f16(core, infer):
     inputs = [values.astype(np.float16) for values in inputs_of(net)]
     half = Form("f16").apply(net)
     assert_close(infer(drop_in(half, core), inputs), infer(half, inputs, "NO"), level=0.05)
-
-
-@pytest.mark.parametrize("sizes", [(-1, 1, -1), (-1, 4, -1, -1)], ids=["rank_3", "rank_4"])
-@pytest.mark.parametrize("last", [opset1.relu, lambda value: quantized(value, -2, 2)], ids=["relu", "quantization"])
-def test_a_layer_of_open_sizes_that_is_an_output_and_divided_by_channel(core, infer, sizes, last):
-    """What the layer gives was divided, too."""
-    x, ones, zeros = parameter(sizes), [1] * (len(sizes) - 2), [0] * (len(sizes) - 2)
-    layer = opset1.convolution(quantized(x, -1, 2), int8_weights((8, sizes[1], *ones)), ones, zeros, zeros, ones)
-    divided = opset1.divide(layer, const(np.linspace(0.5, 2, 8).reshape(1, 8, *ones)))
-    net = openvino.Model([opset1.result(layer), opset1.result(last(divided))], [x], "divided")
-    shape = [2, *(5 if size == -1 else size for size in sizes[1:])]
-    values, fixed = [np.random.default_rng(0).uniform(-1, 2, shape).astype(np.float32)], net.clone()
-    fixed.reshape(shape)
-    for found, expected in zip(infer(drop_in(net, core), values), infer(fixed, values, "NO"), strict=True):
-        assert_close([found], [expected], level=4 / 255)
-
-
-BESIDE_DATA = {  # sizes, kernel, strides, dilations, begin and end of the padding
-    "over_one_column": ([4, 1], [2, 2], [1, 1], [1, 2], [1, 1], [1, 1]),
-    "strided": ([1, 3], [1, 2], [1, 2], [2, 4], [1, 1], [0, 1]),
-    "after_the_data": ([3], [1], [1], [1], [0], [2]),
-    "after_strides": ([3, 3], [2, 2], [2, 2], [1, 1], [0, 1], [0, 2]),
-}
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("low", [0, -1], ids=["symmetric", "zero_point"])
-@pytest.mark.parametrize("case", BESIDE_DATA)
-def test_a_window_on_a_column_of_padding_alone(core, infer, case, low, groups):
-    """It was what lay in memory, or the process ended, with the plugin's own LPT too; of an open width as well."""
-    size, kernel, *window = BESIDE_DATA[case]
-    stored = np.random.default_rng(0).integers(-31, 32, (groups, 8 // groups, 16 // groups, *kernel))
-    weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
-    layer = opset1.convolution if groups == 1 else opset1.group_convolution
-    for sizes in ([1, 16, *size], [1, 16, *size[:-1], -1]):
-        x = parameter(sizes)
-        strides, dilations, begin, end = window
-        net = model(layer(quantized(x, low, 2), weights, strides, begin, end, dilations), x)
-        values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
-        fixed.reshape([1, 16, *size])
-        expected = infer(fixed, values, "NO")
-        assert_close(infer(drop_in(net, core), values), expected, level=0.05)
-
-
-def errors_of_groups() -> list[float]:
-    """Of saved forms, forms in memory, and stock, as parts of the largest value; pairs of channels in groups."""
-    core, found = Core(), []
-    core.get_property("CPU", "FULL_DEVICE_NAME")
-    for bias, ends in ((None, None), (1, None), (None, 2), (1, 2)):
-        x = parameter([1, 4, 5, 5])
-        integers = np.random.default_rng(0).integers(-31, 32, (2, 4, 2, 2, 2)).astype(np.int8)
-        weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(np.float32(0.01)))
-        layer = opset1.group_convolution(quantized(x, -1, 2), weights, [1, 1], [0, 0], [0, 0], [1, 1])
-        if bias:
-            layer = opset1.add(layer, const(np.linspace(-bias, bias, 8).reshape(1, 8, 1, 1)))
-        net = model(quantized(layer, -ends, ends) if ends else layer, x)
-        inputs = inputs_of(net)
-        runs = [(net, TRUTH)]
-        for each in (drop_in(net, core), ovlpt.transform(net, core=core, serializable=False)):
-            runs.append((each, {**EXACT, "LP_TRANSFORMS_MODE": "NO"}))
-        expected, *values = (
-            core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in (*runs, (net, EXACT))
-        )
-        found.append([float(np.abs(each - expected).max() / np.abs(expected).max()) for each in values])
-    return [max(each) for each in zip(*found, strict=True)]
-
-
-def test_groups_of_channels_with_a_zero_point():
-    """Gemm, which runs them with AVX-512 and no VNNI, computes them wrongly; with stock, too."""
-    assert max(errors_of_groups()[:2]) < 0.02
-    if "avx512" not in this_cpu_shows():
-        pytest.skip("no CPU with AVX-512, whose kernels without VNNI go wrong; those of this one were right")
-    saved, in_memory, stock = subprocess_call.call(
-        errors_of_groups, environment=instruction_sets.environment("avx512")
-    )[0]
-    assert max(saved, in_memory) < 0.02 < 0.1 < stock
-
-
-def this_cpu_shows() -> list[str]:
-    shown = []
-    for isa in instruction_sets.INSTRUCTION_SETS:
-        with contextlib.suppress(InputError):
-            instruction_sets.limits(isa)
-            shown.append(isa)
-    return shown
 
 
 def test_a_shift_by_channel_before_a_quantization_to_integers_of_half_precision(core):
@@ -1839,40 +1098,6 @@ def test_an_interval_by_rows_stays_one_by_rows_in_a_saved_model(core, infer):
     assert_close(infer(saved, inputs), infer(net, inputs, "NO"), level=2 / 255, share=1e-2)
 
 
-def test_strides_after_a_split_with_a_zero_point(core, infer):
-    """Moved up to the Split, a stride would be that of another output."""
-    x = parameter([1, 16, 6, 6])
-    halves = opset1.split(quantized(x, -1, 1.55), const(1, "i64"), 2)
-    layers = [
-        opset1.convolution(half, int8_weights([8, 8, 1, 1], seed=seed), [2, 2], [0, 0], [0, 0], [1, 1])
-        for seed, half in enumerate(halves.outputs())
-    ]
-    net = model(layers, x)
-    inputs = inputs_of(net)
-    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-def test_strides_of_a_float_layer_after_a_split(core, infer, layers):
-    """Moved up to the second half, a stride would be that of the first, in float too: the truth has a slice."""
-
-    def network(half):
-        x = parameter([1, 4, 6, 6])
-        ones = [1, 1]
-        integers = opset1.convolution(quantized(x, -1, 1.55), int8_weights([16, 4, *ones]), ones, [0, 0], [0, 0], ones)
-        data = opset1.relu(opset1.add(half(integers), const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
-        for index in range(layers):
-            weights = const(np.random.default_rng(index).uniform(-0.3, 0.3, (8, 8, 1, 1)))
-            data = opset1.convolution(data, weights, [2 if index == layers - 1 else 1] * 2, [0, 0], [0, 0], [1, 1])
-        return model(data, x)
-
-    split = network(lambda data: opset1.split(data, const(1, "i64"), 2).output(1))
-    ends = (const(end, "i64") for end in ([0, 8], [0, 0], [1, 1]))
-    truth = network(lambda data: opset1.strided_slice(data, *ends, [1, 0], [1, 1]))
-    inputs = inputs_of(split)
-    assert_close(infer(drop_in(split, core), inputs), infer(truth, inputs))
-
-
 @pytest.mark.parametrize("shape", [(6, 12), (1, 6, 12), (1, 1, 6, 12), (1, 1, 1, 6, 12)])
 def test_integer_weights_of_a_product_in_float(core, infer, shape):
     """The plugin keeps them compressed, and throws where they have more than three axes."""
@@ -1921,160 +1146,9 @@ def test_a_quantization_to_many_levels_of_an_input_in_f16(core):
     assert np.abs(found - expected).max() < 0.01 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])
-@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
-@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])
-@pytest.mark.parametrize("axes", [1, 2, 3])
-@pytest.mark.parametrize("serializable", [False, True])
-def test_the_stride_of_a_layer_of_single_elements(core, infer, axes, pads, low, weights_quantized, serializable):
-    """Moved up through a zero point, it would take the layer's int8, and with padding give another shape."""
-    x = parameter([2, 8, *[7] * axes])
-    data = quantized(x, low, low + 2.55)
-    weights = int8_weights([8, 8, *[1] * axes])
-    if not weights_quantized:
-        weights = const(np.random.default_rng(0).uniform(-0.3, 0.3, (8, 8, *[1] * axes)))
-    begin, end = ([pad] * axes for pad in pads)
-    strided = opset1.convolution(data, weights, [2] * axes, begin, end, [1] * axes)
-    plain = opset1.convolution(data, int8_weights([4, 8, *[1] * axes]), [1] * axes, [0] * axes, [0] * axes, [1] * axes)
-    net = model([opset1.relu(strided), plain], x)
-    lowered = ovlpt.transform(net, core=core, serializable=serializable)
-    compiled = core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})
-    assert [layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled))].count(True) == 1 + weights_quantized
-    inputs = inputs_of(net)
-    expected = infer(net, inputs)
-    results = [np.array(value) for value in compiled(inputs).values()]
-    assert [each.shape for each in results] == [each.shape for each in expected]
-    assert_close(results, expected)
-
-
 def test_an_unknown_device_is_refused():
     with pytest.raises(InputError, match='no lowering for device "TPU"'):
         PluginLowering("TPU")
-
-
-def recurrent(batch: int = 1, transposed: str = ""):
-    """An LSTM whose data, state, weights and recurrent weights are quantized; and its numbers by hand, of one sample.
-
-    ``transposed``: "x" or "h", whose first two axes change places after its FakeQuantize; or "columns", the data of an
-    image of one row, which another operation reads as well; or "image", the same with an interval of the image's rank,
-    as a scale that was taken into it leaves it, and another reader of the columns; or "pooled", those of an image of two
-    rows, none of which is negative.
-    """
-
-    generator = np.random.default_rng(0)
-    shapes = {"x": [batch, 6, 16], "h": [batch, 1, 32]}
-    if transposed in ("columns", "image", "pooled"):
-        shapes["x"] = [batch, 16, 2 if transposed == "pooled" else 1, 6]
-    elif transposed:
-        shapes[transposed][:2] = shapes[transposed][1::-1]
-    x, h = (parameter(shape, name=name) for name, shape in shapes.items())
-    w, r = (generator.uniform(-0.3, 0.3, shape).astype(np.float32) for shape in ((1, 128, 16), (1, 128, 32)))
-    b = generator.uniform(-0.1, 0.1, (1, 128)).astype(np.float32)
-    intervals = dict.fromkeys("xh", (-2.0, 1.984375))  # the one grid that its kernel has
-    if transposed == "pooled":
-        intervals["x"] = (0.0, 2.55)
-    data, state = (quantized(each, *intervals[name]) for name, each in (("x", x), ("h", h)))
-    if transposed == "image":
-        data = quantized(x, *(np.full((1, 1, 1, 1), end) for end in intervals["x"]))
-    other = [opset1.relu(data)] if transposed == "columns" else []
-    if transposed == "pooled":
-        data = opset1.max_pool(data, [2, 1], [0, 0], [0, 0], [2, 1])
-    if transposed in ("columns", "image", "pooled"):
-        data = opset1.transpose(opset1.squeeze(data, const([2], "i64")), const([0, 2, 1], "i64"))
-        other += [opset1.relu(data)] if transposed == "image" else []
-    if transposed == "x":
-        data = opset1.transpose(data, const([1, 0, 2], "i64"))
-    if transposed == "h":
-        state = opset1.transpose(state, const([1, 0, 2], "i64"))
-    # half of the integers beside data of 255: CPUs without VNNI add two products in 16 bits
-    most = 0.6 if transposed == "pooled" else 0.3
-    weights, recurrence = (quantized(const(values), -most, most, 255) for values in (w, r))
-    inputs = [data, state, const(np.zeros((batch, 1, 32))), const([6] * batch, "i64"), weights, recurrence, const(b)]
-    attributes = {"hidden_size": 32, "direction": "forward", "activations": ["sigmoid", "tanh", "tanh"]}
-    node = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
-
-    def by_hand(x, h):
-        def fq(values, low, high, levels=256):
-            return fake_quantize(values, low, high, low, high, levels)
-
-        def sigmoid(values):
-            return 1 / (1 + np.exp(-values))
-
-        steps, hidden, cell, outputs = fq(x, *intervals["x"])[0], fq(h, *intervals["h"])[0, 0], np.zeros(32), []
-        for step in steps:
-            gates = fq(w, -most, most, 255)[0] @ step + fq(r, -most, most, 255)[0] @ hidden + b[0]
-            forget, keep, candidate, output = gates.reshape(4, 32)
-            cell = sigmoid(forget) * cell + sigmoid(keep) * np.tanh(candidate)
-            hidden = sigmoid(output) * np.tanh(cell)
-            outputs.append(hidden)
-        return np.array(outputs)[None]
-
-    return model([opset1.squeeze(node.output(0), const([1], "i64")), *other], [x, h]), by_hand
-
-
-@needs_avx2
-def test_a_recurrent_layer_runs_in_int8(core):
-    """The plugin forms quantized recurrent layers only while its own LPT is on."""
-    net, _ = recurrent()
-    inputs = inputs_of(net)
-    stock = core.compile_model(net, "CPU", EXACT)
-    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
-    mine, theirs = (ovlpt.execution_types(each).summary()["RNNSeq"] for each in (compiled, stock))
-    assert mine == theirs
-    assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
-
-
-@needs_avx2
-@pytest.mark.parametrize("serializable", [False, True])
-@pytest.mark.parametrize("transposed", ["x", "h", "columns", "image", "pooled"])
-def test_a_recurrent_layer_of_what_is_transposed_runs_in_int8(core, infer, transposed, serializable):
-    """As exporters write it: time and batch, or directions and batch, change places after the FakeQuantize."""
-    net, by_hand = recurrent(batch=3, transposed=transposed)
-    inputs = inputs_of(net)
-    lowered = ovlpt.transform(net, core=core, serializable=serializable)
-    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
-    assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [
-        True
-    ]
-    if transposed == "pooled":  # of data that is never negative stock clips the state
-        images, states = inputs
-        expected = by_hand(images.max(2).transpose(0, 2, 1)[:1], states[:1])
-        assert_close([compiled(inputs)[0][:1]], [expected], level=1.1 / 64, share=1)
-    else:
-        assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"), level=1.1 / 64, share=0.2)
-
-
-@needs_avx2
-@pytest.mark.parametrize("serializable", [False, True])
-def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
-    """The plugin's own LPT, on for the recurrent layer, would fuse a zero point into the FakeQuantize that it follows."""
-    nets = one_convolution(-1.0, 1.55), recurrent()[0]
-    outputs = [net.get_results()[0].input_value(0).get_node() for net in nets]
-    net = model(outputs, [each for net in nets for each in net.get_parameters()])
-    inputs = inputs_of(net)
-    lowered = ovlpt.transform(net, core=core, serializable=serializable)
-    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
-    layers = ovlpt.execution_types(compiled).executed
-    found = {layer.layer_type: (layer.precision, layer.is_int8) for layer in layers}
-    assert found["Convolution"] == found["RNNSeq"] == ("u8", True)
-    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("groups", [1, 2], ids=["convolution", "groups"])
-@pytest.mark.parametrize("slopes", [1, 14])
-@pytest.mark.parametrize("batch", [-1, 1])
-def test_a_slope_after_a_layer_of_one_element(by_form, form, groups, slopes, batch):
-    """What the zero point leaves to add stays in the layer with the scale; it was all zeros, or other memory."""
-    x = parameter([batch, 14, 1, 1])
-    stored = np.random.default_rng(0).integers(-63, 64, (groups, 14 // groups, 14 // groups, 1, 1))
-    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
-    data = quantized(x, -0.19, 0.16)
-    layer = opset1.group_convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
-    net = model(opset1.prelu(layer, const(np.linspace(0.1, 0.5, slopes))), x)
-    inputs = [np.random.default_rng(0).uniform(-0.2, 0.2, (1, 14, 1, 1)).astype(np.float32)]
-    expected = by_form(net, inputs)
-    assert_close([by_form(net, inputs, form)], [expected], level=1e-3 * np.abs(expected).max(), share=1)
 
 
 def test_a_broadcast_that_settles_an_open_size(core, infer):
@@ -2088,55 +1162,11 @@ def test_a_broadcast_that_settles_an_open_size(core, infer):
     assert_close(infer(lowered, inputs), infer(net, inputs), level=0.01, share=1)
 
 
-@needs_avx2
-@pytest.mark.parametrize("serializable", [False, True])
-@pytest.mark.parametrize("low", [0.0, -1.0])
-def test_one_element_of_open_sizes_beside_a_recurrent_layer(core, low, serializable):
-    """The plugin's own LPT, on for the recurrent layer, would take scale and bias by channel into the next interval."""
-    x, (other, _) = parameter([1, 8, -1, -1]), recurrent()
-    layer = quantized(layer_of_eight("point", quantized(x, low, low + 2.55)), -1.28, 1.27)
-    results = [layer_of_eight("point", layer), layer, other.get_results()[0].input_value(0).get_node()]
-    net = model(results, [x, *other.get_parameters()])
-    lowered = ovlpt.transform(net, core=core, serializable=serializable)
-    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
-    assert {layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled))} == {True}
-    simulated = core.compile_model(model(results[:2], x), "CPU", TRUTH)
-    for size in (1, 3):
-        data = np.random.default_rng(0).uniform(low, low + 2.5, (1, 8, size, size)).astype(np.float32)
-        found = list(compiled([data, *inputs_of(other)]).values())[:2]
-        for one, true in zip(found, simulated([data]).values(), strict=True):
-            assert_close([one], [true], level=0.03 * np.abs(true).max(), share=1)
-
-
-def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):
-    """In float with the plugin's own LPT off; on, in the integers of the original model."""
-    net, by_hand = recurrent()
-    inputs = inputs_of(net)
-    lowered = drop_in(net, core)
-    assert_close(infer(lowered, inputs, "NO"), [by_hand(*inputs)], level=1e-4, share=1)
-    assert_close(infer(lowered, inputs, "YES"), infer(net, inputs, "YES"))
-
-
 def test_the_plugins_own_lpt_finds_nothing_to_do(core):
     """Transformed twice, a convolution would lose its zero point and run in float."""
     lowered = drop_in(one_convolution(-1.0, 1.55), core)
     layers = ovlpt.execution_types(core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "YES"}))
     assert [(layer.precision, layer.is_int8) for layer in weighted(layers)] == [("u8", True)]
-
-
-def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer):
-    """Such weights are real numbers to the plugin; the zero point of the data then ended the process."""
-    x = parameter([-1, 8, -1, -1])
-    stored = opset1.convert(const(np.random.default_rng(0).integers(-60, 60, (8, 1, 1, 1, 2)), "i8"), "f32")
-    zero_point = const(np.arange(-4, 4).reshape(8, 1, 1, 1, 1))
-    weights = opset1.multiply(opset1.subtract(stored, zero_point), const(np.full((8, 1, 1, 1, 1), 0.01)))
-    first = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 8, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
-    net = model(opset1.group_convolution(quantized(first, -1, 1.55), weights, [2, 2], [0, 1], [0, 1], [1, 1]), x)
-    lowered = ovlpt.transform(net, core=core, native_only=True)
-    closed = net.clone()
-    closed.reshape([1, 8, 1, 4])
-    inputs = inputs_of(closed)
-    assert_close(infer(lowered, inputs), infer(closed, inputs, "NO"), level=0.02, share=0.1)
 
 
 def test_bias_and_quantization_are_part_of_a_deconvolution():

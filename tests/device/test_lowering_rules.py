@@ -1,4 +1,4 @@
-"""The table of lowering rules, and what the trace says of them. What each rule avoids is in test_lowering.py."""
+"""The table of lowering rules, and what the trace says of them. What each rule avoids is in test_lowering.py and its neighbours."""
 
 from __future__ import annotations
 

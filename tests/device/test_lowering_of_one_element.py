@@ -1,0 +1,252 @@
+"""Layers of which dynamic sizes may leave one element a channel: one test for each trap that the lowering avoids."""
+
+from __future__ import annotations
+
+import numpy as np
+import openvino
+import pytest
+
+import ovlpt
+from ovlpt.device import execution_types
+from ovlpt.openvino_api import opset1
+from tests.conftest import EXACT, TRUTH, assert_close
+from tests.lowered import FORMS, drop_in, layer_of_eight
+from tests.networks import (
+    const,
+    convolution,
+    depthwise,
+    int8_weights,
+    model,
+    parameter,
+    quantized,
+)
+from tools.fuzz.graphs import Form
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("batch", "height", "width"), [(-1, 1, 1), (1, -1, 1), (-1, -1, -1), (1, -1, -1)], ids=lambda size: f"{size}"
+)
+def test_one_element_of_open_sizes(by_form, form, batch, height, width):
+    """What stands for a per-channel constant is then as large as the data, and another kernel takes it wrongly."""
+    x = parameter([batch, 32, height, width])
+    data = quantized(x, -3, 3.1)
+    for seed, shape in enumerate(((8, 32, 1, 1), (32, 8, 1, 1))):
+        layer = opset1.convolution(data, int8_weights(shape, seed=seed), [1, 1], [0, 0], [0, 0], [1, 1])
+        layer = opset1.add(layer, const(np.linspace(-1, 1, shape[0]).reshape(1, -1, 1, 1)))
+        data = quantized(opset1.relu(layer), 0, 2)
+    net = model(layer, x)
+    for shape in ((1, 32, 1, 1), (1, 32, 3, 2), (2, 32, 1, 1)):
+        if all(size in (-1, given) for size, given in zip((batch, height, width), (shape[0], *shape[2:]), strict=True)):
+            inputs = [np.random.default_rng(0).uniform(-3, 3, shape).astype(np.float32)]
+            expected = by_form(net, inputs)
+            assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "zero_point"])
+def test_two_factors_of_open_sizes(core, by_form, form, low):
+    """Squeeze and excitation: the integers, and what they are multiplied with, go into the product without a layer that
+    converts them.
+    """
+    x = parameter([-1, 16, -1, -1])
+    data = quantized(opset1.tanh(convolution(quantized(x, 0, 2.55), 16)), low, low + 2.55)
+    mean = quantized(opset1.reduce_mean(data, const([2, 3], "i64"), True), -1, 1)
+    gate = quantized(opset1.sigmoid(convolution(mean, 16, seed=1)), 0, 1)
+    net = model(convolution(quantized(opset1.multiply(data, gate), -1.28, 1.27), 8, seed=2), x)
+    lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
+    ours, stock = (
+        ovlpt.execution_types(core.compile_model(each, "CPU", {**EXACT, **properties})).executed
+        for each, properties in ((lowered, {"LP_TRANSFORMS_MODE": "YES" if form == FORMS[2] else "NO"}), (net, {}))
+    )
+    assert len(ours) <= len(stock)
+    for shape in ((1, 16, 1, 1), (1, 16, 5, 4), (2, 16, 3, 3)):
+        inputs = [np.random.default_rng(0).uniform(0, 2.6, shape).astype(np.float32)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("between", "low"),
+    [
+        (lambda value: value, 0.5),
+        (opset1.relu, 0),
+        (lambda value: opset1.multiply(opset1.relu(value), const(np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))), 0),
+        (lambda value: opset1.prelu(value, const([0.25])), 1),
+    ],
+    ids=["nothing", "relu", "scaled relu", "prelu"],
+)
+@pytest.mark.parametrize("bias", [False, True])
+def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias):
+    """As above, with the plugin's own LPT, too: it is part of the layer's scale and bias."""
+    x = parameter([-1, 16, -1, -1])
+    layer = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 16, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
+    if bias:
+        layer = opset1.add(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)))
+    high = np.linspace(1, 3, 8).reshape(1, 8, 1, 1)
+    ends = [const(-low * high), const(high)]
+    net = model(depthwise(opset1.fake_quantize(between(layer), *ends, *ends, 256)), x)
+    for shape in ((1, 16, 1, 1), (1, 16, 4, 3)):
+        inputs = [np.random.default_rng(0).uniform(-1, 1.5, shape).astype(np.float32)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+AFTER = {
+    "scale": lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
+    "shift": lambda value, ends: opset1.add(opset1.relu(value), ends[1]),
+    "scale and shift": lambda value, ends: opset1.add(opset1.multiply(opset1.relu(value), ends[0]), ends[1]),
+    "interval": lambda value, ends: opset1.fake_quantize(opset1.tanh(value), *ends, *ends, 256),
+    "output interval": lambda value, ends: opset1.fake_quantize(opset1.relu(value), const(0), const(1), *ends, 256),
+    "dequantization": lambda value, ends: opset1.multiply(quantized(value, -1, 1), ends[1]),
+    "shift before an interval": lambda value, ends: quantized(opset1.add(opset1.relu(value), ends[0]), -1, 1.55),
+    "slope": lambda value, ends: opset1.prelu(opset1.sigmoid(value), ends[0]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize("batch", [-1, 1])
+def test_what_differs_by_channel_after_an_activation_of_one_element(by_form, form, after, batch):
+    """As above: the gate of a squeeze and excitation, whose scale comes to differ between channels where a Concat feeds it."""
+    x = parameter([batch, 8, 1, 1] if batch < 0 else [batch, 8, -1, -1])
+    high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
+    net = model(after(layer_of_eight("point", quantized(x, 0, 2.55)), [const(-high), const(high)]), x)
+    for more in (1, 2):
+        shape = (more, 8, 1, 1) if batch < 0 else (1, 8, more, more)
+        inputs = [np.random.default_rng(0).uniform(0, 2.5, shape).astype(np.float32)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+@pytest.mark.parametrize(
+    ("kind", "low"),
+    [
+        *(("point", -1.28), ("stride", -1.28), ("window", 0)),
+        *(("groups", 0), ("groups", -1.28), ("groups of two", 0), ("groups of two", -1.28), ("groups of one", 0)),
+    ],
+)
+def test_layers_over_one_pixel_of_open_sizes(core, after, kind, low):
+    """As above, with the precision that the CPU has by default, too. It costs no layer where older kernels have the groups."""
+    x = parameter([-1, 8, -1, -1])
+    high = np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1)
+    net = model(after(layer_of_eight(kind, quantized(x, low, low + 2.55)), [const(-high), const(high)]), x)
+    values = [np.random.default_rng(0).uniform(low, low + 2.5, (1, 8, 1, 1)).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape([1, 8, 1, 1])
+    expected = core.compile_model(fixed, "CPU", TRUTH)(values)[0]
+    stock = len(execution_types(core.compile_model(net, "CPU", EXACT)).executed)
+    for properties in (EXACT, {}):
+        mine = ovlpt.compile_model(net, "CPU", properties, core=core)
+        assert_close([mine(values)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+        assert len(execution_types(mine).executed) <= stock + (kind == "groups of two")
+
+
+def test_equal_shifts_of_two_branches_over_one_pixel(core, infer):
+    """The plugin merges them, and would take the one that is left into the layer."""
+    x = parameter([1, 8, -1, -1])
+    layer = opset1.group_convolution(
+        quantized(x, -1.7716718, 2.19), int8_weights([8, 1, 1, 1, 1]), [2, 1], [0, 0], [0, 0], [1, 1]
+    )
+    factor = const(np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))
+    net = model([layer, opset1.multiply(layer, factor)], x)
+    values = [np.random.default_rng(0).uniform(-1.7, 2.1, (1, 8, 1, 1)).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape([1, 8, 1, 1])
+    assert_close(infer(ovlpt.transform(net, core=core), values), infer(fixed, values, "NO"))
+
+
+def test_sizes_that_leave_more_than_one_pixel_keep_their_kernels(core):
+    x = opset1.parameter(openvino.PartialShape([1, 8, (2, 64), -1]), np.float32, name="x")
+    net = model(
+        opset1.add(opset1.relu(layer_of_eight("point", quantized(x, 0, 2.55))), const(np.ones((1, 8, 1, 1)))), x
+    )
+    trace = ovlpt.Trace()
+    ovlpt.transform(net, core=core, trace=trace)
+    assert "compute_by_channel" not in {event.transformation for event in trace}
+
+
+@pytest.mark.parametrize("low", [0.0, -1.5], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("activation", [opset1.relu, lambda value: value], ids=["relu", "none"])
+@pytest.mark.parametrize("shape", [(-1, 16, 1, 1), (1, 16, -1, -1)], ids=["batch", "space"])
+def test_one_element_after_a_float_layer_in_bf16(by_form, low, activation, shape):
+    """Its bias is its own; an interval that differed by channel for it was read wrongly, where stock's is right."""
+    x = parameter(shape)
+    filters = const(np.random.default_rng(0).standard_normal((16, 16, 1, 1)))
+    layer = opset1.convolution(x, filters, [1, 1], [0, 0], [0, 0], [1, 1])
+    layer = activation(opset1.add(layer, const(np.linspace(-1, 1, 16).reshape(1, 16, 1, 1))))
+    data = quantized(layer, low, 2)
+    net = model(opset1.convolution(data, int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    inputs = [np.random.default_rng(1).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    found = by_form(net, inputs, "in memory", INFERENCE_PRECISION_HINT="bf16")
+    assert_close([found], [expected], level=0.08 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.subtract])
+def test_a_bias_in_f16_of_one_element_of_open_sizes(core, infer, operation):
+    """The guard looked for a bias in f32, and left this one to the plugin."""
+    x = parameter([-1, 16, -1, -1])
+    layer = opset1.convolution(quantized(x, -1, 1.1), int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(operation(layer, const(np.linspace(-1, 1, 8).reshape(1, -1, 1, 1))), x)
+    values = np.random.default_rng(0).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float16)
+    (expected,) = core.compile_model(net, "CPU", TRUTH)([values.astype(np.float32)]).values()
+    (found,) = infer(drop_in(Form("f16").apply(net.clone()), core), [values])
+    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("low", [0, -1.7], ids=["no zero point", "zero point"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_broadcast_after_a_layer_of_one_element_of_open_sizes(by_form, form, low):
+    """The zero point after it was subtracted before it, and lost."""
+    x = parameter([-1, 16, -1, -1])
+    widened = opset1.broadcast(convolution(quantized(x, low, 2.3), 6, 1), const([1, 6, 3, 3], "i64"))
+    inputs = [np.random.default_rng(0).standard_normal((1, 16, 1, 1)).astype(np.float32)]
+    net = model(widened, x)
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_constant_before_a_layer_of_one_element_of_open_sizes(by_form, form, operation):
+    """Rules that look for a constant in the second place did not see it: one channel's was that of all others."""
+    layer = convolution(quantized(parameter([-1, 16, -1, -1]), -1.7, 2.3), 6, 1)
+    x = layer.input_value(0).get_node().input_value(0).get_node()
+    shifted = operation(const(np.linspace(0.5, 2, 6).reshape(1, 6, 1, 1)), layer)
+    net = model([shifted, quantized(shifted, -1, 1.5)], x)
+    inputs = [np.random.default_rng(0).standard_normal((1, 16, 1, 1)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
+
+
+@pytest.mark.parametrize("sizes", [(-1, 1, -1), (-1, 4, -1, -1)], ids=["rank_3", "rank_4"])
+@pytest.mark.parametrize("last", [opset1.relu, lambda value: quantized(value, -2, 2)], ids=["relu", "quantization"])
+def test_a_layer_of_open_sizes_that_is_an_output_and_divided_by_channel(core, infer, sizes, last):
+    """What the layer gives was divided, too."""
+    x, ones, zeros = parameter(sizes), [1] * (len(sizes) - 2), [0] * (len(sizes) - 2)
+    layer = opset1.convolution(quantized(x, -1, 2), int8_weights((8, sizes[1], *ones)), ones, zeros, zeros, ones)
+    divided = opset1.divide(layer, const(np.linspace(0.5, 2, 8).reshape(1, 8, *ones)))
+    net = openvino.Model([opset1.result(layer), opset1.result(last(divided))], [x], "divided")
+    shape = [2, *(5 if size == -1 else size for size in sizes[1:])]
+    values, fixed = [np.random.default_rng(0).uniform(-1, 2, shape).astype(np.float32)], net.clone()
+    fixed.reshape(shape)
+    for found, expected in zip(infer(drop_in(net, core), values), infer(fixed, values, "NO"), strict=True):
+        assert_close([found], [expected], level=4 / 255)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("groups", [1, 2], ids=["convolution", "groups"])
+@pytest.mark.parametrize("slopes", [1, 14])
+@pytest.mark.parametrize("batch", [-1, 1])
+def test_a_slope_after_a_layer_of_one_element(by_form, form, groups, slopes, batch):
+    """What the zero point leaves to add stays in the layer with the scale; it was all zeros, or other memory."""
+    x = parameter([batch, 14, 1, 1])
+    stored = np.random.default_rng(0).integers(-63, 64, (groups, 14 // groups, 14 // groups, 1, 1))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    data = quantized(x, -0.19, 0.16)
+    layer = opset1.group_convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(opset1.prelu(layer, const(np.linspace(0.1, 0.5, slopes))), x)
+    inputs = [np.random.default_rng(0).uniform(-0.2, 0.2, (1, 14, 1, 1)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=1e-3 * np.abs(expected).max(), share=1)

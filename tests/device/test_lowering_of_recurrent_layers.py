@@ -1,0 +1,94 @@
+"""Recurrent layers, which a plugin forms while its own LPT is on: one test for each trap that the lowering avoids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device.compile import lpt_properties
+from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
+from tests.lowered import drop_in, layer_of_eight, recurrent, weighted
+from tests.networks import (
+    model,
+    one_convolution,
+    parameter,
+    quantized,
+)
+
+
+@needs_avx2
+def test_a_recurrent_layer_runs_in_int8(core):
+    """The plugin forms quantized recurrent layers only while its own LPT is on."""
+    net, _ = recurrent()
+    inputs = inputs_of(net)
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    mine, theirs = (ovlpt.execution_types(each).summary()["RNNSeq"] for each in (compiled, stock))
+    assert mine == theirs
+    assert_close(list(compiled(inputs).values()), list(stock(inputs).values()))
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("transposed", ["x", "h", "columns", "image", "pooled"])
+def test_a_recurrent_layer_of_what_is_transposed_runs_in_int8(core, infer, transposed, serializable):
+    """As exporters write it: time and batch, or directions and batch, change places after the FakeQuantize."""
+    net, by_hand = recurrent(batch=3, transposed=transposed)
+    inputs = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [
+        True
+    ]
+    if transposed == "pooled":  # of data that is never negative stock clips the state
+        images, states = inputs
+        expected = by_hand(images.max(2).transpose(0, 2, 1)[:1], states[:1])
+        assert_close([compiled(inputs)[0][:1]], [expected], level=1.1 / 64, share=1)
+    else:
+        assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"), level=1.1 / 64, share=0.2)
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+def test_zero_points_beside_a_recurrent_layer(core, infer, serializable):
+    """The plugin's own LPT, on for the recurrent layer, would fuse a zero point into the FakeQuantize that it follows."""
+    nets = one_convolution(-1.0, 1.55), recurrent()[0]
+    outputs = [net.get_results()[0].input_value(0).get_node() for net in nets]
+    net = model(outputs, [each for net in nets for each in net.get_parameters()])
+    inputs = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    layers = ovlpt.execution_types(compiled).executed
+    found = {layer.layer_type: (layer.precision, layer.is_int8) for layer in layers}
+    assert found["Convolution"] == found["RNNSeq"] == ("u8", True)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("low", [0.0, -1.0])
+def test_one_element_of_open_sizes_beside_a_recurrent_layer(core, low, serializable):
+    """The plugin's own LPT, on for the recurrent layer, would take scale and bias by channel into the next interval."""
+    x, (other, _) = parameter([1, 8, -1, -1]), recurrent()
+    layer = quantized(layer_of_eight("point", quantized(x, low, low + 2.55)), -1.28, 1.27)
+    results = [layer_of_eight("point", layer), layer, other.get_results()[0].input_value(0).get_node()]
+    net = model(results, [x, *other.get_parameters()])
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    assert {layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled))} == {True}
+    simulated = core.compile_model(model(results[:2], x), "CPU", TRUTH)
+    for size in (1, 3):
+        data = np.random.default_rng(0).uniform(low, low + 2.5, (1, 8, size, size)).astype(np.float32)
+        found = list(compiled([data, *inputs_of(other)]).values())[:2]
+        for one, true in zip(found, simulated([data]).values(), strict=True):
+            assert_close([one], [true], level=0.03 * np.abs(true).max(), share=1)
+
+
+def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):
+    """In float with the plugin's own LPT off; on, in the integers of the original model."""
+    net, by_hand = recurrent()
+    inputs = inputs_of(net)
+    lowered = drop_in(net, core)
+    assert_close(infer(lowered, inputs, "NO"), [by_hand(*inputs)], level=1e-4, share=1)
+    assert_close(infer(lowered, inputs, "YES"), infer(net, inputs, "YES"))

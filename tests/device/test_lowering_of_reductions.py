@@ -1,0 +1,150 @@
+"""Reductions, pools and normalizations: one test for each trap that the lowering avoids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device import instruction_sets, subprocess_call
+from ovlpt.openvino_api import Core, opset1
+from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
+from tests.lowered import FORMS, drop_in
+from tests.networks import (
+    const,
+    convolution,
+    int8_weights,
+    model,
+    parameter,
+    quantized,
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [6, -1])
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_mean_of_integers_before_a_layer_that_stays_in_float(core, by_form, form, size, precision):
+    """Squeeze and excitation. Its scale fused into the layer's weights, the mean would be written in f32 where floats are
+    bf16, and a Reorder follow.
+    """
+    x, rng = parameter([1, 16, size, size]), np.random.default_rng(0)
+    data = quantized(opset1.relu(convolution(quantized(x, 0, 2.55), 16)), 0, 2.55)
+    mean = opset1.reduce_mean(data, const([2, 3], "i64"), True)
+    gate = opset1.convolution(mean, const(rng.standard_normal((16, 16, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])
+    product = quantized(opset1.multiply(data, opset1.sigmoid(gate)), 0, 2.55)
+    net = model([convolution(product, 8, seed=1)], x)
+    inputs = [rng.uniform(0, 2.55, (1, 16, 6, 6)).astype(np.float32)]
+    properties = {**EXACT, "INFERENCE_PRECISION_HINT": precision}
+    expected = by_form(net, inputs)
+    off = np.abs(by_form(net, inputs, form, **properties) - expected).max() / np.abs(expected).max()
+    assert off < (0.01 if precision == "f32" else 0.05)
+    each_side = core.compile_model(net, "CPU", properties), ovlpt.compile_model(net, "CPU", properties, core=core)
+    stock, compiled = (len(ovlpt.execution_types(side, inputs).executed) for side in each_side)
+    assert compiled <= stock
+
+
+def test_a_normalization_of_rank_5(core, infer):
+    """Decomposed by the plugin in the type of its data."""
+    x = parameter([1, 4, 3, 4, 4])
+    net = model(opset1.normalize_l2(quantized(x, 0, 2.55), const([1], "i64"), 1e-6, "add"), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+def test_a_mean_of_means(core, infer):
+    """Merged by the plugin into one of integers."""
+    x = parameter([2, 6, 4, 4])
+    rows = opset1.reduce_mean(quantized(x, -2.56, 2.54), const([3], "i64"), True)
+    net = model(opset1.reduce_mean(rows, const([2], "i64"), True), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("axes", [[1], [3]])
+def test_what_a_reduction_takes_as_post_operations(core, infer, axes):
+    """Of the last axis, or of one that is dropped, it takes per-channel constants wrongly, and integers a minimum."""
+    check_reduction("reduce_min", axes, (-3, 0.5), core, infer)
+
+
+def test_the_greatest_as_integers(core, infer):
+    """The kernel would compare with what it stores as integers."""
+    check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_greatest_twice_before_a_quantization(by_form, form):
+    """The quantization moves before the Concat, and the plugin merges the two that there are then."""
+    x = parameter([1, 6, 6])
+    greatest = opset1.reduce_max(x, const([2], "i64"), False)
+    net = model(quantized(opset1.concat([greatest, greatest], 1), 0, 2.178), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.2, (1, 6, 6)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected])
+
+
+def test_a_scale_by_channel_further_after_a_reduction(core, infer):
+    """The kernel takes what stands between, too."""
+    scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1))
+
+    def after(reduced):
+        return opset1.multiply(opset1.relu(reduced), scales)
+
+    check_reduction("reduce_max", [1], (-0.5, 3), core, infer, after=after)
+
+
+def check_reduction(kind, axes, interval, core, infer, keep=False, after=lambda reduced: reduced):
+    x = parameter([2, 4, 4, 6])
+    reduced = getattr(opset1, kind)(x, const(axes, "i64"), keep)
+    space = 1 + keep
+    ones = [1] * space
+    pads = (ones, [0] * space, [0] * space, ones)
+    layer = opset1.convolution(quantized(after(reduced), *interval), int8_weights((5, 4, *ones)), *pads)
+    net = model(layer, x)
+    inputs = inputs_of(net)
+    simulated = model([layer, reduced], x)  # what is an output takes none
+    expected = infer(simulated, inputs, "NO")[:1]
+    assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+def errors_of_a_mean() -> list[float]:
+    """Of ovlpt and of stock, as parts of the largest value."""
+    x = parameter([1, 3, 3, 3])
+    low, high = (const(np.float32(ends).reshape(1, 3, 1, 1)) for ends in ((-2, -1, -3), (1, 3, 2)))
+    mean = opset1.avg_pool(opset1.fake_quantize(x, low, high, low, high, 256), [1, 1], [0, 0], [0, 0], [2, 2], True)
+    net = model(opset1.matmul(quantized(mean, 0, 1.3), int8_weights([5, 2]), False, True), x)
+    core, inputs = Core(), inputs_of(net)
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    runs = ((net, TRUTH), (drop_in(net, core), {**EXACT, "LP_TRANSFORMS_MODE": "NO"}), (net, EXACT))
+    expected, *found = (core.compile_model(each, "CPU", properties)(inputs)[0] for each, properties in runs)
+    return [float(np.abs(each - expected).max() / np.abs(expected).max()) for each in found]
+
+
+def test_a_mean_of_few_integers_that_is_quantized():
+    """Intervals by channel come to follow the pool. Its reference kernel takes them wrongly, with stock, too."""
+    assert errors_of_a_mean()[0] < 0.02
+    ours, stock = subprocess_call.call(errors_of_a_mean, environment=instruction_sets.environment("avx2"))[0]
+    assert ours < 0.02 < 0.1 < stock
+
+
+def test_a_reduction_before_scalars_stays_as_it_is(core):
+    """The plugin then finds the normalization that the reductions are part of."""
+    x = parameter([1, 16, 8, 8])
+    rows = opset1.transpose(convolution(quantized(x, 0, 2.55), 16, name="conv"), const([0, 2, 3, 1], "i64"))
+    deviation = opset1.subtract(rows, opset1.reduce_mean(rows, const([3], "i64"), True))
+    variance = opset1.reduce_mean(opset1.multiply(deviation, deviation), const([3], "i64"), True)
+    normal = opset1.divide(deviation, opset1.sqrt(opset1.add(variance, const(np.float32(1e-6)))))
+    net = model(opset1.matmul(quantized(normal, -3, 3), int8_weights([16, 8], axis=1), False, False), x)
+    assert not [node for node in drop_in(net, core).get_ops() if node.get_friendly_name().endswith("/Alone")]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
+    """A target shape is not a per-channel constant that the kernel would take."""
+    x = parameter([2, 4, 6])
+    greatest = opset1.reduce_max(quantized(x, -1.28, 1.27), const([2], "i64"), keep)
+    layer = opset1.matmul(opset1.reshape(greatest, const([1, 8], "i64"), False), int8_weights([5, 8]), False, True)
+    net = model(layer, x)
+    lowered = drop_in(net, core)
+    assert not [node for node in lowered.get_ops() if node.get_friendly_name().endswith("/Alone")]
+    inputs = inputs_of(net)
+    assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))

@@ -1,0 +1,252 @@
+"""Zero points, which a plugin merges, moves and fuses: one test for each trap that the lowering avoids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ovlpt.plugin_config import cpu
+
+import ovlpt
+from ovlpt.device import PluginLowering, execution_types
+from ovlpt.openvino_api import Manager, NodeFactory, opset1
+from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
+from tests.lowered import FORMS, compiled_in, drop_in, weighted
+from tests.networks import (
+    const,
+    convolution,
+    depthwise,
+    encoder,
+    int8_weights,
+    model,
+    parameter,
+    quantized,
+    shared_zero_point,
+)
+
+
+def test_zero_points_of_two_consumers_are_not_merged(core, infer):
+    """Merged, the second convolution loses its zero point: wrong numbers without an error."""
+    net = shared_zero_point()
+    inputs = inputs_of(net)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    layers = weighted(ovlpt.execution_types(compiled, inputs))
+    assert [layer.precision for layer in layers] == ["u8", "u8"]
+    assert all(layer.is_int8 for layer in layers)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
+def with_zero_point_in_u8(data, low, high):
+    """A QuantizeLinear and a DequantizeLinear."""
+    scale = (high - low) / 255
+    stored = opset1.convert(opset1.fake_quantize(data, const(low), const(high), const(0), const(255), 256), "u8")
+    zero_point = opset1.convert(const(round(-low / scale), "u8"), "f32")
+    return opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), zero_point), const(scale))
+
+
+def test_a_sum_of_integers_whose_zero_point_is_stored_in_8_bits(core, infer):
+    """The zero point of the sum passes 8 bits, and was cut to them."""
+    x = parameter([1, 4, 5, 7])
+    net = model(opset1.reduce_sum(with_zero_point_in_u8(x, -2.55, 2.55), const([2, 3], "i64"), True), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=0.05, share=1)
+
+
+@pytest.mark.parametrize("serializable", [False, True])
+def test_a_zero_point_after_a_layer_is_part_of_its_bias(core, infer, serializable):
+    """Of a MatMul that became a convolution."""
+    net, config = encoder(False), cpu.config(slow_mat_mul=True)
+    inputs = inputs_of(net)
+    plain, lowered = (
+        ovlpt.transform(net, core=core, config=config, lowered=low, serializable=serializable) for low in (False, True)
+    )
+    kinds, before = ([node.get_type_name() for node in each.get_ops()] for each in (lowered, plain))
+    assert "Subtract" in before
+    assert "Subtract" not in kinds
+    hidden = kinds.count("FakeQuantize") if serializable else 0  # a zero is added to an end of each
+    assert kinds.count("Add") - hidden <= before.count("Add")
+    assert_close(infer(lowered, inputs), infer(net, inputs, "YES"), level=np.inf, share=1e-3)
+
+
+def test_a_zero_point_after_one_element_of_open_batch(core):
+    """It is the next layer's, and no post-operation by channel: squeeze and excitation had a layer more each time."""
+    x = parameter([-1, 16, 1, 1])
+    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights((8, 16, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    hidden = NodeFactory("opset4").create("Swish", [opset1.add(layer, const(np.full((1, 8, 1, 1), 0.1))).output(0)])
+    hidden = quantized(hidden, -0.3, 1.7)
+    layer = opset1.convolution(hidden, int8_weights((16, 8, 1, 1)), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(opset1.sigmoid(opset1.add(layer, const(np.full((1, 16, 1, 1), 0.1)))), x)
+    values = np.random.default_rng(0).uniform(0, 2.5, (1, 16, 1, 1)).astype(np.float32)
+    stock, mine = core.compile_model(net, "CPU", EXACT), ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    assert len(execution_types(mine).executed) <= len(execution_types(stock).executed)
+    assert_close([mine(values)[0]], [core.compile_model(net, "CPU", TRUTH)(values)[0]])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_difference_of_integers(by_form, form):
+    """Left as the sum of one and a product by -1 it would become a Subtract of two types, and throw."""
+    x = parameter([12])
+    data = quantized(x, -1.27, 1.27, 255)
+    net, inputs = model(opset1.subtract(data, data), x), [np.linspace(-1, 1, 12, dtype=np.float32)]
+    assert_close([by_form(net, inputs, form)], [np.zeros(12)])
+
+
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+def test_a_shift_that_is_taken_away_after_one_element_of_open_sizes(core, infer, lpt):
+    """Without the common optimizations it is no Add: it was lost to a per-channel interval."""
+    layer = convolution(quantized(parameter([-1, 8, 1, 1]), -1.28, 1.27), 8, 1)
+    x = layer.input_value(0).get_node().input_value(0).get_node()
+    shifted = opset1.relu(opset1.subtract(layer, const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
+    net = model(quantized(shifted, 0, 1), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 1, 1)).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs), level=0.02, share=1)
+
+
+def expanded(x, data, target, mode="bidirectional"):
+    shape = NodeFactory("opset3").create("ShapeOf", [x.output(0)], {"output_type": "i64"})
+    target = const(target, "i64")
+    if mode == "numpy":  # known when the data is
+        target = opset1.maximum(shape, target)
+    return NodeFactory("opset3").create("Broadcast", [data.output(0), target.output(0)], {"mode": mode})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [[1, 1, 6, 6], [-1, 1, -1, -1]], ids=str)
+@pytest.mark.parametrize(
+    "widen",
+    [
+        lambda x, data: opset1.concat([data] * 3, 1),
+        lambda x, data: expanded(x, data, [1, 3, 1, 1]),
+        lambda x, data: expanded(x, data, [2, 3, 1, 1]),
+        lambda x, data: expanded(x, data, [1, 3, 1, 1], "numpy"),
+        lambda x, data: expanded(data, data, [1, 3, 1, 1], "numpy"),
+    ],
+    ids=["concat", "broadcast", "also the batch", "when the data is known", "when the integers are known"],
+)
+def test_one_channel_with_a_zero_point_becomes_several(core, tmp_path, widen, shape, form):
+    """The plugin leaves the Broadcast out: the zero point had more channels than the data."""
+    x = parameter(shape)
+    layer = opset1.convolution(
+        widen(x, quantized(x, -1, 1.55)), int8_weights([8, 3, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1]
+    )
+    net = model(layer, x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 1, 6, 6)).astype(np.float32)]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    compiled = compiled_in(form, net, core, tmp_path)
+    assert [layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled, inputs))] == [True]
+    assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+def test_integers_minus_a_float_constant(core, infer):
+    """ConvertSubtractWithConstant throws on mixed types."""
+    x = parameter([1, 16, 8, 8])
+    asymmetric = quantized(x, -1.0, 1.55)
+    net = model([convolution(asymmetric, 16), opset1.sigmoid(asymmetric)], x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "YES"))
+
+
+def test_a_zero_point_of_signed_data(core, infer):
+    """Subtracted in i8, the difference would saturate."""
+    x = parameter([1, 16, 6, 6])
+    net = model(convolution(quantized(x, -0.5, 3), 8), x)
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision([ovlpt.PrecisionsRestriction.create("Convolution", {0: ["i8"]})]))
+    manager.register_pass(PluginLowering("CPU"))
+    lowered = net.clone()
+    manager.run_passes(lowered)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    assert_close(infer(lowered, inputs), expected, level=0.02 * float(np.abs(expected[0]).max()), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_zero_of_a_relu_of_data_with_a_zero_point(by_form, form):
+    """It was 3e-7, which a comparison takes for more: the zero point is an integer but for a rounding."""
+    x = parameter([2, 6, 4, 4])
+    data = quantized(x, -2.36692214012146, 2.348430633544922)
+    above = opset1.convert(opset1.greater(opset1.relu(data), const(0.0)), "f32")
+    net = model([above, depthwise(data)], x)
+    inputs = [np.zeros((2, 6, 4, 4), np.float32)]
+    assert not by_form(net, inputs, form).any()
+
+
+@pytest.mark.parametrize("levels", [256, 255])
+def test_a_zero_point_that_no_layer_takes_after_a_float_product_of_open_sizes(core, infer, levels):
+    """The MatMul took that of the channels for one of columns, and threw; depthwise kernels over three axes are of floats."""
+    x = parameter([1, 4, -1, -1, -1])
+    product = opset1.matmul(x, const(np.random.default_rng(0).standard_normal((12, 4))), False, True)
+    stored = np.random.default_rng(1).integers(-63, 64, (4, 1, 1, 1, 3, 2)).astype(np.int8)
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    ones, zeros = [1, 1, 1], [0, 0, 0]
+    data = opset1.fake_quantize(product, *(const(end) for end in (-4.0, 3.0) * 2), levels)
+    net, values = (
+        model(opset1.group_convolution(data, weights, ones, zeros, zeros, ones), x),
+        [np.random.default_rng(2).standard_normal((1, 4, 3, 4, 4)).astype(np.float32)],
+    )
+    fixed = net.clone()
+    fixed.reshape(list(values[0].shape))
+    assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=0.05)
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
+    """The plugin pads what has a zero point wrongly, with its own LPT too."""
+    x = parameter([1, 4, 5, 4, 4])
+    integers = np.random.default_rng(0).integers(-63, 64, (2, 2, 2, 2, 2, 2)).astype(np.int8)
+    weights = opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(np.float32(0.01)))
+    ones = [1, 1, 1]
+    low = np.array([-85, -130, -40, -20]).reshape(1, 4, 1, 1, 1) / 85 if by_channel else np.array(-1)
+    data = opset1.fake_quantize(x, *(const(end) for end in (low, low + 3, low, low + 3)), 256)
+    net = model(opset1.group_convolution(data, weights, ones, ones, ones, ones), x)
+    inputs = inputs_of(net)
+    expected = infer(net, inputs, "NO")
+    assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
+
+
+def test_strides_after_a_split_with_a_zero_point(core, infer):
+    """Moved up to the Split, a stride would be that of another output."""
+    x = parameter([1, 16, 6, 6])
+    halves = opset1.split(quantized(x, -1, 1.55), const(1, "i64"), 2)
+    layers = [
+        opset1.convolution(half, int8_weights([8, 8, 1, 1], seed=seed), [2, 2], [0, 0], [0, 0], [1, 1])
+        for seed, half in enumerate(halves.outputs())
+    ]
+    net = model(layers, x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_strides_of_a_float_layer_after_a_split(core, infer, layers):
+    """Moved up to the second half, a stride would be that of the first, in float too: the truth has a slice."""
+
+    def network(half):
+        x = parameter([1, 4, 6, 6])
+        ones = [1, 1]
+        integers = opset1.convolution(quantized(x, -1, 1.55), int8_weights([16, 4, *ones]), ones, [0, 0], [0, 0], ones)
+        data = opset1.relu(opset1.add(half(integers), const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1))))
+        for index in range(layers):
+            weights = const(np.random.default_rng(index).uniform(-0.3, 0.3, (8, 8, 1, 1)))
+            data = opset1.convolution(data, weights, [2 if index == layers - 1 else 1] * 2, [0, 0], [0, 0], [1, 1])
+        return model(data, x)
+
+    split = network(lambda data: opset1.split(data, const(1, "i64"), 2).output(1))
+    ends = (const(end, "i64") for end in ([0, 8], [0, 0], [1, 1]))
+    truth = network(lambda data: opset1.strided_slice(data, *ends, [1, 0], [1, 1]))
+    inputs = inputs_of(split)
+    assert_close(infer(drop_in(split, core), inputs), infer(truth, inputs))
+
+
+def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer):
+    """Such weights are real numbers to the plugin; the zero point of the data then ended the process."""
+    x = parameter([-1, 8, -1, -1])
+    stored = opset1.convert(const(np.random.default_rng(0).integers(-60, 60, (8, 1, 1, 1, 2)), "i8"), "f32")
+    zero_point = const(np.arange(-4, 4).reshape(8, 1, 1, 1, 1))
+    weights = opset1.multiply(opset1.subtract(stored, zero_point), const(np.full((8, 1, 1, 1, 1), 0.01)))
+    first = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 8, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1])
+    net = model(opset1.group_convolution(quantized(first, -1, 1.55), weights, [2, 2], [0, 1], [0, 1], [1, 1]), x)
+    lowered = ovlpt.transform(net, core=core, native_only=True)
+    closed = net.clone()
+    closed.reshape([1, 8, 1, 4])
+    inputs = inputs_of(closed)
+    assert_close(infer(lowered, inputs), infer(closed, inputs, "NO"), level=0.02, share=0.1)
