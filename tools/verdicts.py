@@ -82,14 +82,17 @@ def layers(data: Node, count: int = 3) -> Node:
 
 def moves() -> Model:
     """Layers with small kernels; between them turned, cut in three parts along rows, and joined in another order."""
-    data = convolution(image((1, 8, SIZE, SIZE)), weights((CHANNELS, 8, 3, 3)), "first")
+    size, channels = 2 * SIZE, 16
+    data = convolution(image((1, 8, size, size)), weights((channels, 8, 3, 3)), "first")
     data = quantized(opset1.relu(data), name="small")  # little to convert at either end
-    for at in range(16):
-        data = opset1.relu(convolution(data, weights((CHANNELS, CHANNELS, 1, 1)), f"before{at}", pad=0))
-        data = opset1.transpose(quantized(data, name=f"quantized{at}"), i64(0, 1, 3, 2))
-        parts = opset1.variadic_split(data, i64(3), i64(11, 22, SIZE - 33))
-        data = opset1.concat([parts.output(2), parts.output(0), parts.output(1)], 3)
-    return model(convolution(data, weights((8, CHANNELS, 3, 3))))
+    for at in range(4):
+        data = opset1.relu(convolution(data, weights((channels, channels, 1, 1)), f"before{at}", pad=0))
+        data = quantized(data, name=f"quantized{at}")
+        for _ in range(3):
+            data = opset1.transpose(data, i64(0, 1, 3, 2))
+            parts = opset1.variadic_split(data, i64(3), i64(22, 44, size - 66))
+            data = opset1.concat([parts.output(2), parts.output(0), parts.output(1)], 3)
+    return model(convolution(data, weights((8, channels, 3, 3))))
 
 
 def island() -> Model:

@@ -19,6 +19,8 @@ from ovlpt.trace import InputError
 
 CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
 _EXECUTED = "EXECUTED"
+_KNOWN_TO = 0.1  # of itself, at worst, a mean that is taken for a layer's time
+_SECONDS = 0.02  # for each run of those that are wanted; slow networks run less often
 _MAY_MOVE_NOTHING = frozenset(("", "undef", "unknown", "reorder"))  # kernels of layers that are often done in place
 
 
@@ -123,16 +125,19 @@ class ExecutionTypes(Sequence[LayerExecution]):
 
 
 def execution_types(
-    compiled: CompiledModel, inputs: Mapping[str | int, np.ndarray] | Sequence[np.ndarray] | None = None
+    compiled: CompiledModel,
+    inputs: Mapping[str | int, np.ndarray] | Sequence[np.ndarray] | None = None,
+    runs: int = 10,
 ) -> ExecutionTypes:
     """One record per layer of ``compiled``.
 
-    With ``inputs`` the model is run first, up to ten times; statuses and times, which are means over the runs, need a
-    model compiled with ``PERF_COUNT``. Such a model runs on zeros if no inputs are given and its sizes are fixed.
+    With ``inputs`` the model is run first, up to ``runs`` times; statuses and times need a model compiled with
+    ``PERF_COUNT``. Such a model runs on zeros if no inputs are given and its sizes are fixed. On a CPU ``real_time`` is
+    that of the runs in which a layer was fastest, if the model was not run before (`least_times`); ``cpu_time`` is a mean.
     Raises `InputError` for inputs that do not fit the model.
     """
     inputs = _zeros(compiled) if inputs is None else inputs
-    counters, ran = _counters(compiled, inputs) if inputs is not None else ({}, set())
+    counters, ran, least = _counters(compiled, inputs, runs) if inputs is not None else ({}, set(), {})
     layers: list[LayerExecution] = []
     constants: set[str] = set()
     for node in compiled.get_runtime_model().get_ordered_ops():
@@ -153,7 +158,7 @@ def execution_types(
                 exec_type=info.get("primitiveType", "") if counter is None else counter.exec_type,
                 precision=info.get("runtimePrecision", "").lower(),
                 output_precision=info.get("outputPrecisions", "").lower(),
-                real_time=_milliseconds(counter, "real_time"),
+                real_time=least.get(node.get_friendly_name(), _milliseconds(counter, "real_time")),
                 cpu_time=_milliseconds(counter, "cpu_time"),
                 original_names=tuple(item for item in info.get("originalLayersNames", "").split(",") if item),
                 counter_type="" if counter is None else counter.node_type,
@@ -187,28 +192,65 @@ def _counts(compiled: CompiledModel) -> bool:
         ) from error
 
 
-def _counters(compiled: CompiledModel, inputs: Mapping | Sequence) -> tuple[dict[str, Any], set[str]]:
-    """The counters of all layers by their names, and the names of those that ran.
+def _counters(
+    compiled: CompiledModel, inputs: Mapping | Sequence, runs: int
+) -> tuple[dict[str, Any], set[str], dict[str, float]]:
+    """The counters of all layers by their names, the names of those that ran, and milliseconds of `least_times`.
 
     A plugin says so of layers with a mean time of a microsecond or more, which most take in the first inference.
     """
     request = compiled.create_infer_request()
     infer, counted = anew(request, inputs), _counts(compiled)  # else every layer is said to be NOT_RUN
+    are_means = counted and _on_cpu(compiled) and not any(map(_microseconds, request.profiling_info))
+    readings: list[list[Any]] = []
     try:
-        infer()
-        first = request.profiling_info if counted else []
-        end = time.perf_counter() + 0.2
-        for _ in range(9):
+        end = time.perf_counter() + _SECONDS * runs
+        while not readings or (len(readings) < runs and time.perf_counter() < end):
             infer()
-            if time.perf_counter() > end:
-                break
+            readings.append(request.profiling_info if counted else [])
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
         expected = ", ".join(
             f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in compiled.inputs
         )
         raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
-    infos = [*first, *request.profiling_info] if counted else []
-    return {info.node_name: info for info in infos}, {info.node_name for info in infos if _status(info) == _EXECUTED}
+    infos, last = [*readings[0], *readings[-1]], {info.node_name: info for info in readings[-1]}
+    means = [{info.node_name: _microseconds(info) for info in reading} for reading in readings]
+    return (
+        last,
+        {info.node_name for info in infos if _status(info) == _EXECUTED},
+        least_times(means) if are_means else {},
+    )
+
+
+def least_times(means: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Milliseconds of each layer: the least mean over inferences in a row, as other work makes a layer slower, never faster.
+
+    ``means``: after each inference, over all so far, in whole microseconds, as the CPU plugin counts. What they cut off
+    leaves the mean over a span open by a number that is small where the span is long or begins early. Of the spans whose
+    mean is known to a tenth, and the whole, the one is taken whose upper bound is least.
+    """
+    names = list(means[-1])
+    totals = [np.zeros(len(names))]
+    totals += [(np.array([each[name] for name in names]) + 0.5) * count for count, each in enumerate(means, 1)]
+    found, bound = np.zeros(len(names)), np.full(len(names), np.inf)
+    for last in range(1, len(totals)):
+        for first in range(last):
+            count = last - first
+            mean, open_by = (totals[last] - totals[first]) / count, (last + first) / (2 * count)
+            is_whole = first == 0 and last == len(totals) - 1
+            is_less = (mean + open_by < bound) & ((open_by <= _KNOWN_TO * mean) | is_whole)
+            found, bound = np.where(is_less, mean, found), np.where(is_less, mean + open_by, bound)
+    measured = np.array([means[-1][name] for name in names]) > 0
+    return dict(zip(names, (np.maximum(found, 0.0) * measured / 1e3).tolist(), strict=True))
+
+
+def _microseconds(counter: Any) -> int:
+    return round(counter.real_time.total_seconds() * 1e6)
+
+
+def _on_cpu(compiled: CompiledModel) -> bool:
+    """Whether counters are means over all inferences; those of other plugins are of the last one."""
+    return list(compiled.get_property("EXECUTION_DEVICES")) == ["CPU"]
 
 
 def last_line(error: Exception | str) -> str:

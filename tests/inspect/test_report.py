@@ -123,7 +123,7 @@ def fixed_time(layer: LayerExecution) -> float:
 def fix_times(monkeypatch, part: float = 1.0) -> None:
     """Report the layers and kernels that run here with fixed times, or a ``part`` of them."""
 
-    def executed(compiled, arrays):
+    def executed(compiled, arrays, **_):
         layers = execution_types(compiled, arrays)
         return ExecutionTypes([dataclasses.replace(layer, real_time=part * fixed_time(layer)) for layer in layers])
 

@@ -20,7 +20,7 @@ from tools.verdicts import CASES, Case, is_true
 def with_times(monkeypatch, case: Case) -> None:
     """The layers and kernels that run here, with the times of the case."""
 
-    def executed(compiled, arrays):
+    def executed(compiled, arrays, **_):
         return ExecutionTypes(
             [
                 dataclasses.replace(layer, real_time=case.times.get(layer.layer_type, 0.01) * layer.is_executed)

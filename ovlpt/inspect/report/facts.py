@@ -26,7 +26,7 @@ from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.report.borders import Border, borders
 from ovlpt.inspect.report.causes import Bottleneck, Facts, Verdict, bottlenecks, memory_bound, verdict
-from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes, with_times
+from ovlpt.inspect.report.layers import Kind, Layer, read_layers, with_shapes
 from ovlpt.inspect.report.overhead import Latencies, latencies
 from ovlpt.openvino_api import Core, Model
 from ovlpt.own_transformations import knows_own_operations
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # Counters cost about 1% of a small network's latency, a second compilation far more time than the rest of the report.
 # No type is asked for: what is not int8 runs in the device's own, as with the float network.
 _PROPERTIES = {**LATENCY, "PERF_COUNT": True}
+_RUNS = 50  # of the network, for the times of its layers
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def report(
     except RuntimeError:
         compile_given(source, device, hints, core)
         raise
-    ran = execution_types(compiled, None if virtual else arrays)
+    ran = execution_types(compiled, None if virtual else arrays, runs=_RUNS)
     inner = layers_of_bodies(ready, ran, lambda each: core.compile_model(each, device, settings))
     graph = explanation(transformed, trace, native_only, source)
     found = diagnosed(as_executed(graph, Layers([*ran, *inner], ready)), source)
@@ -176,7 +177,6 @@ def report(
             both["int8 in f32"] = core.compile_model(ready, device, {**settings, **F32})
             both["float in f32"] = compile_given(plain, device, {**_PROPERTIES, **F32}, core)
         measured = latencies(both, arrays, core, device, _PROPERTIES, seconds * len(both) / 2)
-        layers = with_times(layers, execution_types(compiled, arrays))  # means of all these runs
     facts, worst = _facts(core, device, physical, layers, measured), bottlenecks(layers, config is not None)
     return Report(
         model=str(model) if not isinstance(model, Model) else source.get_friendly_name(),

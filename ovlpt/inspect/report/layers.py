@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Layer:
     """One executed layer.
 
-    ``milliseconds``: mean real time. ``operations``: names of what it holds. ``answer``: of the operation that keeps it
+    ``milliseconds``: real time (`execution_types`). ``operations``: names of what it holds. ``answer``: of the operation that keeps it
     in float; None for another kind of layer, and for one that the plugin made. ``inputs``: indices of the layers it
     reads. ``weighted``: names of the operations with multiply-accumulates. ``int8_multiply_accumulates``: those of
     operations in int8; an attention that is fused into one kernel has MatMuls in int8 and in float, and counts as float.
@@ -141,12 +141,6 @@ def _int8_work_of_bodies(nodes: Iterable[Node], answers: Mapping[str, Answer]) -
     """The multiply-accumulates inside of Loops, of operations that have no answer: whose kernels are not visible."""
     inner = (each for node in nodes for each in work_of_bodies(node))
     return sum(count for node, count in inner if renamed(node.get_friendly_name()) not in answers)
-
-
-def with_times(layers: Iterable[Layer], execution: ExecutionTypes) -> list[Layer]:
-    """The same layers with the times of a later reading."""
-    times = {layer.name: layer.real_time for layer in execution}
-    return [replace(layer, milliseconds=times[layer.name]) for layer in layers]
 
 
 def on_data(runtime: Model) -> Iterator[Node]:

@@ -129,7 +129,7 @@ function element(name, content, more = {}) {
 
 /** A text whose long names are broken at their separators, and between words written together. */
 function breakable(text) {
-  return text.split(/(?<=[/_:=])(?=\w)|(?<=\.)(?=[A-Za-z_])|(?<=[a-z])(?=[A-Z])/).flatMap((part) => [document.createElement("wbr"), part]);
+  return text.split(/(?<=[/_:=;,@|])(?=\w)|(?<=\.)(?=[A-Za-z_])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/).flatMap((part) => [document.createElement("wbr"), part]);
 }
 
 function describe(index) {

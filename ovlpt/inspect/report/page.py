@@ -105,7 +105,9 @@ def _breaks(text: str) -> Any:
     """Text whose long words, which are names, are broken at their separators and not within a word of theirs."""
     from markupsafe import Markup, escape
 
-    parts = re.split(r"(?<=[/_:=])(?=\w)|(?<=\.)(?=[^\W\d])|(?<=[a-z])(?=[A-Z])", _shown(text))
+    parts = re.split(
+        r"(?<=[/_:=;,@|])(?=\w)|(?<=\.)(?=[^\W\d])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", _shown(text)
+    )
     return Markup("<wbr>").join(map(escape, parts))
 
 
