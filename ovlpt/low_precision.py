@@ -109,6 +109,9 @@ CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     UnsharedConstants,
 )
 
+# What these refuse can be in low precision all the same; of a recurrent layer the grid decides.
+REWRITES = frozenset(each.__name__ for each in CANONICALIZATIONS if each is not RecurrentGrid)
+
 PREREQUISITES: tuple[type[LayerTransformation], ...] = (
     PullReshapeThroughDequantization,
     PullTransposeThroughDequantization,

@@ -438,6 +438,66 @@ DATA = {
     "after Interpolate": (_moved(_linear), "lost_upstream float_result", True),
 }
 
+
+def _made(kind: str, *inputs: Node, opset: str = "opset13", **attributes) -> Node:
+    factory = openvino_module("utils.node_factory").NodeFactory(opset)
+    return factory.create(kind, [each.output(0) for each in inputs], attributes)
+
+
+def _unary(kind: str, *inputs: Node, **attributes) -> Callable[[Node], Node]:
+    return lambda data: _made(kind, data, *inputs, **attributes)
+
+
+def _whole(kind: str) -> Callable[[Node], Node]:
+    """Of whole numbers, as which the data is read."""
+    return lambda data: opset1.convert(_made(kind, opset1.convert(data, "i32")), "f32")
+
+
+def _in_shape(build: Callable[[Node], Node], *shape: int) -> Callable[[Node], Node]:
+    return lambda data: opset1.reshape(build(data), i64(*shape), False)
+
+
+# Operations without a rule, between the quantization and a convolution.
+BETWEEN = {
+    "Abs": _unary("Abs"),
+    "Sign": _unary("Sign"),
+    "Ceiling": _unary("Ceiling"),
+    "Round": _unary("Round", mode="half_to_even"),
+    "Cos": _unary("Cos"),
+    "Sqrt": _unary("Sqrt"),
+    "Elu": _unary("Elu", alpha=1.0),
+    "Gelu": _unary("Gelu", approximation_mode="erf"),
+    "HardSigmoid": _unary("HardSigmoid", f32(0.2), f32(0.5)),
+    "LogSoftmax": _unary("LogSoftmax", axis=1),
+    "Mod": _unary("Mod", f32(0.3)),
+    "SquaredDifference": _unary("SquaredDifference", f32(0.3)),
+    "a Divide by the data": lambda data: opset1.divide(f32(1.0), opset1.add(data, f32(1.0))),
+    "Greater": lambda data: opset1.convert(opset1.greater(data, f32(0.3)), "f32"),
+    "LogicalNot": lambda data: opset1.convert(opset1.logical_not(opset1.greater(data, f32(0.3))), "f32"),
+    "a Convert to i32": lambda data: opset1.convert(opset1.convert(data, "i32"), "f32"),
+    "BitwiseNot": _whole("BitwiseNot"),
+    "CumSum": _unary("CumSum", opset1.constant(np.int64(1))),
+    "LRN": _unary("LRN", i64(1), alpha=1e-4, beta=0.75, bias=1.0, size=5),
+    "GRN": _unary("GRN", bias=1.0),
+    "ReverseSequence": _unary("ReverseSequence", i64(4), batch_axis=0, seq_axis=2),
+    "GatherElements": _unary("GatherElements", opset1.constant(np.zeros(IMAGE, np.int64)), axis=2),
+    "GatherND": _unary("GatherND", opset1.constant(np.zeros((1, 8, 8, 1), np.int64)), batch_dims=2),
+    "ScatterUpdate": _unary("ScatterUpdate", i64(1), f32(np.ones((1, 8, 1, 8))), i64(2)),
+    "SpaceToDepth": _in_shape(_unary("SpaceToDepth", mode="blocks_first", block_size=2), 1, 8, 8, 8),
+    "ReduceL1": _unary("ReduceL1", i64(2), keep_dims=True),
+    "ReduceL2": _unary("ReduceL2", i64(2), keep_dims=True),
+    "ReduceProd": _unary("ReduceProd", i64(2), keep_dims=True),
+    "AdaptiveAvgPool": _unary("AdaptiveAvgPool", i64(3, 3)),
+    "ROIAlign": _unary(
+        "ROIAlign", f32([[0, 0, 4, 4]]), i64(0), pooled_h=4, pooled_w=4, sampling_ratio=1, spatial_scale=1.0, mode="avg",
+        aligned_mode="asymmetric",
+    ),
+    "EmbeddingBagOffsetsSum": lambda data: _in_shape(
+        _unary("EmbeddingBagOffsetsSum", i64(0, 1, 2, 3), i64(0, 2)), 1, 8, 2, 1
+    )(opset1.reshape(data, i64(64, 8), False)),
+}  # fmt: skip
+
+
 # The layer: a shape of its data, its weights' shape and output axes, and what makes it of data and weights.
 LAYERS = {
     "Convolution": (_IMAGE, (8, 8, 1, 1), 0, convolution),
@@ -586,9 +646,110 @@ def _quantized_layer() -> Node:
     return convolution(image(name="z"), name="second")
 
 
+def _contracted(left: Node, right: Node) -> Model:
+    """Each with sixteen columns."""
+    return model(named(_made("Einsum", left, right, equation="brk,ck->brc" if _is_constant(right) else "brk,bck->brc")))
+
+
+def _is_constant(node: Node) -> bool:
+    return len(node.get_output_shape(0)) == 2
+
+
+def _of_rows_first(kernel: Node, data: Node) -> Model:
+    """Weights as the first input of a MatMul."""
+    return model(named(opset1.matmul(kernel, data, False, False)), _quantized_layer())
+
+
+def _shared_with(port: int, low: float, product: bool) -> Model:
+    """Data of a convolution and of an input of a product. ``product``: whether that is the layer."""
+    data = image(low, -low * 127 / 128 if low else 2.55)
+    other = quantized(parameter(name="other_data"), -1.28, 1.27, name="quantized_other")
+    inputs = (data, other) if port == 0 else (other, data)
+    both = convolution(data, name="convolution"), named(opset1.matmul(*inputs, False, True), "product")
+    named(both[product], LAYER)
+    return model(*both)
+
+
 # What the plugin drops is not there; earlier releases keep it.
 _OF_MANY_LEVELS = "no_fake_quantize" if DROPPED_LEVELS else "levels"
 _SINGLE = [
+    *(
+        Case(
+            f"convolution: after {name}",
+            lambda between=between: model(convolution(_moved(between)(IMAGE))),
+            (("lost_upstream",),),
+        )
+        for name, between in BETWEEN.items()
+    ),
+    Case(
+        "convolution: after an AvgPool that pads data with a zero point",
+        lambda: model(convolution(opset1.avg_pool(image(-0.5, 2.05), [1, 1], [1, 1], [1, 1], [3, 3], False))),
+        (("lost_upstream", "no_fake_quantize"),),
+    ),
+    Case(
+        "convolution: after an Add by channel beyond u8",
+        lambda: model(convolution(opset1.add(image(), f32(np.arange(8.0).reshape(1, 8, 1, 1) / 10)))),
+        (("zero_point_range",),),
+    ),
+    Case(
+        "convolution: after a product with a zero point",
+        lambda: model(convolution(opset1.matmul(image(-0.5, 2.05), image(-1.28, 1.27, name="other"), False, True))),
+        (("lost_upstream", "no_fake_quantize"),),
+    ),
+    *(
+        Case(f"Einsum{name}", lambda inputs=inputs: _contracted(*inputs()), codes)
+        for name, inputs, codes in (
+            (" of weights", lambda: (quantized(parameter(_ROWS)), weights((24, 16))), ()),
+            (" of a float", lambda: (parameter(_ROWS), weights((24, 16))), (("no_fake_quantize",),)),
+            (
+                " of a float and weights that are not quantized",
+                lambda: (opset1.sigmoid(quantized(parameter(_ROWS))), real((24, 16))),
+                (("lost_upstream",), ("weights_not_quantized",)),
+            ),
+            (" of activations", lambda: (quantized(parameter(_ROWS)), _second()), ()),
+            (
+                " of activations, the second from zero",
+                lambda: (_signed(_ROWS), quantized(parameter((2, 8, 16), "second"), name="from_zero")),
+                (("zero_point",),),
+            ),
+            (
+                " of activations, the second a float",
+                lambda: (_signed(_ROWS), parameter((2, 8, 16), "second")),
+                (("no_fake_quantize", "not_quantized"),),
+            ),
+        )
+    ),
+    *(
+        Case(f"MatMul whose first input is weights{name}", lambda made=made: _of_rows_first(*made()), codes)
+        for name, made, codes in (
+            ("", lambda: (weights((24, 16)), _signed((2, 16, 8))), ()),
+            (", not quantized", lambda: (real((24, 16)), _signed((2, 16, 8))), (("weights_not_quantized",),)),
+            (" to 256 levels", lambda: (weights((24, 16), 256), _signed((2, 16, 8))), (("weights_zero_point",),)),
+            (" by column", lambda: (weights((24, 16), axis=1), _signed((2, 16, 8))), (("contracted_scale",),)),
+            (", of a float", lambda: (weights((24, 16)), parameter((2, 16, 8))), (("no_fake_quantize",),)),
+            (
+                ", not quantized, of data with a zero point",
+                lambda: (real((24, 16)), quantized(parameter((2, 16, 8)), -0.5, 2.05)),
+                (("weights_not_quantized",), ("zero_point",)),
+            ),
+        )
+    ),
+    *(
+        Case(
+            f"{'product' if product else 'convolution'} that shares input {port} of the product{'' if low else ', from zero'}",
+            lambda port=port, low=low, product=product: _shared_with(port, low, product),
+            codes,
+        )
+        for port, low, product, codes in (
+            (0, -1.28, True, (("zero_point",),)),
+            (1, -1.28, True, (("zero_point",),)),
+            (0, 0.0, True, ()),
+            (1, 0.0, True, (("zero_point",),)),
+            (0, -1.28, False, ()),
+            (1, -1.28, False, (("consumer_forbids",),)),
+            (1, 0.0, False, (("consumer_forbids",),)),
+        )
+    ),
     *(
         Case(f"convolution: {name}", lambda data=data: model(convolution(data(IMAGE))), codes)
         for name, data, codes in (

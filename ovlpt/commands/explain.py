@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ovlpt import plugin_config
 from ovlpt.commands.isa import limited
@@ -16,7 +17,8 @@ from ovlpt.inspect.explain import Answer, Explanation, explain
 from ovlpt.inspect.post_ops import post_ops
 from ovlpt.openvino_api import Core
 
-_SHOWN = 3  # names in a row
+_SHOWN = 3  # names of a group
+_MARGIN = " " * 14
 
 
 def _call(options: argparse.Namespace) -> int:
@@ -54,28 +56,40 @@ call = on_virtual(_call, limited(_call))
 
 
 def _print_each(out, answers: Sequence[Answer]) -> None:
-    if not answers:
-        return
-    rows = table("operation", "executed as", "why", "what would help", "name")
     for answer in answers:
-        where = f"part of {answer.part_of}" if answer.part_of else answer.layer or ""
-        rows.add_row(answer.operation, where, answer.why, answer.help or "", answer.name)
-    out.print(rows)
+        where = f"part of {answer.part_of}" if answer.part_of else answer.layer
+        out.print(f"\n{answer.operation} {answer.name}", soft_wrap=True)
+        _print_block(out, {"runs as": [where] if where else [], **_said(answer)})
 
 
 def _print_groups(out, found: Explanation) -> None:
     """Layers with weights by cause, and how many other operations there are."""
-    if groups := found.groups():
-        rows = table(">layers", "why", "what would help", "which")
-        for group in groups:
-            shown = [answer.name for answer in group[:_SHOWN]]
-            more = [f"and {len(group) - _SHOWN} more"] if len(group) > _SHOWN else []
-            rows.add_row(str(len(group)), group[0].why, group[0].help or "", "\n".join([*shown, *more]))
-        out.print(rows)
+    for group in found.groups():
+        shown = [answer.name for answer in group[:_SHOWN]]
+        more = [f"and {len(group) - _SHOWN} more"] if len(group) > _SHOWN else []
+        out.print(f"\n{len(group)} {group[0].operation} in float")
+        _print_block(out, {**_said(group[0]), "layers" if len(group) > 1 else "layer": [*shown, *more]})
     others = Counter(answer.operation for answer in found.layers if not has_weights(answer.operation))
     if others:
         kinds = ", ".join(f"{kind} {count}" for kind, count in others.most_common())
-        out.print(f"other operations in float: {kinds} (--details says why)")
+        out.print(f"\nother operations in float: {kinds} (--details says why)")
+
+
+def _said(answer: Answer) -> dict[str, list[str]]:
+    causes = list(dict.fromkeys(each.reason.text for each in answer.causes)) or [answer.reason.text]
+    helps = list(dict.fromkeys(map(str, answer.advices))) or ([answer.help] if answer.help else [])
+    return {"because": [*causes[:1], *(f"and {each}" for each in causes[1:])], "advice": helps}
+
+
+def _print_block(out, lines: Mapping[str, Sequence[str]]) -> None:
+    """Lines under a title each, folded between words: no name is broken, however narrow the terminal is."""
+    width = max(out.width - len(_MARGIN) - 2, 1)
+    for title, texts in lines.items():
+        for at, text in enumerate(texts):
+            begin = f"    {'' if at else title:8}  "
+            for line in textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False):
+                out.print(f"{begin}{line}", soft_wrap=True)
+                begin = f"{_MARGIN}  "
 
 
 def _post_ops(options: argparse.Namespace) -> int:

@@ -137,7 +137,10 @@ def _dequantized(
 
 def _check_zero_point(zero_point: np.ndarray | None, precision: str) -> None:
     if not zero_point_fits(zero_point, precision):
-        reject("weights_zero_point_range", f"the weights' zero point {extreme(zero_point):g} does not fit {precision}")
+        reject(
+            "weights_zero_point_range",
+            f"the weights' zero point {misfit(zero_point, precision):g} does not fit {precision}",
+        )
 
 
 def _check_axes(values: np.ndarray, rank: int, axes: Sequence[int]) -> None:
@@ -207,9 +210,12 @@ def zero_point_fits(zero_point: np.ndarray | None, precision: str) -> bool:
     return bool(((zero_point >= limits.min - 0.5) & (zero_point <= limits.max + 0.5)).all())
 
 
-def extreme(values: np.ndarray | None) -> float:
-    """The value farthest from zero."""
-    return 0.0 if values is None else float(values.flat[np.abs(values).argmax()])
+def misfit(zero_point: np.ndarray | None, precision: str) -> float:
+    """The value that is farthest outside of a type's range, or nearest to its ends."""
+    if zero_point is None:
+        return 0.0
+    limits = np.iinfo(NUMPY[precision]) if precision in INT8 else np.iinfo(np.int8)
+    return float(zero_point.flat[np.maximum(zero_point - limits.max, limits.min - zero_point).argmax()])
 
 
 def folded_constant(value: Output) -> np.ndarray | None:

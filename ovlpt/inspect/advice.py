@@ -164,17 +164,18 @@ class QuantizeWeights(Advice):
             if not is_constant_path(value.get_node()):
                 raise InputError(f'the weights of "{self.name}" are not constant, and cannot be quantized')
             values = evaluated(value)
-            ends = np.abs(values).max(self._summed(node, values.ndim), keepdims=True)
+            ends = np.abs(values).max(self._summed(node, port, values.ndim), keepdims=True)
             ends[ends == 0] = 1.0
             ends *= 2 if self.halved else 1
             made = _fake_quantize(constant(values, precision_of(value)).output(0), -ends, ends, 255)
             made.set_friendly_name(f"{self.name}/FakeQuantize_weights_{port}")
             node.input(port).replace_source_output(made.output(0))
 
-    def _summed(self, node: Node, rank: int) -> tuple[int, ...]:
+    def _summed(self, node: Node, port: int, rank: int) -> tuple[int, ...]:
         """The axes of the weights that one scale covers: all but the output channels."""
         if self.kind == "MatMul":
-            kept: Sequence[int] = [rank - (2 if node.get_attributes()["transpose_b"] else 1)] if rank > 1 else []
+            are_rows = node.get_attributes()["transpose_b" if port else "transpose_a"] == bool(port)
+            kept: Sequence[int] = [rank - (2 if are_rows else 1)] if rank > 1 else []
         elif self.kind in RECURRENT:
             kept = (0, 1)  # directions, and the channels of each gate
         else:

@@ -32,7 +32,8 @@ def calibrate(
     """The range of what each of ``advices`` quantizes, by `Advice.measured`, over samples of one array per input.
 
     ``quantiles``: fractions of the values, 0 to 1, that may be clipped at each end if that makes the error of 256 levels
-    smaller; if empty, the smallest and the largest value. Advice that does not fit the model is left out.
+    smaller; if empty, the smallest and the largest value, of those that are finite. Advice that does not fit the model
+    is left out, and what is never finite.
     """
     model, names = model.clone(), set()
     for advice in advices:
@@ -52,7 +53,8 @@ def calibrate(
     found: dict[str, list[_Seen]] = {}
     for (name, _), values in zip(outputs, seen, strict=True):
         found.setdefault(name, []).append(values)
-    return {name: _Seen.joined(values).range(quantiles) for name, values in found.items()}
+    joined = {name: _Seen.joined(values) for name, values in found.items()}
+    return {name: each.range(quantiles) for name, each in joined.items() if each.low <= each.high}
 
 
 class _Seen:
@@ -63,6 +65,7 @@ class _Seen:
         self.values: list[np.ndarray] = []
 
     def add(self, values: np.ndarray) -> None:
+        values = values[np.isfinite(values)]
         if values.size:
             self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
             self.values.append(np.array(values.ravel()[:: -(-values.size // _KEPT)]))

@@ -31,11 +31,15 @@ from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS, REARRANGES
 from ovlpt.precisions import is_low
+from ovlpt.prerequisites.einsum import contracted_size
 from ovlpt.trace import Reason
 
 DATA, WEIGHTS = "data", "weights"
 STATE = 1  # the input of a recurrent layer
 _ATTENTION = "ScaledDotProductAttention"
+_MULTIPLIES = frozenset(("MatMul", "Einsum"))  # of either input each may be weights
+BECOME_PRODUCTS = frozenset((_ATTENTION, "Einsum"))  # operations that MatMuls are made of
+_PRODUCTS = BECOME_PRODUCTS | {"MatMul"}
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
 _LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
@@ -70,9 +74,17 @@ def data_ports(node: Node) -> list[int]:
     """The inputs of an operation with weights that have to be quantized activations."""
     if node.get_type_name() == _ATTENTION:
         return [0, 1, 2]
-    if node.get_type_name() == "MatMul":
-        return [port for port in (0, 1) if not is_constant_path(node.input_value(port).get_node())]
+    if node.get_type_name() in _MULTIPLIES:
+        values = enumerate(node.input_values())
+        return [port for port, value in values if not is_constant_path(value.get_node())]
     return [0]
+
+
+def weights_ports(node: Node) -> tuple[int, ...]:
+    """The inputs of an operation with weights that hold them; of a product those that are constant."""
+    if node.get_type_name() in _MULTIPLIES:
+        return tuple(port for port in range(node.get_input_size()) if port not in data_ports(node))
+    return RECURRENT.get(node.get_type_name(), (1,))
 
 
 def quantize_input(node: Node, port: int, like: str | None = None) -> QuantizeInput | Requantize:
@@ -97,7 +109,7 @@ def _takes_zero_point(node: Node) -> bool:
     """Whether kernels take data with a zero point, which becomes a constant of the sums where the weights are constant."""
     if is_depthwise_over_three_axes(node):
         return False
-    return node.get_type_name() in CONVOLUTIONS or (node.get_type_name() == "MatMul" and data_ports(node) == [0])
+    return node.get_type_name() in CONVOLUTIONS or (node.get_type_name() in _MULTIPLIES and data_ports(node) == [0])
 
 
 def _takes_signed(node: Node, port: int) -> bool:
@@ -132,11 +144,11 @@ def _of_data(node: Node, port: int) -> Iterator[Lack]:
     for reader, at in missing:
         text = f"input {at} of {title(reader)} is not quantized, unlike its others"
         yield Lack(DATA, Reason("not_quantized", text), title(reader), quantize_input(reader, at, like))
-    for quantize in found:
-        if quantizer(quantize) is not None and (reason := _unfit(node, port, quantize)) is not None:
-            signed = node.get_type_name() in (*DECONVOLUTIONS, "MatMul", _ATTENTION) or is_depthwise_over_three_axes(
-                node
-            )
+    for quantize in filter(quantizer, found):
+        if (reason := _unfit(node, port, quantize)) is None:
+            yield from _of_other_readers(node, port, quantize)
+        else:
+            signed = node.get_type_name() in DECONVOLUTIONS | _PRODUCTS or is_depthwise_over_three_axes(node)
             again: Advice = Requantize(quantize.get_friendly_name(), signed)
             if signed and not _takes_zero_point(node) and _is_read_as_unsigned(quantize):
                 again = quantize_input(node, port)
@@ -147,14 +159,45 @@ def _is_read_as_unsigned(quantize: Node) -> bool:
     """Whether a convolution reads it, too, whose kernels ask for u8 with a zero point, or a MatMul of weights, which is one
     on some CPUs: what is quantized once for both is not i8, around zero or not.
     """
+    return any(port == 0 and _takes_zero_point(reader) for reader, port in _readers(quantize))
+
+
+def _of_other_readers(node: Node, port: int, quantize: Node) -> Iterator[Lack]:
+    """An interval around zero suits a product as i8, and a convolution as u8 with a zero point; one quantization for both
+    does not suit the product, nor the convolution where the product takes nothing but i8.
+    """
+    ends, name = real_interval(quantize), quantize.get_friendly_name()
+    if ends is None:
+        return
+    is_signed = bool((ends[0] < 0).any())
+    for reader, at in _readers(quantize):
+        if is_signed and _is_product(node, port) and at == 0 and reader.get_type_name() in CONVOLUTIONS:
+            text = f"{title(reader)} reads {name} as well, as u8 with a zero point, which this MatMul does not take"
+            yield Lack(DATA, Reason("zero_point", text), title(quantize), quantize_input(node, port))
+            return
+        if node.get_type_name() in CONVOLUTIONS and _is_product(reader, at) and _takes_signed(reader, at):
+            text = f"{title(reader)} reads {name} as well, and takes only i8, where a convolution takes u8"
+            yield Lack(DATA, Reason("consumer_forbids", text), title(quantize), quantize_input(reader, at))
+            return
+
+
+def _readers(quantize: Node) -> Iterator[tuple[Node, int]]:
+    """Operations that read what it quantizes, each with the input; what hands it on is one, too."""
     pending = [quantize]
     while pending:
         for target in (each for output in pending.pop().outputs() for each in output.get_target_inputs()):
-            reader = target.get_node()
-            if target.get_index() == 0 and _takes_zero_point(reader):
-                return True
-            pending += [reader] if _hands_on(reader) else []
-    return False
+            yield target.get_node(), target.get_index()
+            pending += [target.get_node()] if _hands_on(target.get_node()) else []
+
+
+def _is_product(node: Node, port: int) -> bool:
+    """Whether an input is one of a product whose kernels take no zero point of it."""
+    return (
+        node.get_type_name() in _PRODUCTS
+        and data_ports(node) not in ([0], [])
+        and port in data_ports(node)
+        and _summed(node, port) < LONG
+    )
 
 
 def _of_state(node: Node) -> Iterator[Lack]:
@@ -230,12 +273,15 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
     low, high = (float(end.flat[0]) for end in ends)
     if (low > 0 or high < 0) and not is_recurrent:
         return Reason("zero_point_range", f"the interval [{low:g}, {high:g}] of {name} does not contain zero")
-    is_product = len(data_ports(node)) > 1 and _summed(node, port) < LONG
+    is_product = _is_product(node, port)
     takes_unsigned = low == 0 and not (is_product and _takes_signed(node, port))
     is_signed = kind in DECONVOLUTIONS or is_product or is_depthwise_over_three_axes(node)
     if is_signed and not takes_unsigned and not _is_around_zero(*ends, details.levels):
-        what = "a MatMul of two activations" if is_product else kind
+        what = "a MatMul of two activations" if len(data_ports(node)) > 1 else kind
         what = f"{what} by channel over three axes" if is_depthwise_over_three_axes(node) else what
+        if low == 0:
+            text = f"{name} is quantized to u8 on [0, {high:g}], and {what} takes i8 as input {port}"
+            return Reason("zero_point", text)
         return Reason(
             "zero_point", f"{name} has a zero point on [{low:g}, {high:g}], for which {what} has no int8 kernel"
         )
@@ -244,6 +290,8 @@ def _unfit(node: Node, port: int, quantize: Node) -> Reason | None:
 
 def _summed(node: Node, port: int) -> int:
     """How many products a MatMul sums, or that of an attention which reads ``port``; 0 where that is not known."""
+    if node.get_type_name() == "Einsum":
+        return contracted_size(node)
     is_attention = node.get_type_name() == _ATTENTION
     shape = node.get_input_partial_shape(int(is_attention and port == 2))
     if shape.rank.is_dynamic or shape.rank.get_length() < 2:
@@ -254,22 +302,33 @@ def _summed(node: Node, port: int) -> int:
 
 
 def _of_weights(node: Node) -> Iterator[Lack]:
-    kind, name = node.get_type_name(), node.get_friendly_name()
-    ports = RECURRENT.get(kind, (1,))
-    if kind not in RECURRENT and (kind not in OPERATIONS or OPERATIONS[kind].kind != "weighted"):
+    kind, name, ports = node.get_type_name(), node.get_friendly_name(), weights_ports(node)
+    if kind not in (*RECURRENT, *_MULTIPLIES) and (kind not in OPERATIONS or OPERATIONS[kind].kind != "weighted"):
         return
-    real = [port for port in ports if port not in data_ports(node) and not _is_quantized(node.input_value(port))]
+    real = [port for port in ports if not _is_quantized(node.input_value(port))]
     if any(not is_constant_path(node.input_value(port).get_node()) for port in real):
         reason = Reason("dynamic_weights", "its weights are computed from data, and nothing quantizes them")
         yield Lack(WEIGHTS, reason, title(node), None if kind in RECURRENT else quantize_input(node, 1))
     elif real:
         reason = Reason("weights_not_quantized", "its weights are not quantized")
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
-    elif kind in DECONVOLUTIONS and node.input_value(1).get_node().get_type_name() == "FakeQuantize":
-        details = QuantizationDetails.of(node.input_value(1).get_node())
-        if details is not None and not _is_around_zero(details.output_low, details.output_high, details.levels):
-            reason = Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")
-            yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name))
+    elif (kind in DECONVOLUTIONS or ports == (0,)) and (reason := _unfit_weights(node, ports[0])) is not None:
+        yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, ports))
+
+
+def _unfit_weights(node: Node, port: int) -> Reason | None:
+    """What keeps the FakeQuantize of weights out of kernels that take no zero point of them; those of a MatMul are rows."""
+    quantize = node.input_value(port).get_node()
+    details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
+    if details is None:
+        return None
+    kind = node.get_type_name()
+    if not _is_around_zero(details.output_low, details.output_high, details.levels):
+        return Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")
+    summed = -2 if node.get_attributes().get("transpose_a") else -1
+    if kind == "MatMul" and details.output_high.ndim >= -summed and details.output_high.shape[summed] > 1:
+        return Reason("contracted_scale", "its weights have one scale per column, and the columns are summed")
+    return None
 
 
 def _is_around_zero(low: np.ndarray, high: np.ndarray, levels: int) -> bool:

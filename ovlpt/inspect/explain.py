@@ -24,9 +24,20 @@ from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.names import dequantization, given, is_dequantization, original
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
-from ovlpt.inspect.conditions import DATA, WEIGHTS, data_ports, kernel_limit, lacks, quantize_input, title
+from ovlpt.inspect.conditions import (
+    BECOME_PRODUCTS,
+    DATA,
+    WEIGHTS,
+    data_ports,
+    kernel_limit,
+    lacks,
+    quantize_input,
+    title,
+    weights_ports,
+)
 from ovlpt.inspect.executed import Layers, has_weights, layers_of_bodies, without_kernel
 from ovlpt.inspect.user_names import UserNames
+from ovlpt.low_precision import REWRITES
 from ovlpt.openvino_api import Constant, Core, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT, operation_of
 from ovlpt.own_transformations import knows_own_operations
@@ -258,7 +269,7 @@ def explanation(
     operations = [
         each
         for part in with_bodies(transformed)
-        for each in _Answers(part, trace, native_only, UserNames(source, part)).all()
+        for each in _Answers(part, trace, native_only, UserNames(source, part), part is not transformed).all()
     ]
     return Explanation(operations, hazards(transformed), overflow_risks(transformed))
 
@@ -313,8 +324,8 @@ def diagnosed(found: Explanation, source: Model) -> Explanation:
 
 
 def _diagnosed(answer: Answer, node: Node) -> Answer:
-    if not has_weights(node.get_type_name()) and node.get_type_name() != "ScaledDotProductAttention":
-        return answer
+    if not has_weights(node.get_type_name()) and node.get_type_name() not in BECOME_PRODUCTS:
+        return replace(answer, causes=(Finding(answer.reason, answer.root),))
     if (final := kernel_limit(node, answer.layer)) is not None:
         only = Finding(final, title(node))
         return replace(
@@ -323,10 +334,11 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     code = answer.root_reason.code
     if code in ("dynamic_scales", _NO_LAYER.code) or _is_final(answer, node):
         return replace(answer, causes=(Finding(answer.reason, answer.root),))
-    where = WEIGHTS if ROWS[code].of_weights else DATA
+    where = WEIGHTS if ROWS[code].of_weights and answer.reason.code != "lost_upstream" else DATA
     found = lacks(node)
-    are_activations = where is WEIGHTS and len(data_ports(node)) > 1  # what a transformation calls weights
-    if are_activations:
+    ports = data_ports(node)
+    are_activations = (len(ports) > 1 and where is WEIGHTS) or ports == [1]
+    if are_activations:  # what a transformation calls weights
         where, code = DATA, ROWS[code].for_data or code
         answer = replace(answer, reason=Reason(code, answer.reason.text), root_reason=Reason(code, answer.reason.text))
     same = [lack for lack in found if lack.where == where]
@@ -365,9 +377,7 @@ def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
     if row.code == "constant_data" or row.cause in (Cause.SETTINGS, Cause.HARDWARE):
         return None
     if where is WEIGHTS:
-        return QuantizeWeights(
-            node.get_type_name(), node.get_friendly_name(), RECURRENT.get(node.get_type_name(), (1,))
-        )
+        return QuantizeWeights(node.get_type_name(), node.get_friendly_name(), weights_ports(node))
     kinds = {port: node.input_value(port).get_node().get_type_name() for port in data_ports(node)}
     port = next((port for port, kind in kinds.items() if kind != "FakeQuantize"), None)
     if port is None:
@@ -454,12 +464,15 @@ class _Why(NamedTuple):
 class _Answers:
     """Reads the result and the trace of one run."""
 
-    def __init__(self, model: Model, trace: Trace, native_only: bool, names: UserNames):
+    def __init__(self, model: Model, trace: Trace, native_only: bool, names: UserNames, is_body: bool):
         self.native_only, self.names = native_only, names
+        self.begin = "the input of the body that it is in" if is_body else "the model's input"
         self.model, self.nodes = model, model.get_ordered_ops()
         self.events: dict[str, list[Event]] = {}
         for event in trace:
-            if event.outcome is not Outcome.TRANSFORMED and not ROWS[event.reason.code].incidental:
+            if event.outcome is Outcome.TRANSFORMED or event.transformation in REWRITES:
+                continue
+            if not ROWS[event.reason.code].incidental:
                 self.events.setdefault(event.node, []).append(event)
         self.below_quantization: set[int] = set()  # instances with a quantization above their data
         for node in self.nodes:
@@ -523,7 +536,7 @@ class _Answers:
         if end is not None and end.get_instance_id() in self.below_quantization and (own := self._own(end)) is not None:
             text = f"the quantization above is lost at {self._title(end)}: {own.text}"
             return _Why(Reason("lost_upstream", text), end, f"put a FakeQuantize after {self._title(end)}", own)
-        text = "there is no FakeQuantize between it and the model's input"
+        text = f"there is no FakeQuantize between it and {self.begin}"
         return _Why(Reason("no_fake_quantize", text), node)
 
     def _reads_float(self, node: Node, above: Node) -> _Why:
@@ -545,6 +558,9 @@ class _Answers:
             return Reason("dynamic_scales", _DYNAMIC) if _is_rounded(node) else Reason("not_real", text)
         if kind in _SOURCES:
             return None
+        if kind == "Convert":
+            text = f"it cuts real numbers to {precision_of(node.output(0))}"
+            return Reason("not_real", text) if _cuts(node) else None
         if next(bodies_of(node), None) is not None:
             return Reason("body", "it only runs its body, whose operations have answers of their own")
         no_rule = row.why_no_rule(node.get_type_info().version_id) if row is not None else None
@@ -576,7 +592,7 @@ class _Answers:
             ):
                 source = source.input_value(0).get_node()
             return source.get_type_name() != "FakeQuantize" and in_low_precision(source)
-        if event.reason.code == "activation_precision":
+        if event.reason.code in ("activation_precision", "float_result"):
             return not any(_comes_low(value) for value in node.input_values())
         is_second = event.reason.code in ("weights_not_quantized", "not_decomposed")
         return is_second and node.get_type_name() == "MatMul" and not is_constant_path(node.input_value(1).get_node())
@@ -641,7 +657,7 @@ class _Answers:
                 break
             real = [value for value in values if _precision_read(value) in REAL]
             node = next((value for value in real if not _comes_low(value)), values[0]).get_node()
-            if _is_dequantization(node) or node.get_type_name() == "Convert":
+            if _is_dequantization(node) or (node.get_type_name() == "Convert" and not _cuts(node)):
                 continue
             chain.append(node)
             if node.get_type_name() in ("FakeQuantize", *_SOURCES) or in_low_precision(node) or self._loses(node):
@@ -651,6 +667,12 @@ class _Answers:
     def _loses(self, node: Node) -> bool:
         own = self._own(node)
         return own is not None and own.code != "bias"
+
+
+def _cuts(node: Node) -> bool:
+    """Whether a Convert makes whole numbers of real ones, other than those that a quantization makes."""
+    is_whole = node.get_type_name() == "Convert" and precision_of(node.output(0)) in ("i32", "i64", "u32", "u64")
+    return is_whole and precision_of(node.input_value(0)) in REAL
 
 
 def _is_rounded(node: Node) -> bool:

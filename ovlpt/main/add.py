@@ -52,7 +52,7 @@ class AddTransformation(ElementwiseTransformation):
     def _check_branches(self, node: Node, full: int) -> None:
         empty = self.branches(node)[1 - full]
         if self.params.update_precisions and not empty.empty:
-            reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} is {empty.data_precision}")
+            reject_unless(empty.is_low_precision, *self.not_low(1 - full, empty.data_precision))
         reject_unless(
             all(np.isfinite(values).all() for values in self._combined(node, full)),
             "overflow",

@@ -9,6 +9,7 @@ from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import LayerTransformation, read_once, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations.families import CONVOLUTIONS
+from ovlpt.precisions import REAL
 from ovlpt.trace import reject_unless
 
 _TARGETS = CONVOLUTIONS | {"MatMul"}
@@ -35,6 +36,13 @@ class ElementwiseTransformation(LayerTransformation):
 
     def _check_products(self, node: Node) -> None:
         """Whether an input may be a Multiply that is not a dequantization: it may."""
+
+    @staticmethod
+    def not_low(port: int, precision: str) -> tuple[str, str]:
+        """Code and text of the refusal of a branch that is not in low precision."""
+        if precision in REAL:
+            return "float_result", f"input {port} is computed in float, and nothing quantizes it"
+        return "activation_precision", f"input {port} is {precision}"
 
     def separate(self, node: Node) -> None:
         """What is done before the last conditions are checked."""

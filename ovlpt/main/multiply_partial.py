@@ -45,7 +45,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
     def _check_branches(self, node: Node, full: int) -> None:
         empty = self.branches(node)[1 - full]
         if self.params.update_precisions:
-            reject_unless(empty.is_low_precision, "activation_precision", f"input {1 - full} is {empty.data_precision}")
+            reject_unless(empty.is_low_precision, *self.not_low(1 - full, empty.data_precision))
         reject_unless(empty.zero_point is None, "zero_point", f"input {1 - full}, read raw, has a zero point")
 
     @staticmethod

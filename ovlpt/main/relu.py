@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
-from ovlpt.graph.weights import extreme, remainder, zero_point_fits
+from ovlpt.graph.weights import misfit, remainder, zero_point_fits
 from ovlpt.layer_transformation import MoveDequantizationAfter, consumers_of, replace_output
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.operations import OPERATIONS
@@ -24,7 +24,7 @@ class ReluTransformation(MoveDequantizationAfter):
         reject_unless(
             whole and zero_point_fits(found.zero_point, found.data_precision),
             "zero_point",
-            f"the zero point {extreme(found.zero_point):g} does not fit {found.data_precision}, so nothing can be compared with it",
+            f"the zero point {misfit(found.zero_point, found.data_precision):g} does not fit {found.data_precision}, so nothing can be compared with it",
         )
 
     def transform(self, node: Node) -> None:

@@ -14,8 +14,8 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import (
     Weights,
-    extreme,
     folded_constant,
+    misfit,
     remainder,
     rounded_zero_point,
     varies_along,
@@ -55,7 +55,7 @@ class WeightableLayerTransformation(LayerTransformation):
             reject_unless(
                 zero_point_fits(found.zero_point, found.data_precision),
                 "zero_point_range",
-                f"the zero point {extreme(found.zero_point):g} does not fit {found.data_precision}",
+                f"the zero point {misfit(found.zero_point, found.data_precision):g} does not fit {found.data_precision}",
             )
             reject_unless(
                 found.zero_point_precision in (None, "f32", "f16", found.data_precision),
@@ -82,7 +82,7 @@ class WeightableLayerTransformation(LayerTransformation):
             reject_unless(
                 varies_along(values, rank, (1,)) or self._takes_for_channels(node, values),
                 "not_per_channel",
-                f"the dequantization has the shape {list(values.shape)} and varies along an axis other than that of the channels",
+                f"its scale or zero point has the shape {list(values.shape)} and varies along another axis than that of the channels",
             )
 
     def _takes_for_channels(self, node: Node, values: np.ndarray) -> bool:

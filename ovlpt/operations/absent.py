@@ -65,12 +65,12 @@ ABSENT = (
         "there is no rule for {}, which a GPU decomposes into MatMul, which has rules, and a CPU runs whole",
         "GRUCell-3 RNNCell",
     ),
-    *_absent("it averages over windows of its own choice, and there is no rule", "AdaptiveAvgPool-8"),
+    *_absent("its windows are of several sizes, and there is no rule", "AdaptiveAvgPool-8 AdaptiveMaxPool-8"),
     *_absent(
         _MOVES_DATA,
-        "AdaptiveMaxPool-8 EmbeddingBagOffsetsSum-3 ExtractImagePatches-3 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 "
-        "ScatterUpdate-3",
+        "ExtractImagePatches-3 ScatterElementsUpdate-3,12 ScatterNDUpdate-3,15 ScatterUpdate-3",
     ),
+    *_absent("it sums rows of its data, and there is no rule", "EmbeddingBagOffsetsSum-3"),
     *_absent(
         _MOVES_DATA,
         "GatherElements-6 GatherND-5,8 Reverse ReverseSequence SpaceToDepth",

@@ -43,7 +43,7 @@ def along_channels(facts: NodeFacts) -> Reason | None:
         if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != facts.channel_axis):
             return Reason(
                 "not_per_channel",
-                f"the dequantization has the shape {list(values.shape)} and varies along an axis other than that of the channels",
+                f"its scale or zero point has the shape {list(values.shape)} and varies along another axis than that of the channels",
             )
     return None
 
@@ -278,7 +278,7 @@ def paddable(facts: NodeFacts) -> Reason | None:
         if len(padded) > 1:
             return Reason(
                 "padded_axes",
-                f"it pads the axes {padded} with a value that is not a raw zero; one axis is possible",
+                f"it pads the axes {padded} with a value whose integer is not 0, which is possible along one axis only",
             )
         for axis in padded:
             if facts.shape[axis] is None:

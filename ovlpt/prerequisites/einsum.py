@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,7 +34,17 @@ def decomposed_einsum(node: Node) -> Node | None:
         part.without(set(part.labels) - set(result) - set(other.labels))
         for part, other in (parts, parts[::-1])
     )  # fmt: skip
-    return _product(left, right, result).in_order(result).node
+    return _product(left, right, result, f"{node.get_friendly_name()}/MatMul").in_order(result).node
+
+
+def contracted_size(node: Node) -> int:
+    """How many products each value of an Einsum of two operands sums; 0 where that is not known."""
+    shapes = [shape_of(value) for value in node.input_values()]
+    if len(shapes) != 2 or None in shapes:
+        return 0
+    (left, right), result = _parsed(node.get_attributes()["equation"], [len(shape) for shape in shapes])
+    sizes = [size for label, size in zip(left, shapes[0], strict=True) if label in right and label not in result]
+    return 0 if None in sizes else math.prod(sizes)
 
 
 def _parsed(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -109,8 +120,10 @@ def reshaped_to(groups: Sequence[Sequence[tuple[_Part, str]]], value: Output) ->
     return opset1.reshape(value, target, False).output(0)
 
 
-def _product(left: _Part, right: _Part, result: str) -> _Part:
-    """The labels that both have and the result has not are contracted, those that the result has too are a batch."""
+def _product(left: _Part, right: _Part, result: str, name: str) -> _Part:
+    """The labels that both have and the result has not are contracted, those that the result has too are a batch.
+    ``name``: of the MatMul.
+    """
     batch = "".join(label for label in result if label in left.labels and label in right.labels)
     contracted = "".join(label for label in left.labels if label in right.labels and label not in result)
     mine, theirs = (
@@ -123,10 +136,12 @@ def _product(left: _Part, right: _Part, result: str) -> _Part:
         mine = mine_apart.labels[:-1]
         transposed = right.labels == theirs + contracted
         product = opset1.matmul(mine_apart.value, right.value, False, transposed)
+        product.set_friendly_name(name)
         return _Part(product.output(0), mine + theirs)
     left, first = _matrix(left, batch, mine, contracted)
     right, second = _matrix(right, batch, theirs, contracted)
     product = opset1.matmul(left[0], right[0], first, not second)
+    product.set_friendly_name(name)
     value = product.output(0)
     if len(mine) != 1 or len(theirs) != 1:
         sources = {label: part for part in (right[1], left[1]) for label in part.labels}

@@ -32,6 +32,7 @@ from tools.answers import (
     opset5,
     opset8,
     parameter,
+    quantized,
     real,
     recurrent,
     transposed,
@@ -54,6 +55,30 @@ def test_the_body_of_a_loop_is_explained(core):
         (LAYER, "no_fake_quantize")
     ]
     assert found.headline == "1 of 2 layers with weights run in int8"
+    assert "and the input of the body that it is in" in found.of(LAYER).why
+
+
+def test_advice_takes_the_values_that_are_finite(core):
+    """A logarithm of zeros is among the data."""
+    network = model(convolution(named(opset1.log(image()), "between")))
+    advices = ovlpt.explain(network, core=core).of(LAYER).advices
+    sample = [np.array([0.0, 1.0, 2.0, 0.5] * 128, np.float32).reshape(1, 8, 8, 8)]
+    ((low, high),) = calibrate(network, advices, [sample], core).values()
+    assert low == pytest.approx(np.log(0.5), abs=0.02)
+    assert high == pytest.approx(np.log(2.0), abs=0.02)
+    nowhere = calibrate(network, advices, [[np.zeros((1, 8, 8, 8), np.float32)]], core)
+    with pytest.raises(InputError, match="no range for the output of"):
+        advices[0].apply(network, nowhere)
+
+
+def test_a_name_at_the_end_of_a_scale_in_f64_is_found(core):
+    """The output has the name of a Convert that a plugin removes, and the layer has it from there."""
+    product = opset1.matmul(quantized(parameter((1, 8, 1, 4))), weights((8, 4)), False, True)
+    scaled = named(opset1.multiply(named(product), f32(np.linspace(0.5, 2, 8).reshape(1, 1, 1, 8))), "scaled")
+    network = Model(
+        [scaled.output(0)], [scaled.input_value(0).get_node().input_value(0).get_node().input_value(0).get_node()], "m"
+    )
+    assert ovlpt.explain(network, core=core).headline == "1 of 1 layer with weights runs in int8"
 
 
 @pytest.mark.parametrize("size", [1, 3], ids=["of one size", "of which the float one has more to do"])
