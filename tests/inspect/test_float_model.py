@@ -1,0 +1,30 @@
+"""The FakeQuantize simulation: right where the plugin, given the same model, is not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import ovlpt
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import Model, opset1
+from tests.networks import const, convolution, model, parameter
+
+
+def of_two_types() -> Model:
+    """As quantizers leave it that turn what they do not quantize to f16: a pair in f32, and f16 around it."""
+    x = parameter([1, 6, 6, 4])
+    moved = opset1.transpose(opset1.convert(x, "f16"), const([0, 3, 1, 2], "i64"))
+    bounds = [const(end) for end in (-1.28, 1.27, -128.0, 127.0)]
+    stored = opset1.convert(opset1.fake_quantize(opset1.convert(moved, "f32"), *bounds, 256), "i8")
+    restored = opset1.multiply(opset1.convert(stored, "f16"), const(0.01, "f16"))
+    return model(convolution(opset1.convert(restored, "f32"), 4), x)
+
+
+def test_a_model_of_two_types(core):
+    """The plugin, its LPT off, cannot compile it: it moves the Transpose after a FakeQuantize of two types."""
+    net = of_two_types()
+    inputs = [np.random.default_rng(0).uniform(-1.2, 1.2, (1, 6, 6, 4)).astype(np.float32)]
+    expected = simulate(net, core)(inputs)[0]
+    result = ovlpt.compile_model(net, core=core, properties={"INFERENCE_PRECISION_HINT": "f32"})(inputs)[0]
+    np.testing.assert_allclose(result, expected, atol=1e-2 * np.abs(expected).max())
+    assert ovlpt.check(net, against="stock", core=core).ok
