@@ -135,6 +135,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
     end of the model, a reduction or a whole attention reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
     does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
+    Elsewhere before a Concat the Convert stays: without it the plugin's fusion of a rotary embedding has thrown.
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
     computed in the type of the result.
     """
