@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -116,14 +117,17 @@ class MatMulTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         left, (integers, right_scale) = self.dequantization(node), self._integers(node)
+        right, needs_sums = self._right(node), self._needs_sums(node, left)
+        if needs_sums:
+            right, integers = self._signed(node, right, integers)
         attributes, deq = node.get_attributes(), self.params.deq_precision
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         layer = relaxed_like(node, [left.data, integers], deq, origin=deq)
         self.attributes.move(node, layer)
         replace_output(node.output(0), layer.output(0))
         product = layer.output(0)
-        if self._needs_sums(node, left):
-            product, zero_point = self._less_sums(layer, left, self._right(node)), None
+        if needs_sums:
+            product, zero_point = self._less_sums(layer, left, right), None
         else:
             zero_point = self._folded_zero_point(left, integers, attributes)
         left_scale = left.scale if left.scale is not None else np.ones((), np.float32)
@@ -157,6 +161,17 @@ class MatMulTransformation(LayerTransformation):
         return self._has_zero_point(right) or (
             left.zero_point is not None and not isinstance(right.data.get_node(), Constant)
         )
+
+    def _signed(self, node: Node, right: Dequantization, integers: Output) -> tuple[Dequantization, Output]:
+        """``b - zb == (b - 128) - (zb - 128)``: weights in i8, where no kernel reads u8 ones."""
+        required, stored = self.attributes.get(node.input(1), Precisions), integers.get_node()
+        allowed = required.value if required else self.params.default_precisions
+        if right.zero_point is None or precision_of(integers) != "u8" or "u8" in allowed:
+            return right, integers
+        if not isinstance(stored, Constant):
+            return right, integers
+        signed = values_of(stored).astype(np.int16) - 128
+        return replace(right, zero_point=right.zero_point - 128), constant(signed, "i8").output(0)
 
     def _less_sums(self, layer: Node, left: Dequantization, right: Dequantization) -> Output:
         """The result less what the zero points add to it."""

@@ -503,6 +503,19 @@ def test_branches_that_are_summed_and_weighted(core, tmp_path, batch, form):
     assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("zero_point", [40, 215])
+def test_a_product_by_u8_weights_with_a_zero_point_beyond_i8(core, zero_point):
+    """As ONNX Runtime quantizes weights to u8; kernels read i8 ones, which are 128 less, as the zero point then is."""
+    x, rng = parameter([1, 16, 192]), np.random.default_rng(0)
+    stored = const(rng.integers(64, 192, (192, 32)), "u8")
+    weights = opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), const(zero_point)), const(0.01))
+    net = model(opset1.relu(opset1.matmul(quantized(x, -1.28, 1.27), weights, False, False)), x)
+    compiled, inputs = ovlpt.compile_model(net, "CPU", EXACT, core=core), inputs_of(net)
+    assert [layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled, inputs))] == [True]
+    truth = core.compile_model(net, "CPU", TRUTH)(inputs)
+    assert_close(list(compiled(inputs).values()), list(truth.values()))
+
+
 def test_a_difference_of_open_sizes_reads_integers(core):
     """Of quantized data less their mean, as a normalization over the channels begins; in bf16 a Convert would be a layer."""
     x = parameter([-1, 8, 8, 16])
