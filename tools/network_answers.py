@@ -129,7 +129,9 @@ def _weighted(found: Explanation) -> dict[str, Operation]:
 
 def _names(operation: Operation, given: Mapping[str, Node]) -> list[str]:
     """What the layer can be called after: the operation, or the scale, the bias or the activation that it executes."""
-    names, node = [operation.node, operation.name], given.get(operation.name)
+    names, node = [operation.name, operation.node], given.get(operation.name)
+    if node is not None and node.get_type_name() == "Einsum":  # whose name what follows the MatMul has
+        names.reverse()
     while node is not None and len(names) < 8:
         readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
         readers = [reader for reader in readers if reader.get_type_name() != "ShapeOf"]
