@@ -618,6 +618,22 @@ def test_rows_quantized_apart_before_a_product_of_open_sizes(core, low):
     assert np.abs(compiled - simulated).max() < 0.02 * np.abs(simulated).max()
 
 
+@pytest.mark.parametrize("lpt", ["NO", "YES"])
+@pytest.mark.parametrize("idle", ["Pad", "Transpose"])
+def test_what_does_nothing_after_one_element_of_open_sizes(core, infer, idle, lpt):
+    """The plugin drops it, and the scale behind it would be fused into the layer."""
+    x = parameter([-1, 8, -1])
+    layer = opset1.convolution(quantized(x, -1, 1), int8_weights([8, 8, 1]), [1], [0], [0], [1])
+    zeros = const([0, 0, 0], "i64")
+    kept = {
+        "Pad": lambda: opset1.pad(layer, zeros, zeros, "constant", const(0.5)),
+        "Transpose": lambda: opset1.transpose(layer, const([0, 1, 2], "i64")),
+    }[idle]()
+    net = model(opset1.multiply(kept, const(np.linspace(1, 2, 8).reshape(1, 8, 1))), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 1)).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs, lpt), infer(net, inputs, "NO"), level=0.01, share=0.1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", ["Convolution", "MatMul"])
 def test_a_layer_of_32_bits(core, by_form, kind, form):

@@ -496,6 +496,18 @@ def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Nod
     return links, node
 
 
+def drop_idle(node: Node) -> Node | None:
+    """What returns its data unchanged, unless it is an output of the model."""
+    value, targets = node.output(0), node.output(0).get_target_inputs()
+    if not _does_nothing(node) or any(target.get_node().get_type_name() == "Result" for target in targets):
+        return None
+    if precision_of(value) != precision_of(node.input_value(0)):
+        return None
+    for target in targets:
+        target.replace_source_output(node.input_value(0))
+    return node
+
+
 def _does_nothing(node: Node) -> bool:
     """Whether it returns its data unchanged, which the shapes do not show where sizes are dynamic."""
     kind = node.get_type_name()

@@ -90,6 +90,11 @@ RULES = (
         phase=Phase.TYPES,
     ),
     _rule(
+        guards.drop_idle, "Pad Transpose", _CPU,
+        "the plugin would drop it, and fuse what stands behind it into a layer that no rule has kept it from: wrong numbers",
+        phase=Phase.TYPES,
+    ),
+    _rule(
         guards.part_from_broadcast, "Add", _CPU,
         "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
     ),
