@@ -51,8 +51,10 @@ def _print(out, found: FleetCheck) -> None:
     styles = {PASSED: "green", FAILED: "red", ERROR: "red"}
     counts = Counter(case.status for case in found.cases)
     text = ", ".join(f"{counts[status]} {status}" for status in styles if counts[status])
+    if alone := sum(case.is_without_stock for case in found.cases):
+        text += f"; {alone} of the passed without the plugin's own LPT, which cannot compile them"
     out.print(f"{found.fleet}: {len(found.cases)} cases, {text}", style="green" if found.ok else "red")
-    if told := [case for case in found.cases if case.status != PASSED]:
+    if told := [case for case in found.cases if case.status != PASSED or case.is_without_stock]:
         rows = table("model", "device", "configuration", "expectation", "", "")
         for case in told:
             names = (case.model, case.device, case.configuration, case.expectation, case.status)

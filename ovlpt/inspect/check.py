@@ -59,6 +59,7 @@ from ovlpt.trace import InputError, OvlptError
 _PROPERTIES: dict[str, dict[str, object]] = {"CPU": {**LATENCY, **F32}, "GPU": LATENCY}
 
 WEIGHTED = _NOT_RECURRENT.union(RECURRENT)
+NO_STOCK = "the plugin with its own LPT cannot compile the model, so it has no layers to compare with"
 _FLOATS = ("f32", "f16", "bf16")
 _BETWEEN = ("Reorder", "Reshape", "Result")
 
@@ -132,6 +133,9 @@ class Check:
     baseline: Mapping[str, object]  # this run as something to compare with: plain values for a file
     numbers: Numbers | None = None  # None: not compared
     precisions: tuple[str, ...] = ()  # of floats, in which the layers were compared
+    without_stock: str = (
+        ""  # why the plugin with its own LPT does not compile the model; "" where it does, or is not asked
+    )
 
     @property
     def ok(self) -> bool:
@@ -147,6 +151,7 @@ class Check:
             "ok": self.ok,
             "question": self.question,
             "precisions": list(self.precisions),
+            "without_stock": self.without_stock,
             **self.settings,
             "compared": [asdict(layer) for layer in self.compared],
             "differences": [asdict(difference) for difference in self.differences],
@@ -177,7 +182,8 @@ def check(
     """Compile ``model`` with ovlpt and compare the precision of its layers with one of these:
 
     ``expect``: ``"int8:Convolution,MatMul"``, or several such texts: the precision of every layer of these operations.
-    ``against="stock"``: what the plugin with its own LPT runs in int8, of convolutions, MatMuls and recurrent layers.
+    ``against="stock"``: what the plugin with its own LPT runs in int8, of convolutions, MatMuls and recurrent layers;
+    where it cannot compile the model, a note says why.
     ``baseline``: a file with an earlier run (`Check.baseline`), of layers that compute. With none of them the layers
     are only read.
 
@@ -233,8 +239,7 @@ def check(
     elif against is not None:
         question = "against the plugin's own LPT"
         compared, differences = executed.weighted(OVLPT), executed.against_stock()
-        if len(compared) != len(stock := executed.weighted(STOCK)):
-            notes.append(f"the plugin's own LPT has {len(stock)} such layers, ovlpt {len(compared)}")
+        notes += executed.about_stock()
     elif baseline is not None:
         question = f"against {baseline}"
         notes += _other_settings(recorded, settings) if counters is None else []
@@ -242,7 +247,8 @@ def check(
     differences = _with_default(list(differences), executed, wanted, against is not None)
     stored = {**settings, "layers": [asdict(layer) for layer in found]}
     answers = tuple(compared), tuple(differences), tuple(notes)
-    return Check(question, settings, executed.layers[OVLPT], *answers, stored, executed.numbers, executed.computed_in)
+    more = stored, executed.numbers, executed.computed_in, executed.without_stock
+    return Check(question, settings, executed.layers[OVLPT], *answers, *more)
 
 
 def _check_question(asked: Mapping[str, object], has_model: bool, has_counters: bool) -> None:
@@ -289,7 +295,13 @@ class Executed:
     warnings: Sequence[str] = ()  # of the kernels' texts
     float_inside: frozenset[str] = frozenset()  # operations that a fused layer in int8 computes in float
     precision: str = ""  # of floats; "" where nothing was compiled, or it is the device's own
+    stock_error: str = ""  # what the plugin with its own LPT says where it does not compile the model: it has no layers
     in_default: Executed | None = None  # the same with floats in the CPU's default type, where that is another
+
+    @property
+    def without_stock(self) -> str:
+        """Why the plugin with its own LPT does not compile the model; "" where it does, or is not asked."""
+        return next((each.stock_error for each in (self, self.in_default) if each is not None and each.stock_error), "")
 
     @property
     def computed_in(self) -> tuple[str, ...]:
@@ -305,8 +317,17 @@ class Executed:
         """The convolutions, MatMuls and recurrent layers."""
         return [layer for layer in self.precisions(variant) if layer.layer_type in WEIGHTED_LAYERS]
 
+    def about_stock(self) -> Iterator[str]:
+        """What to say of the plugin with its own LPT."""
+        if self.without_stock:
+            yield f"{NO_STOCK}: {self.without_stock}"
+        elif len(found := self.weighted(OVLPT)) != len(stock := self.weighted(STOCK)):
+            yield f"the plugin's own LPT has {len(stock)} such layers, ovlpt {len(found)}"
+
     def against_stock(self) -> list[Difference]:
-        """How ovlpt's weighted layers differ from the plugin's in being int8 or not."""
+        """How ovlpt's weighted layers differ from the plugin's in being int8 or not; not at all where that has none."""
+        if self.stock_error:
+            return []
         differences = compare(self.weighted(STOCK), self.weighted(OVLPT))
         return [difference for difference in differences if difference.kind != Kind.CHANGED]
 
@@ -350,7 +371,9 @@ def execute(
     )
     source = read_model(model, core)
     inputs = random_inputs(source) if count else None
-    layers, texts = _layers(model, source, device, variants, properties, config, core, inputs, virtual is not None)
+    layers, texts, failed = _layers(
+        model, source, device, variants, properties, config, core, inputs, virtual is not None
+    )
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     compared = None
     if numbers is not None:
@@ -362,11 +385,11 @@ def execute(
     again, default = None, _other_default(core, device, precision) if in_default else None
     if default is not None:
         more = {**properties, "INFERENCE_PRECISION_HINT": default}
-        found, _ = _layers(model, source, device, variants, more, config, core, inputs, False)
-        again = Executed(name, found, operations, float_inside=inside, precision=default)
+        found, _, error = _layers(model, source, device, variants, more, config, core, inputs, False)
+        again = Executed(name, found, operations, float_inside=inside, precision=default, stock_error=error)
     computed = str(properties.get("INFERENCE_PRECISION_HINT", ""))
     warnings = half_sums(texts, layers.get(OVLPT, ()))
-    return Executed(name, layers, operations, compared, warnings, inside, computed, again)
+    return Executed(name, layers, operations, compared, warnings, inside, computed, failed, again)
 
 
 def _layers(
@@ -379,8 +402,10 @@ def _layers(
     core: Core,
     inputs: list[np.ndarray] | None,
     watch: bool,
-) -> tuple[dict[str, ExecutionTypes], list[str]]:
-    """The layers of each variant, and, to ``watch`` them, the texts of a GPU's programs."""
+) -> tuple[dict[str, ExecutionTypes], list[str], str]:
+    """The layers of each variant, to ``watch`` them, the texts of a GPU's programs, and why the plugin with its own LPT has
+    no layers where ovlpt has.
+    """
     layers: dict[str, ExecutionTypes] = {}
     texts: list[str] = []
     for variant in variants:
@@ -392,9 +417,11 @@ def _layers(
             else:
                 compiled = core.compile_model(source, device, properties)
         except RuntimeError as error:
+            if variant == STOCK and OVLPT in layers:
+                return layers, texts, last_line(error)
             raise OvlptError(f"{device} cannot compile the model ({variant}): {last_line(error)}") from error
         layers[variant] = execution_types(compiled, inputs)
-    return layers, texts
+    return layers, texts, ""
 
 
 def _other_default(core: Core, device: str, precision: str | None) -> str | None:

@@ -16,9 +16,12 @@ import pytest
 import ovlpt
 from ovlpt import cli, data, plugin_config
 from ovlpt.device import virtual_gpu
-from ovlpt.openvino_api import RELEASE
+from ovlpt.openvino_api import RELEASE, openvino_module, opset1
 from ovlpt.trace import InputError
-from tests.networks import encoder, one_convolution, residual
+from tests.gpu_networks import NONE
+from tests.networks import encoder, int8_weights, model, one_convolution, parameter, quantized, residual
+
+opset14 = openvino_module("opset14")
 
 
 def test_both_tables_name_the_same_devices():
@@ -74,6 +77,20 @@ def test_a_new_device():
 def test_a_device_that_is_too_new():
     with pytest.raises(InputError, match=r'the virtual GPU "nvl" needs OpenVINO 2026\.4 or later, and 20'):
         ovlpt.check(residual(), "GPU", virtual="nvl")
+
+
+def test_a_model_that_stock_cannot_compile(tmp_path, capsys):
+    """The GPU plugin pads integers with -inf where a pool rounds its size up as PyTorch does."""
+    x = parameter([1, 4, 8, 8])
+    pooled = opset14.max_pool(quantized(x, 0, 2.55), [2, 2], [1, 1], [0, 0], [0, 0], [3, 3], "ceil_torch").output(0)
+    path = tmp_path / "net.xml"
+    openvino.save_model(model(opset1.convolution(pooled, int8_weights([4, 4, 1, 1]), *NONE), x), path)
+    assert cli.main(["check", str(path), "-d", "GPU", "--virtual", "xelp", "--no-numbers"]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 1 layers in int8" in said
+    if RELEASE >= (2025, 0):
+        assert "the plugin with its own LPT cannot compile the model" in said
+        assert "every layer as expected" not in said
 
 
 def test_a_library_is_built_once(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import ovlpt
 from ovlpt import cli, data
 from ovlpt.device.execution_types import LayerExecution
+from ovlpt.graph.stamp import is_transformed
 from ovlpt.inspect.check import Kind, LayerPrecision, compare, executed_precision
 from ovlpt.trace import InputError
 from tests.conftest import is_avx2_vnni
@@ -241,3 +242,30 @@ def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core
     assert compiled == ["f32", "f16", "f32", "f16", "f32"]
     assert cli.main(["check", net, "--no-numbers"]) == 1
     assert "1 layers not as expected, with floats in f32 and in f16" in capsys.readouterr().out
+
+
+class StockFails:
+    """A core that compiles what ovlpt has transformed, with floats of one type, and nothing else."""
+
+    def __init__(self, core, precisions):
+        self._core, self._precisions = core, precisions
+
+    def __getattr__(self, name):
+        return getattr(self._core, name)
+
+    def compile_model(self, model, device, properties):
+        if properties.get("INFERENCE_PRECISION_HINT") in self._precisions and not is_transformed(model):
+            raise RuntimeError("somewhere:\nno such kernel\n")
+        return self._core.compile_model(model, device, properties)
+
+
+@pytest.mark.parametrize("precisions", [("f32", "f16"), ("f16",)])
+def test_a_model_that_the_plugins_own_lpt_cannot_compile(monkeypatch, core, precisions):
+    """Nothing is lost against it, and the check says so, also where it fails in the default type of floats alone."""
+    module = sys.modules["ovlpt.inspect.check"]
+    monkeypatch.setattr(module, "default_precision", lambda *_: "f16")
+    found = ovlpt.check(one_convolution(), against="stock", numbers=False, core=StockFails(core, precisions))
+    assert found.ok
+    assert found.without_stock == "no such kernel"
+    assert any("the plugin with its own LPT cannot compile the model" in note for note in found.notes)
+    assert [layer.is_low for layer in found.compared] == [True]

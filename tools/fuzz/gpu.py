@@ -51,11 +51,12 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         mine = ovlpt.compile_model(model, "GPU", _IN_F16, core=core())
         found = outputs(mine, inputs)
     except Exception as error:  # whatever it is, it is a finding, unless the plugin fails at any form of the graph
-        if theirs is not None or _runs_without_lpt(model, inputs):
+        if theirs is not None or _without_lpt(model, inputs) is not None:
             yield Failure(WAY, cause_of(error), str(error)[-300:])
         return
     near = functools.cache(lambda: nearby(exact, inputs, len(simulated), {}))
-    if failure := of_numbers(WAY, found, simulated, theirs, near):
+    beside = _without_lpt(model, inputs) if theirs is None else theirs
+    if failure := of_numbers(WAY, found, simulated, beside, near):
         yield failure
     if theirs is None:
         return
@@ -64,9 +65,9 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         yield Failure(WAY, "int8 lost", f"{counts[0]} layers for {counts[1]}")
 
 
-def _runs_without_lpt(model: Model, inputs: list[np.ndarray]) -> bool:
+def _without_lpt(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
+    """What the plugin computes without any LPT; None where it fails."""
     try:
-        outputs(core().compile_model(model.clone(), "GPU", {**_IN_F16, **LPT_OFF["GPU"]}), inputs)
+        return outputs(core().compile_model(model.clone(), "GPU", {**_IN_F16, **LPT_OFF["GPU"]}), inputs)
     except RuntimeError:
-        return False
-    return True
+        return None
