@@ -317,6 +317,42 @@ def row_of_groups() -> Model:
     return model(opset1.group_convolution(quantized(x, -2, 2.1), groups, [1], [1], [1], [1]), x)
 
 
+def row_of_open_groups() -> Model:
+    """The same, where the groups alone tell the number of channels."""
+    x = parameter([-1, 4, -1, -1])
+    row = opset1.reduce_max(x, const([1], "i64"), False)
+    groups = opset1.reshape(int8_weights([12, 2, 3]), const([3, 4, 2, 3], "i64"), False)
+    return model(opset1.group_convolution(quantized(row, -2, 2.1), groups, [1], [1], [1], [1]), x)
+
+
+def open_row_shifted() -> Model:
+    """A row whose size a constant tells. The plugin throws without its own LPT, in float too."""
+    x = parameter([1, 6, -1])
+    row = opset1.reshape(x, const([1, -1], "i64"), False)
+    return model(opset1.add(quantized(row, -2, 2.1), values((1, 36))), x)
+
+
+def plus_float_layer(kind: str) -> Callable[[Node], Node]:
+    """A layer of floats plus quantized data, in the scale of its integers."""
+
+    def build(x: Node) -> Node:
+        low, weights = quantized(x, -2.36, 2.34), values((16, 16, 3, 3), 2, -0.2, 0.2)
+        if kind == "grouped":
+            layer = opset1.group_convolution(low, values((4, 4, 4, 3, 3), 2, -0.2, 0.2), *ONE)
+        elif kind == "transposed":
+            layer = opset1.convolution_backprop_data(low, weights, [1, 1], pads_begin=[1, 1], pads_end=[1, 1])
+        else:
+            layer = opset1.convolution(low, weights, *ONE)
+        return opset1.add(layer, low)
+
+    return build
+
+
+def pooled_before_float(x: Node) -> Node:
+    """Pooled data with a zero point beyond its integers, which leaves the layer in float."""
+    return convolution(opset1.max_pool(quantized(x, -2.2, -0.1), [2, 2], [1, 1], [1, 1], [3, 3]), 16)
+
+
 def depthwise_between(x: Node) -> Node:
     wide = quantized(convolution(quantized(x, -2, 2.1), 32, 1), -3, 3.2)
     return _ending(opset1.relu(depthwise(wide)), 0, 3)
@@ -538,6 +574,12 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "reduced": _on_image(reduced),
     "residual": residual,
     "row_of_groups": row_of_groups,
+    "plus_float_convolution": _on_image(plus_float_layer("")),
+    "plus_float_groups": _on_image(plus_float_layer("grouped")),
+    "plus_float_deconvolution": _on_image(plus_float_layer("transposed")),
+    "pooled_before_float": _on_image(pooled_before_float),
+    "row_of_open_groups": row_of_open_groups,
+    "open_row_shifted": open_row_shifted,
     "row_of_known_size": row_of_known_size,
     "scaled_and_shifted": _on_image(scaled_and_shifted),
     "scaled_product": scaled_product,

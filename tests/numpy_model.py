@@ -214,17 +214,23 @@ def _attention(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask=0.0) 
 
 
 def _pooled(x: np.ndarray, node: Node) -> np.ndarray:
+    """A size that is rounded up needs more padding at the end."""
     attributes, axes = node.get_attributes(), tuple(range(2, x.ndim))
-    if any(attributes["pads_begin"]) or any(attributes["pads_end"]):
-        x = np.pad(x, [(0, 0), (0, 0), *zip(attributes["pads_begin"], attributes["pads_end"], strict=True)],
-                   constant_values=_EDGE[node.get_type_name()])  # fmt: skip
-    windows = np.lib.stride_tricks.sliding_window_view(x, attributes["kernel"], axes)
-    strides = tuple(slice(None, None, stride) for stride in attributes["strides"])
+    if any(each != 1 for each in attributes.get("dilations", ())):
+        raise NotImplementedError("dilations of a pool")
+    kernel, strides, begin = attributes["kernel"], attributes["strides"], attributes["pads_begin"]
+    sizes = zip(node.get_output_shape(0)[2:], strides, kernel, begin, x.shape[2:], strict=True)
+    ends = [max((count - 1) * stride + window - before - size, 0) for count, stride, window, before, size in sizes]
+    if any(begin) or any(ends):
+        edge = _EDGE[node.get_type_name()]
+        x = np.pad(x, [(0, 0), (0, 0), *zip(begin, ends, strict=True)], constant_values=edge)
+    windows = np.lib.stride_tricks.sliding_window_view(x, kernel, axes)
+    places = tuple(slice(None, None, stride) for stride in strides)
     reduce = np.max if node.get_type_name() == "MaxPool" else np.mean
-    return reduce(windows[(slice(None), slice(None), *strides)], tuple(range(x.ndim, 2 * x.ndim - 2)))
+    return reduce(windows[(slice(None), slice(None), *places)], tuple(range(x.ndim, 2 * x.ndim - 2)))
 
 
-_EDGE = {"MaxPool": -np.inf, "AvgPool": np.nan}  # the mean of a window with padding is not here
+_EDGE = {"MaxPool": -np.inf, "AvgPool": np.nan}  # the mean of a window with padding is not computed here
 
 
 def _enlarged(x: np.ndarray, shape: list[int]) -> np.ndarray:
@@ -316,6 +322,8 @@ def _convolution(x: np.ndarray, weights: np.ndarray, node: Node) -> np.ndarray:
 
 def _transposed(x: np.ndarray, weights: np.ndarray, node: Node) -> np.ndarray:
     """``weights``: [groups, inputs, outputs, kernel…]."""
+    if node.get_input_size() > 2:
+        raise NotImplementedError("the output shape of a transposed convolution")
     attributes, kernel = node.get_attributes(), weights.shape[3:]
     strides, dilations = attributes["strides"], attributes["dilations"]
     groups, outputs = weights.shape[0], weights.shape[2]

@@ -35,8 +35,8 @@ def may_be_open(output: Output) -> bool:
 
 
 def reshaped(output: Output, shape: Shape) -> Node:
-    """A Reshape to ``shape``, at most one dimension of which is dynamic; or two, the first of which is that of the data."""
+    """A Reshape to ``shape``. Of its dynamic dimensions all but the last are those of the data at the same places."""
+    dynamic = [axis for axis, size in enumerate(shape) if size is None]
     sizes = np.array([-1 if size is None else size for size in shape])
-    if keeps_first := shape.count(None) > 1:
-        sizes[0] = 0
-    return opset1.reshape(output, constant(sizes, "i64"), keeps_first)
+    sizes[dynamic[:-1]] = 0
+    return opset1.reshape(output, constant(sizes, "i64"), len(dynamic) > 1)

@@ -187,6 +187,23 @@ def quantize_vector_as_row(node: Node) -> Node | None:
     return row
 
 
+def shift_open_row(node: Node) -> Node | None:
+    """A shift of ``[1, ?]`` by a constant that tells its size, between two Reshapes, of three axes.
+
+    The plugin takes the constant for a bias, and counts the numbers of a row whose size it does not know, which throws, in
+    float too.
+    """
+    data, shape = node.input_value(0), shape_of(node.output(0))
+    if shape_of(data) != (1, None) or shape is None or None in shape or constant_above(node.input_value(1)) is None:
+        return None
+    wide = same_on(node, [reshaped(data, (1, 1, None)).output(0), node.input_value(1)])
+    row = reshaped(wide.output(0), shape)
+    wide.set_friendly_name(made_for(node.get_friendly_name(), Made.RANK_3))
+    row.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), row.output(0))
+    return wide
+
+
 def hide_end(node: Node) -> Node | None:
     """The highest output value of a FakeQuantize after a Reshape, which the plugin folds after it has looked for
     quantization (`hide_from_lpt`). It has no kernel for an end that it finds out later; code that folds constants before it

@@ -32,8 +32,9 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC
+from ovlpt.precisions import INT8
 
 # What becomes part of the kernel of a layer, beside affine operations with constants
 _POST_OPERATIONS = ACTIVATIONS | {"Abs", "Clamp", "Exp", "Floor", "Negative", "Relu", "Sqrt"}
@@ -52,6 +53,8 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
     for node in all_nodes(model):
         if _is_neutral(node):
             replace_output(node.output(0), node.input_value(0))
+        elif node.get_type_name() == "Convert":
+            _read_integers(node)
     sums = _Sums(model)
     for node in sums.nodes:
         if node.get_type_name() == "Pad" and _key(node.input_value(0)) in sums.in_f32:
@@ -64,6 +67,10 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
         _subtract_from_shift(node)
         if node.get_type_name() == "MatMul" and _would_scale_factor(node):
             guard_output(node)
+    sums = _Sums(model)
+    for node in sums.nodes:
+        if _key(node.output(0)) in sums.in_f32 and (layer := _float_layer_before(node)) is not None:
+            guard_output(layer)
     sums, changed = _Sums(model), []
     for node in sums.nodes:
         if quantizes_input(node, model):
@@ -72,6 +79,22 @@ def keep_sums_in_f32(model: Model) -> list[Node]:
         elif _set_type(node, sums, siblings.get(node.get_instance_id(), 0)):
             changed.append(node)
     return changed
+
+
+def _read_integers(convert: Node) -> None:
+    """Let the first operation of a dequantization that no layer contains read the integers itself: in f16 a zero point of some
+    hundreds would lose its fraction.
+    """
+    data = convert.input_value(0)
+    if precision_of(data) not in INT8 or precision_of(convert.output(0)) != "f32" or is_constant_path(data.get_node()):
+        return
+    readers = readers_of(convert)
+    if not readers or not all(_is_affine(each) and each.get_type_name() != "Multiply" for each in readers):
+        return
+    for each in readers:
+        new = relaxed(each.get_type_name(), [data, each.input_value(1)], "f32", each.get_attributes())
+        new.set_friendly_name(each.get_friendly_name())
+        replace_output(each.output(0), new.output(0))
 
 
 class _Sums:
@@ -171,6 +194,15 @@ def _would_scale_factor(product: Node) -> bool:
         if node.get_type_name() == "Multiply":
             return True
     return False
+
+
+def _float_layer_before(node: Node) -> Node | None:
+    """The layer of floats, with weights, that a scale follows: one of f32 would be fused into weights of f16, which throws."""
+    if node.get_type_name() != "Multiply" or not _is_affine(node):
+        return None
+    layer = node.input_value(0).get_node()
+    is_layer = layer.get_type_name() in WEIGHTED and not is_relaxed(layer)
+    return layer if is_layer and is_constant_path(layer.input_value(1).get_node()) else None
 
 
 def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:

@@ -368,6 +368,10 @@ RULES = (
         "a vector would be quantized with the first channel's interval: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        gpu.shift_open_row, "Add Subtract", _GPU,
+        "a constant that tells the dynamic size of a row would be taken for a bias, which throws", phase=Phase.ALL,
+    ),
+    _rule(
         gpu.hide_end, "FakeQuantize", _GPU,
         "the plugin's own LPT would transform the model a second time", phase=Phase.ALL,
     ),
