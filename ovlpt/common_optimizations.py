@@ -453,7 +453,8 @@ def _size(value: Output, axis: int) -> Output:
 
 def _counted_to(count: Output) -> Output:
     start, step = (constant(np.array(number), "i32") for number in (0, 1))
-    return opset8.range(start, count, step, "i32").output(0)
+    inputs = [start.output(0), count, step.output(0)]  # opset8.range makes the first version, which a GPU does not know
+    return NodeFactory("opset4").create("Range", inputs, {"output_type": "i32"}).output(0)
 
 
 def _mat_mul(node: Node) -> Node | None:

@@ -136,6 +136,26 @@ def whole_attention() -> Model:
     return model(linear(quantized(joined, -1, 1.1), 16, 3), x)
 
 
+def causal_attention() -> Model:
+    """Of a number of positions that is open, where each sees itself and those before it."""
+    x, order = parameter([1, -1, 32]), const([0, 2, 1, 3], "i64")
+    low = quantized(x, -2.56, 2.54)
+    query, key, value = (
+        opset1.transpose(
+            opset1.reshape(
+                opset1.matmul(low, int8_weights([32, 32], seed=seed), False, True), const([0, 0, 2, 16], "i64"), True
+            ),
+            order,
+        )
+        for seed in range(3)
+    )
+    inputs = [quantized(query, -2.56, 2.54), quantized(key, -2.56, 2.54), value]
+    whole = NodeFactory("opset13").create(
+        "ScaledDotProductAttention", [each.output(0) for each in inputs], {"causal": True}
+    )
+    return model(whole, x)
+
+
 def recurrent(kind: str, gates: int, direction: str) -> Callable[[], Model]:
     """A sequence of hidden size 8 between two layers; ``gates``: how many a cell has."""
     directions = 2 if direction == "bidirectional" else 1
@@ -348,6 +368,14 @@ def plus_float_layer(kind: str) -> Callable[[Node], Node]:
     return build
 
 
+def two_scales() -> Model:
+    """Equal scales of one layer: one stays in f32, for an output, and one leaves for a float layer in f16."""
+    x = parameter([1, 16, 3, 3])
+    sums = opset1.matmul(quantized(x, -2.56, 2.54), int8_weights([8, 3]), False, True)
+    layer = opset1.convolution(sums, values((16, 16, 1, 1), 2, -0.2, 0.2), [1, 1], [0, 0], [0, 0], [1, 1])
+    return model([opset1.add(sums, values((1, 16, 1, 1))), opset1.add(layer, values((1, 16, 1, 1), 1))], x)
+
+
 def pooled_before_float(x: Node) -> Node:
     """Pooled data with a zero point beyond its integers, which leaves the layer in float."""
     return convolution(opset1.max_pool(quantized(x, -2.2, -0.1), [2, 2], [1, 1], [1, 1], [3, 3]), 16)
@@ -553,6 +581,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "masks_nothing": masks_nothing,
     "masks_rows": masks_rows,
     "whole_attention": whole_attention,
+    "causal_attention": causal_attention,
     "mlp": mlp,
     "multiplied": _on_image(multiplied),
     "negative_scales": _on_image(negative_scales),
@@ -574,6 +603,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "reduced": _on_image(reduced),
     "residual": residual,
     "row_of_groups": row_of_groups,
+    "two_scales": two_scales,
     "plus_float_convolution": _on_image(plus_float_layer("")),
     "plus_float_groups": _on_image(plus_float_layer("grouped")),
     "plus_float_deconvolution": _on_image(plus_float_layer("transposed")),

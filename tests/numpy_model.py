@@ -114,7 +114,7 @@ def _outputs(node: Node, arguments: list[np.ndarray], levels_in: type) -> list[n
         case "Softmax":
             return [_softmax(arguments[0], attributes["axis"])]
         case "ScaledDotProductAttention":
-            return [_attention(*arguments)]
+            return [_attention(*arguments, causal=attributes["causal"])]
         case "Pad":
             value = arguments[3] if len(arguments) > 3 else 0
             return [np.pad(arguments[0], list(zip(*arguments[1:3], strict=True)), constant_values=value)]
@@ -209,7 +209,9 @@ def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return powers / powers.sum(axis, keepdims=True)
 
 
-def _attention(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask=0.0) -> np.ndarray:
+def _attention(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask=0.0, causal=False) -> np.ndarray:
+    if causal:
+        mask = np.where(np.tri(query.shape[-2], key.shape[-2]), 0.0, -np.inf)
     return _softmax(query @ key.swapaxes(-1, -2) / math.sqrt(query.shape[-1]) + mask, -1) @ value
 
 

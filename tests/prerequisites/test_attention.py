@@ -91,6 +91,14 @@ def test_decomposed(name):
     np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
+def test_the_positions_of_a_causal_mask_are_of_a_version_that_a_gpu_knows():
+    """The plugin of a GPU does not compile the first version of Range."""
+    graph = model(GRAPHS["causal, open"]())
+    CommonOptimizations().run_on_model(graph)
+    counted = [node for node in graph.get_ops() if node.get_type_name() == "Range"]
+    assert [node.get_type_info().version_id for node in counted] == ["opset4"] * 2
+
+
 def test_what_a_causal_mask_shows():
     """Every position sees itself and those before it, whatever lies after; checked against numpy."""
     graph = model(GRAPHS["causal, open"]())
