@@ -247,8 +247,10 @@ def check(
     differences = _with_default(list(differences), executed, wanted, against is not None)
     stored = {**settings, "layers": [asdict(layer) for layer in found]}
     answers = tuple(compared), tuple(differences), tuple(notes)
-    more = stored, executed.numbers, executed.computed_in, executed.without_stock
-    return Check(question, settings, executed.layers[OVLPT], *answers, *more)
+    return Check(
+        question, settings, executed.layers[OVLPT], *answers, stored,
+        executed.numbers, executed.computed_in, executed.without_stock,
+    )  # fmt: skip
 
 
 def _check_question(asked: Mapping[str, object], has_model: bool, has_counters: bool) -> None:
