@@ -6,7 +6,7 @@ import pytest
 
 import ovlpt
 from ovlpt import Params
-from ovlpt.device import PluginLowering
+from ovlpt.device import PluginLowering, this_cpu
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
 from ovlpt.graph.recurrent import make_weights_real
@@ -210,7 +210,8 @@ def test_weights_that_would_lose_much_stay_real(core, kind, interval):
         advice.apply(graph, {})
     compiled = ovlpt.compile_model(graph, core=core, properties=EXACT)
     assert {each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"} == {True}
-    assert decibels(expected, compiled(inputs)[0]) > 28
+    if not this_cpu.saturates(core):  # the advice takes the whole of i8, sums of which a CPU without VNNI cuts off
+        assert decibels(expected, compiled(inputs)[0]) > 28
 
 
 @pytest.mark.parametrize("quantize", [True, False], ids=["quantized", "real"])
