@@ -54,6 +54,7 @@ class MatMulTransformation(LayerTransformation):
         right = self._right(node)
         b_rank = len(shape_of(node.input_value(1)) or ())
         contracted = b_rank - 1 if attributes["transpose_b"] else b_rank - 2
+        is_weights = is_constant_path(node.input_value(1).get_node())
         quantize = right.data.get_node() if right.empty else None
         if quantize is not None and quantize.get_type_name() == "FakeQuantize":
             details = self.details(quantize)
@@ -67,16 +68,16 @@ class MatMulTransformation(LayerTransformation):
             text = "the FakeQuantize on input 1 stays in float"
             reject_unless(is_constant_path(quantize) or self.decomposes_data, "not_decomposed", text)
             for end in details.intervals[2:]:
-                self._check_contracted(end, b_rank, contracted, "input 1")
+                self._check_contracted(end, b_rank, contracted, "input 1", is_weights)
         else:
             reject_unless(not right.empty, "weights_not_quantized", "input 1 is not quantized")
             if self.params.update_precisions:
                 reject_unless(right.is_low_precision, "weights_precision", f"input 1 is {right.data_precision}")
             if self._has_zero_point(right):
                 self._check_sums(node, left, right, "weights_zero_point", "input 1 has a zero point")
-            self._check_contracted(right.scale, b_rank, contracted, "input 1")
+            self._check_contracted(right.scale, b_rank, contracted, "input 1", is_weights)
         stored = right.empty or isinstance(right.data.get_node(), Constant)
-        if left.zero_point is not None and not (stored and is_constant_path(node.input_value(1).get_node())):
+        if left.zero_point is not None and not (stored and is_weights):
             self._check_sums(node, left, right, "zero_point", "input 0 has a zero point and input 1 is not constant")
 
     def _check_sums(self, node: Node, left: Dequantization, right: Dequantization, code: str, text: str) -> None:
@@ -91,7 +92,9 @@ class MatMulTransformation(LayerTransformation):
             long = f"{text}; computing its part separately pays off only where at least {LONG} products are summed"
             reject_unless(length >= LONG, code, f"{long}, here {length}")
 
-    def _check_contracted(self, values: np.ndarray | None, rank: int, axis: int, name: str) -> None:
+    def _check_contracted(
+        self, values: np.ndarray | None, rank: int, axis: int, name: str, is_weights: bool = False
+    ) -> None:
         if values is None or values.size == 1:
             return
         if self._is_one(values, name):
@@ -99,7 +102,7 @@ class MatMulTransformation(LayerTransformation):
         place = axis - rank if rank > 1 else -1  # from the end: an interval may have fewer axes than the data
         reject_unless(
             -place > values.ndim or values.shape[place] == 1,
-            "contracted_scale",
+            "weights_granularity" if is_weights else "contracted_scale",
             f"{name} has a scale along axis {axis} ({values.shape[max(place, -values.ndim)]} values), and that axis is summed",
         )
 

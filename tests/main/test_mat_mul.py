@@ -86,6 +86,15 @@ def test_an_interval_of_fewer_axes_along_the_sum(assert_rejected, rank, axes):
         assert_rejected(model(opset1.matmul(data, second, False, False)), "MatMul", "contracted_scale")
 
 
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 5)], ids=str)
+def test_weights_with_a_scale_along_the_sum(assert_rejected, shape):
+    """The weights are to be quantized otherwise, not the data."""
+    ends = np.linspace(0.5, 1.27, 4).reshape(4, *(1 for _ in shape[1:]))
+    kernel = fake_quantize(f32(np.linspace(-0.5, 0.5, np.prod(shape)).reshape(shape)), -ends, ends, 255, "kernel")
+    data = fake_quantize(parameter((1, 2, 3, 4)), 0.0, 2.55)
+    assert_rejected(model(opset1.matmul(data, kernel, False, False)), "MatMul", "weights_granularity")
+
+
 @needs_avx2
 def test_an_interval_of_fewer_axes_along_the_rows():
     interval = np.linspace(1, 2, 3)
