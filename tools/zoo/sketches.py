@@ -85,9 +85,7 @@ def upsampling(net: Sketch) -> Value:
 
 
 def gated(net: Sketch) -> Value:
-    """Attention over channels and positions: ReduceMean, ReduceMax and ReduceSum, Broadcast of both versions,
-    Multiply.
-    """
+    """Attention over channels and positions: ReduceMean, ReduceMax, ReduceSum, Broadcast of both versions, Multiply."""
     x = net.quantize(_stem(net))
     mean = net.op("opset1.ReduceMean", x, [2, 3], keep_dims=True)
     most = net.op("opset1.ReduceMax", x, [2, 3], keep_dims=True)
