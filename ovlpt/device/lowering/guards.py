@@ -533,6 +533,7 @@ def block_fusion(node: Node) -> Node:
     alone.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
     for target in targets:
         target.replace_source_output(alone.output(0))
+    move_tensor_names(node.output(0), alone.output(0))
     return node
 
 
