@@ -531,9 +531,7 @@ def block_fusion(node: Node) -> Node:
     least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
     alone = opset1.maximum(node.output(0), constant(least, precision_of(node.output(0))))
     alone.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
-    for target in targets:
-        target.replace_source_output(alone.output(0))
-    move_tensor_names(node.output(0), alone.output(0))
+    insert_after(node.output(0), alone.output(0), targets, [])
     return node
 
 
