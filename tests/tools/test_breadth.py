@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tools.breadth import __main__ as command
+from tools.breadth.expected import EXPECTED
 from tools.breadth.families import FAMILIES
 from tools.breadth.plan import DEFAULT, OTHERS, flags, plan
 
@@ -27,7 +28,9 @@ def line(
 
 
 def test_many_families_and_a_tenth_by_every_quantizer():
-    planned = list(plan(list(FAMILIES)))
+    both = list(plan(list(FAMILIES), ["f32", "bf16"]))
+    planned = [(name, quantizer) for name, quantizer, floats in both if floats == "f32"]
+    assert [(*run, "bf16") for run in planned] == both[len(planned) :]
     assert len(FAMILIES) >= 80
     assert len({name.split("/")[0] for name in FAMILIES}) == 4
     assert {name for name, quantizer in planned if quantizer == DEFAULT} == set(FAMILIES)
@@ -59,18 +62,21 @@ def test_where_stock_fails_nothing_is_compared():
 def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
     asked = []
 
-    def one(folder, name, quantizer):
+    def one(folder, name, quantizer, floats):
         asked.append((name, quantizer))
+        assert floats == "f32"
         return {**line(numbers(executed=21) if quantizer == "mixed" else numbers(), name=name), "quantizer": quantizer}
 
     monkeypatch.setattr(command, "apart", one)
     (tmp_path / "results.jsonl").write_text(json.dumps(line(numbers(), name=TENTH)) + "\n")
-    assert command.main([str(tmp_path), TENTH]) == 1
+    assert command.main([str(tmp_path), TENTH, "--floats", "f32"]) == 1
     assert asked == [(TENTH, other) for other in OTHERS]
-    assert re.search(r"mixed: .*FLAGGED open layers", capsys.readouterr().out)
+    assert re.search(r"mixed f32: .*FLAGGED open layers", capsys.readouterr().out)
     asked.clear()
-    monkeypatch.setattr(command, "EXPECTED", {(TENTH, "mixed"): "a reason"})
-    assert command.main([str(tmp_path), TENTH]) == 0
+    monkeypatch.setitem(EXPECTED, (TENTH, "mixed"), {"int8": "no reason"})
+    assert command.main([str(tmp_path), TENTH, "--floats", "f32"]) == 1
+    monkeypatch.setitem(EXPECTED, (TENTH, "mixed"), {"layers": "a reason"})
+    assert command.main([str(tmp_path), TENTH, "--floats", "f32"]) == 0
     assert not asked
     assert "expected: a reason" in (said := capsys.readouterr().out)
     assert "5 of 6 without a flag" in said
@@ -79,22 +85,63 @@ def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
 def test_the_document_has_misses_first(tmp_path):
     lines = [line(numbers()), line(numbers(executed=21), name=TENTH), {**line({}), "failure": "no such operation"}]
     (tmp_path / "results.jsonl").write_text(
-        "".join(json.dumps({**each, "quantizer": str(at)}) + "\n" for at, each in enumerate(lines))
+        "".join(
+            json.dumps({**each, "quantizer": str(at), "cpu": ("some processor", "another", "")[at]}) + "\n"
+            for at, each in enumerate(lines)
+        )
     )
     assert command.main([str(tmp_path), "--report", "--markdown", str(tmp_path / "table.md")]) == 1
     said = (tmp_path / "table.md").read_text()
-    assert "2 families, 2 networks, 1 without a flag" in said
-    assert said.index(f"| {TENTH} | 1 | open | 5/6, 5/6 | 21, 20 | 30.0 | 30.0 | layers |") < said.index(
-        "| 0 | static |"
+    assert "2 families, 2 networks, 1 of 2 runs without a flag" in said
+    assert "CPU: another, some processor." in said
+    assert said.index(f"| {TENTH} | 1 | f32 | open | 5/6, 5/6 | 21, 20 | 30.0 | 30.0 | layers |") < said.index(
+        "| 0 | f32 | static |"
     )
     assert "no such operation" in said
 
 
+def test_each_type_of_floats_has_a_line_of_its_own(tmp_path, monkeypatch):
+    asked = []
+
+    def one(folder, name, quantizer, floats):
+        asked.append(floats)
+        return {**line(numbers(), name=name), "quantizer": quantizer, "floats": floats}
+
+    monkeypatch.setattr(command, "apart", one)
+    monkeypatch.setattr(command, "types", lambda asked: ["f32", "bf16"])
+    assert command.main([str(tmp_path), "timm/resnet18"]) == 0
+    assert command.main([str(tmp_path), "timm/resnet18"]) == 0
+    assert asked == ["f32", "bf16"]
+
+
+def test_the_default_is_run_once_where_it_is_f32():
+    first, *more = command.types(None)
+    assert first == "f32"
+    assert "f32" not in more
+    assert command.types("f32") == ["f32"]
+    assert command.types("default") == (more or ["f32"])
+
+
+def test_rounding_in_bf16_is_no_flag_but_what_is_lower_in_every_sample_is():
+    stock = {**numbers(), "each": [30.0, 31.0, 32.0, 33.0]}
+    chance = {**numbers(decibels=27.0), "each": [27.0, 33.0, 30.0, 36.0]}
+    lower = {**numbers(decibels=27.0), "each": [27.0, 28.5, 29.5, 31.0]}
+    assert flags({**line(chance, stock), "floats": "bf16"}) == []
+    assert flags({**line(lower, stock), "floats": "bf16"}) == ["open SQNR"]
+    assert flags(line(chance, stock)) == ["open SQNR"]
+
+
+def test_what_is_more_is_named_by_type():
+    mine = {**numbers(executed=21), "types": {"Convert": 3, "Eltwise": 1}}
+    text = command.sentence(line(mine, {**numbers(), "types": {"Convert": 1, "Eltwise": 2}}))
+    assert text.endswith("FLAGGED open layers; open: +2 Convert, -1 Eltwise")
+
+
 def test_a_process_that_ends_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(command.sys, "executable", "false")
-    assert command.apart(tmp_path, "torch/gru", DEFAULT)["failure"].startswith("the process ended with 1")
+    assert command.apart(tmp_path, "torch/gru", DEFAULT, "f32")["failure"].startswith("the process ended with 1")
 
 
 def test_an_unknown_family_is_named(tmp_path, capsys):
-    assert command.main([str(tmp_path), "timm/none"]) == 2
+    assert command.main([str(tmp_path), "--floats", "f32", "timm/none"]) == 2
     assert "no family is called timm/none" in capsys.readouterr().err

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tools.breadth.expected import EXPECTED
-from tools.breadth.plan import WAYS, flags
+from tools.breadth.expected import reasons
+from tools.breadth.plan import FLOATS, WAYS, flags
 
 HEAD = """# Families of architectures
 
@@ -15,9 +15,9 @@ plugin's own LPT (stock) and with ovlpt, with a fixed shape and with a dynamic b
 
     python -m tools.breadth DIR --markdown docs/breadth.md
 
-CPU: Intel Xeon, Sapphire Rapids class; f32. int8 and executed layers are ovlpt's, then stock's; the decibels are those of
-the output that is farthest from the FakeQuantize simulation's at the fixed shape. Random deep networks amplify rounding
-differences. Misses come first.
+CPU: {cpu}. "Floats" is the type of what is not in int8. int8 and executed layers are ovlpt's, then stock's; the decibels
+are those of the output that is farthest from the FakeQuantize simulation's (f32, at the fixed shape). Random deep networks
+amplify rounding differences. Misses come first.
 """
 
 
@@ -26,16 +26,19 @@ def document(lines: Sequence[dict[str, Any]]) -> str:
     built = sorted((line for line in lines if "failure" not in line), key=lambda line: not flags(line))
     clean = sum(not flags(line) for line in built)
     families = {line["family"] for line in built}
+    networks = {(line["family"], line["quantizer"]) for line in built}
+    processors = ", ".join(dict.fromkeys(line["cpu"] for line in built if line.get("cpu")))
     rows = [
-        "| family | quantizer | batch | int8 | layers | dB ovlpt | dB stock | worse than stock | why |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| family | quantizer | floats | batch | int8 | layers | dB ovlpt | dB stock | worse than stock | why |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(row(line, way) for line in built for way in WAYS),
     ]
     failed = [
         f"- {line['family']} ({line['quantizer']}): {line['failure'][:160]}" for line in lines if "failure" in line
     ]
     return "\n".join([
-        HEAD, f"{len(families)} families, {len(built)} networks, {clean} without a flag.\n", *rows, "",
+        HEAD.format(cpu=processors),
+        f"{len(families)} families, {len(networks)} networks, {clean} of {len(built)} runs without a flag.\n", *rows, "",
         *(["## Not built", "", *failed, ""] if failed else []),
     ])  # fmt: skip
 
@@ -51,5 +54,6 @@ def row(line: dict[str, Any], way: str) -> str:
             f"{mine['executed']}, {stock['executed']}", f"{mine['decibels']:.1f}", f"{stock['decibels']:.1f}",
         ]  # fmt: skip
     found = ", ".join(flag.removeprefix(f"{way} ") for flag in flags(line) if flag.startswith(way))
-    why = EXPECTED.get((line["family"], line["quantizer"]), "") if found else (failure or "")[:100]
-    return "| " + " | ".join([line["family"], line["quantizer"], way, *numbers, found, why.replace("|", "/")]) + " |"
+    why = "; ".join(reasons(line, way)) if found else (failure or "")[:100]
+    names = [line["family"], line["quantizer"], line.get("floats", FLOATS), way]
+    return "| " + " | ".join([*names, *numbers, found, why.replace("|", "/")]) + " |"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import openvino as ov
 
 import ovlpt
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model
 from tools.real.measure import distance, infer
@@ -18,12 +19,12 @@ from tools.real.measure import distance, infer
 Outputs = list[list[np.ndarray]]
 
 
-def measure(model: Model, feed: list[list[np.ndarray]], truth: Outputs) -> dict[str, object]:
+def measure(model: Model, feed: list[list[np.ndarray]], truth: Outputs, floats: str) -> dict[str, object]:
     """Stock and ovlpt on the model: dB against the ``truth``, int8 and executed layers, or what failed."""
     core, found = Core(), {}
     for name in ("stock", "ovlpt"):
         try:
-            settings = {**F32, **UNCACHED}
+            settings = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
             compiled = (
                 core.compile_model(model, "CPU", settings)
                 if name == "stock"
@@ -42,6 +43,7 @@ def measure(model: Model, feed: list[list[np.ndarray]], truth: Outputs) -> dict[
             "int8": sum(layer.is_int8 for layer in weighted),
             "executed": len(layers),
             "float": [layer.name for layer in weighted if not layer.is_int8],
+            "types": dict(Counter(layer.layer_type for layer in layers)),
         }
     return found
 
@@ -65,23 +67,24 @@ def sentence_of(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def run(folder: Path, name: str, quantizer: str) -> dict[str, object]:
+def run(folder: Path, name: str, quantizer: str, floats: str) -> dict[str, object]:
     """A line of the results: "static" and "open" → what `measure` found; "failure" where it cannot be built.
 
     The simulation runs at the fixed shape for both: with an open one the plugin takes per-channel constants wrongly at times.
     """
-    line: dict[str, object] = {"family": name, "quantizer": quantizer}
+    line: dict[str, object] = {"family": name, "quantizer": quantizer, "floats": floats}
+    line["cpu"] = Core().get_property("CPU", "FULL_DEVICE_NAME")
     try:
         model, feed = quantized(folder, name, quantizer)
         shapes = [array.shape for array in feed[0]]
         model.reshape({index: [1, *shape[1:]] for index, shape in enumerate(shapes)})
         truth = infer(simulate(model, Core()), feed)
-        line["static"] = measure(model, feed, truth)
+        line["static"] = measure(model, feed, truth, floats)
     except Exception as error:  # of torch, timm, transformers, nncf or onnx at a version they do not know
         return {**line, "failure": sentence_of(error)}
     try:
         model.reshape({index: [-1, *shape[1:]] for index, shape in enumerate(shapes)})
-        line["open"] = measure(model, feed, truth)
+        line["open"] = measure(model, feed, truth, floats)
     except Exception as error:  # the model's own shapes may be tied to one batch
         line["open"] = {"failure": sentence_of(error)}
     return line

@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from tools.breadth.families import FAMILIES
 
 DEFAULT = "default"
 OTHERS = ("mixed", "every_range_halved", "smooth_quant", "onnx_runtime", "onnx_runtime_signed")
 WAYS = ("static", "open")
+FLOATS = "f32"
 TENTH = 10
 ROUNDING = 80.0  # dB: beyond, the rounding of f32 decides
 
 
-def plan(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Family and quantizer: each of the names by the default, then those among every tenth family by the others."""
+def plan(names: Sequence[str], types: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Family, quantizer and type of floats: for each type the names by the default, then by the others those that are
+    among every tenth family.
+    """
     tenth = list(FAMILIES)[::TENTH]
-    yield from ((name, DEFAULT) for name in names)
-    yield from ((name, other) for name in names if name in tenth for other in OTHERS)
+    for floats in types:
+        yield from ((name, DEFAULT, floats) for name in names)
+        yield from ((name, other, floats) for name in names if name in tenth for other in OTHERS)
+
+
+def is_below(mine: Sequence[float], stock: Sequence[float]) -> bool:
+    """Whether paired samples are lower beyond their own spread: what bf16 rounds differs by chance in each of them."""
+    differences = np.subtract(np.clip(mine, -ROUNDING, ROUNDING), np.clip(stock, -ROUNDING, ROUNDING))
+    return bool(differences.mean() < -2 * differences.std(ddof=1) / np.sqrt(len(differences)))
 
 
 def flags(line: dict[str, Any]) -> list[str]:
@@ -32,7 +44,8 @@ def flags(line: dict[str, Any]) -> list[str]:
             worse = {
                 "int8": mine["int8"] < stock["int8"],
                 "layers": mine["executed"] > stock["executed"],
-                "SQNR": mine["decibels"] < min(stock["decibels"], ROUNDING) - 1,
+                "SQNR": mine["decibels"] < min(stock["decibels"], ROUNDING) - 1
+                and (line.get("floats", FLOATS) == FLOATS or is_below(mine["each"], stock["each"])),
             }
             found += [f"{way} {what}" for what, is_worse in worse.items() if is_worse]
     return found
