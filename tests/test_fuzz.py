@@ -166,6 +166,8 @@ def test_whether_the_plugin_alone_ends_the_process(monkeypatch):
     ("difference", "expected"),
     [
         ("FakeQuantize below: levels is 256, not 16", True),
+        ("FakeQuantize below_2: levels is 256, not 16", True),  # the part of it before the second input of a Concat
+        ("FakeQuantize above_2: levels is 16, not 256", False),
         ("FakeQuantize below: levels is 77, not 16", False),  # ours has not kept them
         ("FakeQuantize below: levels is 256, not 77", False),  # none above has them
         ("FakeQuantize above: levels is 16, not 256", False),

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
-from ovlpt.graph.dequantization import write_dequantization
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
 
@@ -65,16 +65,8 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             return
         self._check_branches(node, full)
         branches, deq, name = self.branches(node), self._computed_in(node), node.get_friendly_name()
-        zero_point, scale = values_or(branches[full])
-        joined = scale * values_or(branches[1 - full])[1]
-        dequantized, _ = write_dequantization(
-            branches[full].data,
-            made_for(name, Made.FULL_BRANCH),
-            joined,
-            zero_point if zero_point.any() else None,
-            deq,
-            "f32" if precision_of(branches[full].output) == "f32" else deq,
-        )
+        joined = values_or(branches[full])[1] * values_or(branches[1 - full])[1]
+        dequantized = self._rescaled(branches[full], joined, made_for(name, Made.FULL_BRANCH), deq)
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:
             inputs.reverse()
@@ -85,6 +77,14 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
 
     def _computed_in(self, node: Node) -> str:
         return self.params.deq_precision
+
+    def _rescaled(self, found: Dequantization, scale: np.ndarray, name: str, deq: str) -> Output:
+        """The full branch with another scale."""
+        zero_point, _ = values_or(found)
+        reported = "f32" if precision_of(found.output) == "f32" else deq
+        return write_dequantization(
+            found.data, name, scale, zero_point if zero_point.any() else None, deq, reported
+        )[0]
 
     def _join_constant(self, node: Node) -> None:
         port = self._constant_port(node)

@@ -571,3 +571,53 @@ def _into_bodies(kind: str, data: Node) -> Node:
     node.set_invariant_input(inner, data.output(0))
     node.get_iter_value(inside.get_results()[-1].output(0), -1)
     return node
+
+
+def in_f16(graph):
+    manager = Manager()
+    manager.register_pass(ConvertFP32ToFP16())
+    manager.run_passes(graph)
+    return graph
+
+
+def ends(low, high, dtype=np.float16):
+    return [opset1.constant(np.array(end, dtype)) for end in (low, high)]
+
+
+# Products of two quantized tensors, of which the native library rewrites the scale alone.
+PRODUCTS = {
+    "both with a zero point": lambda: opset1.multiply(qdq(parameter(SHAPE)), qdq(parameter(SHAPE, "x2"))),
+    "one with a zero point": lambda: opset1.multiply(
+        qdq(parameter(SHAPE)), qdq(parameter(SHAPE, "x2"), zero_point=None)
+    ),
+    "a factor and a zero point": lambda: opset1.multiply(
+        opset1.multiply(parameter(SHAPE), f32(0.3)), qdq(parameter(SHAPE, "x2"))
+    ),
+    "a difference": lambda: opset1.multiply(
+        fake_quantize(parameter(SHAPE), -1.0, 1.0, 255),
+        opset1.add(opset1.multiply(parameter(SHAPE, "x2"), f32(-0.3)), f32(0.1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["f32", "f16"])
+@pytest.mark.parametrize("update", [True, False], ids=["", "precisions_kept"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name, update, half):
+    graph = model(PRODUCTS[name]())
+    assert_native(in_f16(graph) if half else graph, params=Params(update, native_only=True))
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_what_is_an_output_too(name):
+    product = PRODUCTS[name]()
+    assert_native(model(product, product.input_value(0), product.input_value(1)))
+
+
+def test_two_scales_in_f32_of_data_in_f16():
+    """They are one in f16."""
+    data = [parameter(SHAPE, name, np.float16) for name in ("x", "x2")]
+    first, second = (
+        opset1.fake_quantize(each, *ends(low, 1), *ends(low, 1), 256) for each, low in zip(data, (-1, 0), strict=True)
+    )
+    assert_native(model(opset1.multiply(first, second), first), params=Params(False, native_only=True))

@@ -170,11 +170,12 @@ def is_level_from_above(model: Model, difference: str) -> bool:
     """Whether the native FakeQuantize has the levels of another one above it, and ours those that it had.
 
     The native library hands the attributes of an operation that it fuses into a FakeQuantize on to it, and with them the
-    levels that the FakeQuantize above is to have back.
+    levels that the FakeQuantize above is to have back. One that was moved before a Concat has a number after its name.
     """
-    found = re.fullmatch(r"FakeQuantize (\S+): levels is (\d+), not (\d+)", difference)
-    node = found and next((node for node in model.get_ops() if node.get_friendly_name() == found[1]), None)
-    return node is not None and _levels(node) == int(found[2]) and int(found[3]) in map(_levels, _quantizes_above(node))
+    found = re.fullmatch(r"FakeQuantize ((\S+?)(?:_\d+)?): levels is (\d+), not (\d+)", difference)
+    named = {node.get_friendly_name(): node for node in model.get_ops()}
+    node = found and (named.get(found[1]) or named.get(found[2]))
+    return node is not None and _levels(node) == int(found[3]) and int(found[4]) in map(_levels, _quantizes_above(node))
 
 
 def _levels(quantize: Node) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import constant, elementwise, precision_of
 from ovlpt.graph.dequantization import Dequantization, put_constant_second, write_dequantization
+from ovlpt.graph.names import dequantization
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.layer_transformation import replace_output
 from ovlpt.main import add, multiply_partial
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
@@ -60,6 +63,32 @@ class AddTransformation(_Elementwise, add.AddTransformation):
 
 class MultiplyPartialTransformation(_Elementwise, multiply_partial.MultiplyPartialTransformation):
     def _computed_in(self, node: Node) -> str:
-        """In f16 where all data is f16 without a Convert."""
-        types = {kind for branch in self.branches(node) for kind in (branch.data_precision, branch.precision)}
-        return types.pop() if len(types) == 1 and types <= REAL else super()._computed_in(node)
+        """In f16 where all data is f16 without a Convert, and both scales are stored in one type, be it another."""
+        branches = self.branches(node)
+        types, stored = {each.data_precision for each in branches}, {each.precision for each in branches}
+        return types.pop() if len(types) == len(stored) == 1 and types <= REAL else super()._computed_in(node)
+
+    def _check_branches(self, node: Node, full: int) -> None:
+        """Zero points of integers are made real even where one of them then forbids the rewrite."""
+        for found in self.branches(node):
+            _fold_zero_point(found)
+        self.read_anew()
+        super()._check_branches(node, full)
+
+    def _rescaled(self, found: Dequantization, scale: np.ndarray, name: str, deq: str) -> Output:
+        """Only the scale is new: what stands before it stays as it is, in its own type."""
+        before = found.subtract or found.convert
+        data, stored = before.output(0) if before is not None else found.data, constant(scale, deq).output(0)
+        if precision_of(data) == deq:
+            rescaled = elementwise("Multiply", data, stored)
+        else:
+            rescaled = relaxed("Multiply", [data, stored], "f32", {"auto_broadcast": "numpy"})
+        rescaled.set_friendly_name(dequantization(name, "Multiply"))
+        return rescaled.output(0)
+
+
+def _fold_zero_point(found: Dequantization) -> None:
+    """Make a constant of the Convert of a zero point that a file stores in integers, for whoever reads it."""
+    if found.subtract is not None and found.multiply is not None and found.zero_point_precision not in REAL:
+        converted = found.subtract.input_value(1)
+        replace_output(converted, constant(found.zero_point, precision_of(converted)).output(0))
