@@ -82,9 +82,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         """The full branch with another scale."""
         zero_point, _ = values_or(found)
         reported = "f32" if precision_of(found.output) == "f32" else deq
-        return write_dequantization(
-            found.data, name, scale, zero_point if zero_point.any() else None, deq, reported
-        )[0]
+        return write_dequantization(found.data, name, scale, zero_point if zero_point.any() else None, deq, reported)[0]
 
     def _join_constant(self, node: Node) -> None:
         port = self._constant_port(node)

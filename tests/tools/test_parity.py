@@ -573,13 +573,6 @@ def _into_bodies(kind: str, data: Node) -> Node:
     return node
 
 
-def in_f16(graph):
-    manager = Manager()
-    manager.register_pass(ConvertFP32ToFP16())
-    manager.run_passes(graph)
-    return graph
-
-
 def ends(low, high, dtype=np.float16):
     return [opset1.constant(np.array(end, dtype)) for end in (low, high)]
 
@@ -604,8 +597,8 @@ PRODUCTS = {
 @pytest.mark.parametrize("update", [True, False], ids=["", "precisions_kept"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name, update, half):
-    graph = model(PRODUCTS[name]())
-    assert_native(in_f16(graph) if half else graph, params=Params(update, native_only=True))
+    product = PRODUCTS[name]()
+    assert_native(in_f16(product) if half else model(product), params=Params(update, native_only=True))
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
