@@ -607,6 +607,13 @@ def test_products_of_what_is_an_output_too(name):
     assert_native(model(product, product.input_value(0), product.input_value(1)))
 
 
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply])
+def test_with_itself_what_is_an_output_too(operation):
+    """The library gives one of the two inputs a chain of its own."""
+    data = qdq(parameter(SHAPE))
+    assert_native(model(operation(data, data), data))
+
+
 def test_two_scales_in_f32_of_data_in_f16():
     """They are one in f16."""
     data = [parameter(SHAPE, name, np.float16) for name in ("x", "x2")]

@@ -24,10 +24,13 @@ class _Elementwise(ElementwiseTransformation):
             reject_unless(not product, "product", f"input {port} is a Multiply that is not a dequantization")
 
     def separate(self, node: Node) -> None:
-        """The node gets dequantizations of its own before the last conditions are checked."""
+        """The node gets dequantizations of its own before the last conditions are checked: one, where both inputs are
+        the same.
+        """
+        is_square = node.input_value(0) == node.input_value(1)
         for port, found in enumerate(self.branches(node)):
             put_constant_second(found)
-            if found.is_shared and not found.empty:
+            if found.is_shared and not found.empty and not (is_square and port == 1):
                 output, _ = write_dequantization(
                     found.data,
                     found.output.get_node().get_friendly_name(),
@@ -39,6 +42,13 @@ class _Elementwise(ElementwiseTransformation):
                 )
                 node.input(port).replace_source_output(output)
                 self.read_anew()
+
+    def _check_branches(self, node: Node, full: int) -> None:
+        """Zero points of integers are made real even where one of them then forbids the rewrite."""
+        for found in self.branches(node):
+            _fold_zero_point(found)
+        self.read_anew()
+        super()._check_branches(node, full)
 
 
 class AddTransformation(_Elementwise, add.AddTransformation):
@@ -67,13 +77,6 @@ class MultiplyPartialTransformation(_Elementwise, multiply_partial.MultiplyParti
         branches = self.branches(node)
         types, stored = {each.data_precision for each in branches}, {each.precision for each in branches}
         return types.pop() if len(types) == len(stored) == 1 and types <= REAL else super()._computed_in(node)
-
-    def _check_branches(self, node: Node, full: int) -> None:
-        """Zero points of integers are made real even where one of them then forbids the rewrite."""
-        for found in self.branches(node):
-            _fold_zero_point(found)
-        self.read_anew()
-        super()._check_branches(node, full)
 
     def _rescaled(self, found: Dequantization, scale: np.ndarray, name: str, deq: str) -> Output:
         """Only the scale is new: what stands before it stays as it is, in its own type."""
