@@ -453,6 +453,28 @@ def test_patches_that_are_moved_to_rows_stay_integers(core, by_form, form, batch
     assert len(executed[0]) <= len(executed[1])
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch", [1, -1])
+@pytest.mark.parametrize("levels", [-128, 0], ids=["i8", "u8"])
+def test_a_quantized_tensor_that_is_turned_before_a_sum_stays_in_integers(core, by_form, form, batch, levels):
+    """As the positions of BoTNet's attention: its Convert would be moved before the Transpose, a layer more."""
+    x = parameter([batch, 8, 6, 6])
+    turned = []
+    for axis, order, step in ((2, [0, 3, 1, 2], 1 / 32), (3, [0, 2, 1, 3], 1 / 40)):
+        line = opset1.reduce_mean(convolution(quantized(x, 0, 2.55), 8, seed=axis), const([axis], "i64"), True)
+        repeats = const([6 if at == axis else 1 for at in range(4)], "i64")
+        plane = opset1.tile(quantized(line, levels * step, (levels + 255) * step), repeats)
+        plane = opset1.transpose(plane, const(order, "i64"))
+        turned.append(opset1.reshape(plane, const([0, 6, 8, 6], "i64"), True))
+    net = model(opset1.softmax(opset1.add(*turned), 3), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (1, 8, 6, 6)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=0.01)
+    stock = core.compile_model(net, "CPU", EXACT)
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, cpu.config(this_cpu.takes_signed_activations()), core=core)
+    executed = [ovlpt.execution_types(each, inputs).executed for each in (compiled, stock)]
+    assert len(executed[0]) <= len(executed[1])
+
+
 @pytest.mark.parametrize("form", ["in memory", "saved"])
 @pytest.mark.parametrize("shape", [(1, 8, 10, 10), (-1, 8, -1, -1)], ids=["fixed", "open"])
 @pytest.mark.parametrize(

@@ -136,6 +136,26 @@ def test_one_channel_with_a_zero_point_becomes_several(core, tmp_path, widen, sh
     assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [[1, 8, 6, 6], [-1, 8, 6, 6], [-1, 8, -1, -1]], ids=str)
+@pytest.mark.parametrize("sizes", ["own", "larger of its own"])
+def test_data_with_a_zero_point_that_is_expanded_to_its_own_shape(core, tmp_path, sizes, shape, form):
+    """As `expand_as` leaves it; with a Clamp after it, it was a layer that stock has not."""
+    x = parameter(shape)
+    data = quantized(opset1.multiply(x, opset1.reduce_mean(x, const([1], "i64"), True)), -1, 1.55)
+    target = NodeFactory("opset3").create("ShapeOf", [data.output(0)], {"output_type": "i64"})
+    target = target if sizes == "own" else opset1.maximum(target, target)
+    wide = NodeFactory("opset3").create("Broadcast", [data.output(0), target.output(0)], {"mode": "bidirectional"})
+    net, narrow = (model(convolution(each, 8), x) for each in (wide, data))
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 8, 6, 6)).astype(np.float32)]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    compiled, without = (compiled_in(form, each, core, tmp_path) for each in (net, narrow))
+    layers = ovlpt.execution_types(compiled, inputs)
+    assert [layer.is_int8 for layer in weighted(layers)] == [True]
+    assert len(layers.executed) == len(ovlpt.execution_types(without, inputs).executed)
+    assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_integers_minus_a_float_constant(core, infer):
     """ConvertSubtractWithConstant throws on mixed types."""
     x = parameter([1, 16, 8, 8])

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 
+import numpy as np
+import openvino
 import pytest
 
+from ovlpt.openvino_api import opset1
+from tests.networks import const, convolution, model, parameter, quantized
 from tools.breadth import __main__ as command
 from tools.breadth.expected import EXPECTED
 from tools.breadth.families import FAMILIES
+from tools.breadth.one import run
 from tools.breadth.plan import DEFAULT, OTHERS, flags, plan
 
 TENTH = next(iter(FAMILIES))
@@ -140,6 +146,18 @@ def test_what_is_more_is_named_by_type():
 def test_a_process_that_ends_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(command.sys, "executable", "false")
     assert command.apart(tmp_path, "torch/gru", DEFAULT, "f32")["failure"].startswith("the process ended with 1")
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0])
+def test_a_network_that_always_says_the_same_is_not_measured(tmp_path, factor):
+    x = parameter([1, 8, 6, 6])
+    layer = convolution(quantized(x, -1.28, 1.27), 8)
+    openvino.save_model(model(opset1.multiply(layer, const(factor)), x), tmp_path / "timm_dead-default.xml", False)
+    samples = [[np.random.default_rng(seed).uniform(-1, 1, (1, 8, 6, 6)).astype(np.float32)] for seed in (0, 1)]
+    (tmp_path / "timm_dead-default.pickle").write_bytes(pickle.dumps(samples))
+    found = run(tmp_path, "timm/dead", DEFAULT, "f32")
+    assert ("same for all samples" in found.get("failure", "")) == (factor == 0)
+    assert factor == 0 or flags(found) == []
 
 
 def test_an_unknown_family_is_named(tmp_path, capsys):

@@ -81,11 +81,15 @@ def of_timm(name: str, size: int) -> Family:
 
 
 def enliven(module: nn.Module) -> None:
-    """Scales that begin at or near 0 get values as after training."""
+    """Scales and weights that begin at or near 0 get values as after training."""
+    from torch import nn
+
     for name, parameter in module.named_parameters():
         largest = float(parameter.detach().abs().max()) if parameter.numel() else 1.0
         if parameter.ndim <= 1 and name.endswith("weight") and largest == 0:
             parameter.data.fill_(0.5)
+        elif largest == 0 and name.endswith("weight"):  # of the last layer, in networks of MLPs
+            nn.init.normal_(parameter.data, std=parameter.shape[-1] ** -0.5)
         elif largest < 1e-3 and any(part in name for part in ("gamma", "scale", ".ls")):
             parameter.data.fill_(0.3)
 

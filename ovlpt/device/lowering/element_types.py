@@ -134,8 +134,8 @@ def scale_in_f32(multiply: Node) -> Node | None:
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
     end of the model, a reduction or a whole attention reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
-    does it between a Transpose and a Concat, and a Convert would be moved before the Transpose, which then moves floats.
-    Elsewhere before a Concat the Convert stays: without it the plugin's fusion of a rotary embedding has thrown.
+    does it between a Transpose and a Concat or a sum of tensors, and a Convert would be moved before the Transpose, which
+    then moves floats. Elsewhere before a Concat the Convert stays: without it the plugin's fusion of a rotary embedding has thrown.
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
     computed in the type of the result.
     """
@@ -143,7 +143,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
-        _is_operand_of_open_sizes(multiply) or _is_transposed_for_concat(multiply)
+        _is_operand_of_open_sizes(multiply) or _is_transposed_for_tensors(multiply)
     )
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
@@ -217,11 +217,15 @@ def _is_operand_of_open_sizes(multiply: Node) -> bool:
     )
 
 
-def _is_transposed_for_concat(multiply: Node) -> bool:
-    """Whether a Transpose that nothing else reads comes before, and nothing but Concats after."""
+def _is_transposed_for_tensors(multiply: Node) -> bool:
+    """Whether a Transpose that nothing else reads comes before, and nothing but Concats or Adds of tensors after."""
     data = multiply.input_value(0)
     alone = data.get_node().get_type_name() == "Transpose" and len(data.get_target_inputs()) == 1
-    return alone and _readers(multiply) == {"Concat"}
+    return alone and all(
+        reader.get_type_name() == "Concat"
+        or (reader.get_type_name() == "Add" and all(constant_above(value) is None for value in reader.input_values()))
+        for reader in readers_of(multiply)
+    )
 
 
 def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:

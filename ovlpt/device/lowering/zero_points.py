@@ -64,13 +64,16 @@ def subtract_signed_in_f32(subtract: Node) -> Node | None:
 
 def broadcast_before_zero_point(subtract: Node) -> Node | None:
     """A Broadcast before a zero point would be left out, since the zero point makes up for it. The layer then has a
-    zero point of more channels than its data, and throws, or runs in float. A Tile of one axis does the same as the
-    Broadcast; other Broadcasts go before the FakeQuantize, or where something else reads that, a Clamp keeps the zero
-    point after them.
+    zero point of more channels than its data, and throws, or runs in float. A Broadcast to the shape of its own data
+    goes; a Tile of one axis does the same as the Broadcast; other Broadcasts go before the FakeQuantize, or where
+    something else reads that, a Clamp keeps the zero point after them.
     """
     broadcast = subtract.input_value(0).get_node()
     if broadcast.get_type_name() != "Broadcast" or precision_of(subtract.input_value(0)) not in INT8:
         return None
+    if _is_shape_of(broadcast.input_value(1), broadcast.input_value(0)):
+        replace_output(broadcast.output(0), broadcast.input_value(0))
+        return subtract
     quantize, repeats = broadcast.input_value(0).get_node(), _repeats(broadcast)
     details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
     moves = details is not None and all(end.size == 1 for end in details.intervals)
@@ -94,6 +97,14 @@ def broadcast_before_zero_point(subtract: Node) -> Node | None:
         clamp.set_friendly_name(made_for(broadcast.get_friendly_name(), Made.GUARD))
         subtract.input(0).replace_source_output(clamp.output(0))
     return subtract
+
+
+def _is_shape_of(target: Output, data: Output) -> bool:
+    """Whether ``target`` is the shape of ``data``, or the larger of that and itself."""
+    node = target.get_node()
+    if node.get_type_name() == "ShapeOf":
+        return node.input_value(0) == data
+    return node.get_type_name() == "Maximum" and all(_is_shape_of(value, data) for value in node.input_values())
 
 
 def _repeats(broadcast: Node) -> list[int] | None:
