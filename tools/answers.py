@@ -4,7 +4,7 @@
 
 An answer is true when it says of the layer called "layer" what the plugin executed and, if the layer is float, names all
 causes that were built in and no other. An advice works when the layer is executed in int8 after all that is said has been
-applied to the model that was given, with ranges of random data.
+applied to the model that was given, with ranges of random data. Both with floats in f32 and in the CPU's default type.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 from ovlpt.plugin_config.cpu import DROPPED_LEVELS
 
 import ovlpt
+from ovlpt.device.compile import float_types
 from ovlpt.device.layer_types import BOUNDARY, CONVERTS
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.names import Made, given, renamed
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.explain import Answer
@@ -56,13 +57,14 @@ class Judged:
 
     case: Case
     answers: tuple[Answer, ...]  # for the layer, of which an attention has two
-    in_int8: bool  # as executed
+    in_int8: bool  # as executed, with any type of floats
+    is_alike: bool  # whether it is the same with each type of floats
     works: bool | None  # whether it is int8 when the advices are applied; None without any
 
     @property
     def is_true(self) -> bool:
-        if not self.answers:
-            return self.in_int8
+        if not self.answers or not self.is_alike:
+            return self.in_int8 and self.is_alike
         said = self.said
         known = {code for group in self.case.codes for code in group}
         return not self.in_int8 and said <= known and all(said & set(group) for group in self.case.codes)
@@ -90,15 +92,18 @@ def judge(case: Case, core: Core) -> Judged:
         for advice in advices:
             advice.apply(model, ranges)
         try:
-            works = in_int8(_compiled(model, case, core), LAYER)
+            works = all(_executed(model, case, core))
         except RuntimeError:  # what a plugin cannot compile is not a layer in int8
             works = False
         model = case.build()
-    return Judged(case, answers, in_int8(_compiled(model, case, core), LAYER), works)
+    executed = _executed(model, case, core)
+    return Judged(case, answers, any(executed), len(set(executed)) == 1, works)
 
 
-def _compiled(model: Model, case: Case, core: Core) -> CompiledModel:
-    return ovlpt.compile_model(model, "CPU", {**F32, **UNCACHED}, core=core, **case.settings)
+def _executed(model: Model, case: Case, core: Core) -> list[bool]:
+    """Whether the layer is int8, with each type of floats."""
+    ways = ({"INFERENCE_PRECISION_HINT": floats, **UNCACHED} for floats in float_types(core))
+    return [in_int8(ovlpt.compile_model(model, "CPU", way, core=core, **case.settings), LAYER) for way in ways]
 
 
 def in_int8(compiled: CompiledModel, name: str) -> bool:

@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 import ovlpt
-from ovlpt.device.compile import default_precision
+from ovlpt.device.compile import float_types
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import simulate
@@ -63,7 +63,7 @@ def rows(path: Path, core: Core, tokens: int) -> list[str]:
     model, found = core.read_model(path), []
     sequence = steps(GPT2, [PROMPT] + [1] * tokens)
     truth = simulate(model, core)
-    for precision in dict.fromkeys(("f32", default_precision(core, "CPU"))):
+    for precision in float_types(core):
         for threads in (1, 2):
             more = {
                 "INFERENCE_PRECISION_HINT": precision,

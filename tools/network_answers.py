@@ -5,7 +5,8 @@
 For each layer with weights: the answer is true when it says what the layer was executed in, read from the execution
 graph of another compilation; "low" or the reasons for float. All advices of a network are applied at once, with ranges of
 generated data: an advice works when its layer is executed in int8 after that. A layer that no advice is given for needs a
-reason that no quantization changes. Failures come first; exit status 1 with any.
+reason that no quantization changes. All of it holds with floats in f32 and in the CPU's default type. Failures come first;
+exit status 1 with any.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import ovlpt
-from ovlpt.device.compile import lpt_properties
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.compile import float_types, lpt_properties
+from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.inspect.advice import in_order
 from ovlpt.inspect.calibration import calibrate
@@ -38,13 +39,13 @@ _FINAL = frozenset(
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer with weights of one network. ``executed``: a value of `tools.answers.kernels`. ``works``: whether the
-    advices made it int8; None without any.
+    """One layer with weights of one network. ``executed``: values of `tools.answers.kernels`, with each type of floats.
+    ``works``: whether the advices made it int8; None without any.
     """
 
     network: str
     operation: Operation
-    executed: str
+    executed: tuple[str, ...]
     works: bool | None
 
     @property
@@ -55,8 +56,8 @@ class Layer:
     def is_true(self) -> bool:
         """Which MatMul of an attention in one kernel is in int8 cannot be read: both answers are accepted then."""
         if self.answer is None:
-            return self.executed != FLOAT
-        return self.executed != INT8 and bool(self.answer.causes)
+            return FLOAT not in self.executed
+        return INT8 not in self.executed and bool(self.answer.causes)
 
     @property
     def is_final(self) -> bool:
@@ -78,7 +79,7 @@ class Layer:
         said = f"{self.answer.why} -> {self.answer.help}" if self.answer else "int8"
         return (
             f"{self.network}: {self.fault}: {self.operation.kind} {self.operation.name} "
-            f"[{self.operation.node}] runs in {self.executed}; said {said}"
+            f"[{self.operation.node}] runs in {' and '.join(dict.fromkeys(self.executed))}; said {said}"
         )
 
 
@@ -93,7 +94,7 @@ def judged(model: Model, sample: Sequence[np.ndarray], network: str, core: Core)
     weighted = _weighted(ovlpt.explain(model, core=core))
     given = {node.get_friendly_name(): node for node in all_nodes(model)}
     names = {name: _names(each, given) for name, each in weighted.items()}
-    before, after, still = _kernels(model, core), {}, {}
+    before, after, still = _kernels(model, core), [], {}
     advices = in_order(advice for each in weighted.values() if each.answer for advice in each.answer.advices)
     if advices:
         ranges = calibrate(model, advices, [sample], core)
@@ -107,10 +108,10 @@ def judged(model: Model, sample: Sequence[np.ndarray], network: str, core: Core)
     def works(name: str) -> bool | None:
         if weighted[name].answer is None or not weighted[name].answer.advices:
             return None
-        state = _first(names[name], after)
-        return state == INT8 or (state == PARTLY and name in still and still[name].answer is None)
+        enough = (INT8, PARTLY) if name in still and still[name].answer is None else (INT8,)
+        return bool(after) and all(state in enough for state in _states(names[name], after))
 
-    return [Layer(network, each, _first(names[name], before), works(name)) for name, each in weighted.items()]
+    return [Layer(network, each, _states(names[name], before), works(name)) for name, each in weighted.items()]
 
 
 def label(path: Path) -> str:
@@ -141,20 +142,25 @@ def _names(operation: Operation, given: Mapping[str, Node]) -> list[str]:
     return names
 
 
-def _first(names: Sequence[str], found: Mapping[str, str]) -> str:
-    return next((found[name] for name in names if name in found), FLOAT)
+def _states(names: Sequence[str], kernels_of: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """With each type of floats, what the first of the names that a layer has is executed in."""
+    return tuple(next((found[name] for name in names if name in found), FLOAT) for found in kernels_of)
 
 
-def _kernels(model: Model, core: Core) -> dict[str, str]:
+def _kernels(model: Model, core: Core) -> list[dict[str, str]]:
+    """With each type of floats."""
+    return [_kernels_with(floats, model, core) for floats in float_types(core)]
+
+
+def _kernels_with(floats: str, model: Model, core: Core) -> dict[str, str]:
     """Of the model, and of each body, which the execution graph does not show."""
-    found = {}
+    found, properties = {}, {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
     if any(True for node in all_nodes(model) for _ in bodies_of(node)):
         ready = ovlpt.transform(model, core=core)
-        properties = {**F32, **UNCACHED, **lpt_properties(ready, "CPU")}
         for node in all_nodes(ready):
             for body in bodies_of(node):
-                found |= kernels(core.compile_model(body.clone(), "CPU", properties))
-    return found | kernels(ovlpt.compile_model(model, "CPU", {**F32, **UNCACHED}, core=core))
+                found |= kernels(core.compile_model(body.clone(), "CPU", properties | lpt_properties(ready, "CPU")))
+    return found | kernels(ovlpt.compile_model(model, "CPU", properties, core=core))
 
 
 def main(arguments: Sequence[str]) -> int:

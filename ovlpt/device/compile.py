@@ -52,6 +52,11 @@ def default_precision(core: Core, device: str) -> str:
     return core.get_property(_one_kind(core, device), "INFERENCE_PRECISION_HINT").get_type_name()
 
 
+def float_types(core: Core, device: str = "CPU") -> tuple[str, ...]:
+    """The types of floats that a comparison is made in: f32, and the device's default where that is another."""
+    return tuple(dict.fromkeys(("f32", default_precision(core, device))))
+
+
 def inference_precision(core: Core, device: str, properties: Mapping[str, object] | None = None) -> str:
     """In which type a GPU runs what is not in low precision, "f16" or "f32"; "f32" for any other device.
 
@@ -142,7 +147,8 @@ def _transformed(
             )
     elif lowered:
         virtual = plugin_config.is_virtual(device)
-        _lower(work, physical, serializable or virtual, precision or inference_precision(core, physical), trace)
+        floats, faster = precision or inference_precision(core, physical), own.params.faster_kernels and not native_only
+        _lower(work, physical, serializable or virtual, floats, trace, faster)
     return work
 
 
@@ -181,10 +187,10 @@ def _run_passes(
     stamp(model, **facts)
 
 
-def _lower(model: Model, device: str, serializable: bool, precision: str, trace: Trace) -> None:
+def _lower(model: Model, device: str, serializable: bool, precision: str, trace: Trace, faster_kernels: bool) -> None:
     if precision != "f32":
         stamp(model, precision=precision)
-    PluginLowering(device, None, serializable, precision, trace).run_on_model(model)
+    PluginLowering(device, None, serializable, precision, trace, faster_kernels).run_on_model(model)
 
 
 def _log(title: str, events: Sequence[Event]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 
 import numpy as np
 
@@ -49,3 +51,29 @@ def multiplies_groups_by_gemm() -> bool:
     """
     core = Core()
     return saturates(core) and has_avx512(core)
+
+
+@functools.cache
+def reads_few_channels_slowly() -> bool:
+    """Whether brgemm runs an int8 convolution of two to four channels, with VNNI and without AMX: oneDNN's older kernels are
+    faster there (docs/experiments.md). It was not measured elsewhere, or with AVX-512 alone is slower as often.
+
+    A layer is compiled to find out only where the processor's flags do not tell.
+    """
+    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
+    if not any(limit in os.environ for limit in limits) and flags.exists():
+        found = set(flags.read_text().split())
+        return bool({"avx512_vnni", "avx_vnni"} & found) and "amx_int8" not in found
+    data, weights = opset1.parameter([1, 3, 8, 8], Type.u8), constant(np.ones((16, 3, 3, 3)), "i8")
+    attributes = {
+        "strides": [1, 1],
+        "dilations": [1, 1],
+        "pads_begin": [0, 0],
+        "pads_end": [0, 0],
+        "auto_pad": "explicit",
+    }
+    layer = relaxed("Convolution", [data.output(0), weights.output(0)], "f32", attributes)
+    core = Core()
+    compiled = core.compile_model(Model([opset1.result(layer)], [data], "channels"), "CPU", simulation())
+    kernels = [each.exec_type.lower() for each in execution_types(compiled) if each.layer_type == "Convolution"]
+    return not saturates(core) and any("brgconv" in kernel and "amx" not in kernel for kernel in kernels)

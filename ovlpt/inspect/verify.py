@@ -90,7 +90,7 @@ def verify(
     levels differ by one where the exact result is so close to the middle between both that float32 arithmetic,
     in any order, cannot tell; else "wrong". A layer without a FakeQuantize at its end is equal within
     that same bound. The compiled side runs with ``INFERENCE_PRECISION_HINT`` f32 and the plugin's own LPT
-    off. On a device that sums pairs of products in 16 bits (`saturates`) the interpreter does so too.
+    off: integers are compared, which another type of floats would round (`check` compares outputs in a CPU's default). On a device that sums pairs of products in 16 bits (`saturates`) the interpreter does so too.
 
     Without ``layers`` and ``against``, and with the method "openvino", a record for each real output of the whole model
     follows: "wrong" where it is more than 3 dB farther from the interpreter's than that of the plugin with its own LPT,

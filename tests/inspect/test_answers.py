@@ -14,6 +14,7 @@ from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Model, PartialShape, opset1
 from ovlpt.trace import InputError
+from tools import answers
 from tools.answers import (
     CASES,
     LAYER,
@@ -47,6 +48,13 @@ def test_an_answer_is_true_and_its_advices_work(case, core):
     judged = judge(case, core)
     assert judged.is_true, (judged.in_int8, judged.said, [answer.why for answer in judged.answers])
     assert judged.is_advised, [answer.help for answer in judged.answers]
+
+
+def test_an_answer_holds_with_each_type_of_floats(core, monkeypatch):
+    case = next(each for each in CASES if not each.codes)
+    assert judge(case, core).is_true
+    monkeypatch.setattr(answers, "_executed", lambda *_: [True, False])
+    assert not judge(case, core).is_true
 
 
 def test_the_body_of_a_loop_is_explained(core):

@@ -39,6 +39,17 @@ def test_an_advice_that_does_not_help_is_a_failure(networks, capsys, monkeypatch
     assert "1 float layers are int8 once advised, or nothing can be done (50.0%)" in printed
 
 
+def test_an_answer_holds_with_each_type_of_floats(networks, capsys, monkeypatch):
+    """As if with the second one all ran in float."""
+    own = network_answers._kernels_with
+    monkeypatch.setattr(network_answers, "float_types", lambda core: ("f32", "other"))
+    monkeypatch.setattr(
+        network_answers, "_kernels_with", lambda floats, *given: own(floats, *given) if floats == "f32" else {}
+    )
+    assert network_answers.main(networks) == 1
+    assert "not true: Convolution int8 [int8] runs in int8 and float; said int8" in capsys.readouterr().out
+
+
 def test_a_network_that_is_not_quantized_is_named(tmp_path, capsys):
     openvino.save_model(model(convolution(parameter(), real((8, 8, 1, 1)))), tmp_path / "plain.xml")
     assert network_answers.main([str(tmp_path / "plain.xml")]) == 2

@@ -14,6 +14,7 @@ from tests.networks import residual
 from tests.prerequisites.test_quantize_dequantize import activations, layer
 from tests.test_cli import save
 from tools.parity import __main__ as parity
+from tools.parity import pipeline as measured
 from tools.parity.pipeline import DEFAULT, NATIVE, STOCK, pipeline
 
 
@@ -73,6 +74,23 @@ def test_other_numbers_names_and_layers_are_named(core, monkeypatch):
     assert "dB from the simulation" in found
     assert "executed layers" in found
     assert "wrong, not f32[1,8,8,8] right" in found
+
+
+def test_what_is_lost_in_the_default_type_of_floats_is_named(core, monkeypatch):
+    """As on a CPU with another one, which here is f32 once more, and loses int8."""
+    own, calls = ovlpt.compile_model, []
+
+    def as_floats(graph, device, properties, core, **settings):
+        calls.append(settings)
+        compiler = own if len(calls) <= 2 else lambda *given, core, **_: core.compile_model(*given[:2], simulation())
+        return compiler(graph, device, properties, core=core, **settings)
+
+    monkeypatch.setattr(measured, "float_types", lambda core: ("f32", "f32"))
+    monkeypatch.setattr(ovlpt, "compile_model", as_floats)
+    result = pipeline(network(), core)
+    assert not any(result.differences.values())
+    assert any("in stock, here in" in each for each in result.in_default.differences[DEFAULT])
+    assert not result.equal
 
 
 def test_a_float_network_is_refused(core):

@@ -17,6 +17,7 @@ from tests.graphs import CORE
 from tests.networks import one_convolution
 from tools.ir import save_ir
 from tools.real import __main__ as command
+from tools.real import measure as measuring
 from tools.real import scores, sound, table, wheels
 from tools.real.measure import FLOAT, OVLPT, SIMULATION, STOCK, Result, Run, distance, measure
 from tools.real.networks import REAL, RealNetwork, always, sentences
@@ -195,6 +196,23 @@ def test_what_does_not_compile_is_a_failure(tmp_path, monkeypatch):
     files = tiny(tmp_path, monkeypatch)
     monkeypatch.setattr(ovlpt, "compile_model", refuse)
     assert measure(*files).misses() == {"failure": "InputError: no such luck"}
+
+
+def test_what_is_worse_with_other_floats_only_is_found():
+    good, few = run(36), run(36, int8=4, executed=21)
+    runs = {FLOAT: good, SIMULATION: good, STOCK: good, OVLPT: good, f"{STOCK} bf16": good, f"{OVLPT} bf16": few}
+    found = Result("magika", "default", runs)
+    assert set(found.misses()) == {"int8 bf16", "layers bf16"}
+    (row,) = table.rows([found])
+    assert "30.0 and 30.0 dB, 21, 20 layers in bf16" in row
+    assert "layers bf16: 21 executed, stock 20" in row[-1]
+
+
+def test_a_network_is_measured_with_each_type_of_floats(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "float_types", lambda core: ("f32", "bf16"))
+    found = measure(*tiny(tmp_path, monkeypatch))
+    assert not found.misses()
+    assert list(found.pairs()) == ["", " bf16"]
 
 
 @pytest.mark.parametrize("mine, status", [(run(36), 0), (run(36, int8=4), 1)])

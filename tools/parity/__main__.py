@@ -1,7 +1,8 @@
 """``python -m tools.parity DIR|MODEL...``: ovlpt against the native library, network by network.
 
 First the pass, between the plugin's own dumps, node by node; then the whole pipeline, from the model that a user has: what
-is executed, in which types, with which numbers, with ``native_only`` and without.
+is executed, in which types, with which numbers, with ``native_only`` and without, in f32 and in the CPU's default type of
+floats.
 
 A MODEL is a file of a quantized network (IR, ONNX …), a DIR a folder of such files or one with ``pre.xml`` and
 ``post.xml``, the model before and after the native pass, where there is no pipeline to compare. The native result is that

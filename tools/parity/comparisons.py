@@ -46,11 +46,20 @@ def of_pass(path: Path, gpu: str, arm: bool) -> Result:
 
 def of_pipeline(path: Path) -> Result:
     result = pipeline(path, core())
+    ways = [each for each in (result, result.in_default) if each is not None]
     line = "  ".join(
         f"{variant} {each.low} int8 of {each.count} layers, {min(each.sqnr, default=math.inf):.1f} dB"
-        for variant, each in result.executed.items()
+        + (f" in {way.floats}" if way is not result else "")
+        for way in ways
+        for variant, each in way.executed.items()
     )
-    return result.equal, line, [f"{variant}: {each}" for variant, found in result.differences.items() for each in found]
+    differences = [
+        f"{variant} in {way.floats}: {each}"
+        for way in ways
+        for variant, found in way.differences.items()
+        for each in found
+    ]
+    return result.equal, line, differences
 
 
 def _models(path: Path, gpu: str) -> tuple[Model, Model]:

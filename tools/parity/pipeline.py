@@ -1,25 +1,29 @@
 """From the model that a user has, through the whole pipeline: what is executed, in which types, with which numbers.
 
-The pass alone, between the plugin's own dumps, says nothing of what common optimizations lose before it.
+The pass alone, between the plugin's own dumps, says nothing of what common optimizations lose before it. Floats are in f32
+and, where that is another, in the CPU's default type, whose rounding may move a result by more: there an output may be 3 dB
+farther from the simulation in f32 than stock's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 import ovlpt
 from ovlpt.device import execution_types
+from ovlpt.device.compile import float_types
 from ovlpt.device.execution_types import ExecutionTypes, last_line
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
-from ovlpt.device.properties import F32, UNCACHED
+from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.check import LayerPrecision, pair
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.noise import Noise
+from ovlpt.inspect.numbers import verdict
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 
@@ -56,10 +60,12 @@ class Pipeline:
 
     executed: Mapping[str, Executed]
     differences: Mapping[str, tuple[str, ...]]
+    floats: str = "f32"
+    in_default: Pipeline | None = None  # the same with floats in the CPU's default type, where that is another
 
     @property
     def equal(self) -> bool:
-        return not any(self.differences.values())
+        return not any(self.differences.values()) and (self.in_default is None or self.in_default.equal)
 
 
 def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
@@ -70,12 +76,20 @@ def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
     core = core or Core()
     source = core.read_model(str(path)) if isinstance(path, (str, Path)) else path
     inputs = random_inputs(source)
-    properties = {**F32, **UNCACHED, "PERF_COUNT": True}
     try:
         truth = _outputs(simulate(source, core), inputs)
-        stock = _executed(core.compile_model(source, "CPU", properties), inputs, truth)
+        found, *others = (_with(floats, source, inputs, truth, core) for floats in float_types(core))
+    except InputError:
+        raise
     except RuntimeError as error:
         raise InputError(f"the stock plugin cannot run {path}: {last_line(error)}") from error
+    return replace(found, in_default=next(iter(others), None))
+
+
+def _with(floats: str, source: Model, inputs: list[np.ndarray], truth: list[np.ndarray], core: Core) -> Pipeline:
+    """In one type of floats."""
+    properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED, "PERF_COUNT": True}
+    stock = _executed(core.compile_model(source, "CPU", properties), inputs, truth)
     executed, differences = {STOCK: stock}, {}
     kinds = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     names = [port.get_names() for port in source.outputs]
@@ -89,10 +103,10 @@ def pipeline(path: Path | Model, core: Core | None = None) -> Pipeline:
             differences[variant] = (f"it does not run: {last_line(error)}",)
             continue
         differences[variant] = (
-            *_worse(stock, executed[variant], kinds),
+            *_worse(stock, executed[variant], kinds, exact=floats == "f32"),
             *_other_outputs(stock.signature, executed[variant].signature, names),
         )
-    return Pipeline(executed, differences)
+    return Pipeline(executed, differences, floats)
 
 
 def _outputs(compiled: CompiledModel, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -121,13 +135,13 @@ def _sqnr(expected: np.ndarray, result: np.ndarray) -> float:
     return noise.sqnr
 
 
-def _worse(stock: Executed, mine: Executed, kinds: Mapping[str, str]) -> Iterator[str]:
+def _worse(stock: Executed, mine: Executed, kinds: Mapping[str, str], exact: bool) -> Iterator[str]:
     for theirs, ours in _lost(stock.layers, mine.layers, kinds):
         yield f"{theirs} in stock, {ours}"
     if mine.count > stock.count:
         yield f"{mine.count} executed layers, {stock.count} in stock"
     for index, (near, nearer) in enumerate(zip(mine.sqnr, stock.sqnr, strict=True)):
-        if near < min(nearer - MARGIN, ENOUGH):
+        if near < min(nearer - MARGIN, ENOUGH) if exact else verdict(near, nearer).fails:
             yield f"output {index}: {near:.1f} dB from the simulation, {nearer:.1f} in stock"
 
 

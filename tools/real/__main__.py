@@ -1,7 +1,8 @@
 """``python -m tools.real DIR``: each network's task in float, in the simulation, by stock and by ovlpt; misses first.
 
 Exit status 1 where ovlpt is worse than stock: in the task's metric beyond its noise, by more than 1 dB of SQNR against
-the simulation, in int8 layers or in executed layers. `EXPECTED` names what is allowed to be, and why.
+the simulation, in int8 layers or in executed layers; with floats in f32, or in the CPU's default type. `EXPECTED` names
+what is allowed to be, and why.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Where ovlpt may be worse than stock, and why: (network, variant) → {miss: reason}.
 
-A miss is one of "metric", "SQNR", "int8" and "layers" (`tools.real.measure`); what is not named here fails.
+A miss is one of "metric", "SQNR", "int8" and "layers", with " bf16" behind where that is the type of floats
+(`tools.real.measure`); what is not named here fails.
 """
 
 _MASK = {"layers": "the mask is scaled once, in two layers, instead of in each of six attention kernels"}

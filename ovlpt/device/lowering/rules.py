@@ -23,6 +23,7 @@ from ovlpt.device.lowering import (
     guards,
     half,
     hiding,
+    kernels,
     mat_mul,
     recurrent,
     reductions,
@@ -57,7 +58,8 @@ class Rule:
     where there is nothing to change. In the phases of whole models it takes the model, and gives the nodes that it has
     changed. ``defect``: what the plugin would do without it. ``saved_only``: only in a model that may be saved.
     ``lpt_on``: only where the plugin's own LPT is on, or off. ``precision``: only where a GPU runs what is not in low
-    precision in this type.
+    precision in this type. ``for_speed``: it changes no number, and what is faster depends on the CPU: only in a model that
+    is compiled here.
     """
 
     apply: Callable[..., Any]
@@ -68,6 +70,7 @@ class Rule:
     saved_only: bool = False
     lpt_on: bool | None = None
     precision: str | None = None
+    for_speed: bool = False
 
     @property
     def name(self) -> str:
@@ -114,6 +117,10 @@ RULES = (
     _rule(
         windows.see_padding_alone, CONVOLUTIONS, _CPU,
         "a window that covers padding only would read and write beyond its memory: wrong numbers",
+    ),
+    _rule(
+        kernels.read_few_channels, "Convolution", _CPU,
+        "a layer of two to four channels would run in a slower kernel, on CPUs with VNNI", for_speed=True,
     ),
     _rule(
         mat_mul.absorb_transposes, "MatMul", _BOTH,
