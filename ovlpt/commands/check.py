@@ -80,6 +80,9 @@ def _print_numbers(out, numbers: Numbers) -> None:
             columns = (each.output, each.form, each.setting, each.inputs, *sides, each.verdict, each.text)
             rows.add_row(*columns, style="red" if each.fails else "green")
         out.print(rows)
+    if numbers.unknown:
+        text = "whether the numbers are right is not known; --no-numbers checks the layers alone"
+        out.print(text, style="red")
     if numbers.worst is None:
         return
     if numbers.layer:

@@ -142,4 +142,5 @@ def _wrong(found: Mapping) -> Iterator[str]:
     numbers = found["numbers"]
     if numbers is not None and not numbers["ok"]:
         first = numbers["first_wrong_layer"]
-        yield f"numbers are wrong{f', first of {first}' if first else ''}"
+        verdict = "not known" if numbers.get("unknown") else "wrong"
+        yield f"numbers are {verdict}{f', first of {first}' if first else ''}"

@@ -121,15 +121,18 @@ class OutputNumbers:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What was compared. ``layer``: the first that goes wrong, "" where none does or it cannot be told."""
+    """What was compared. ``layer``: the first that goes wrong, "" where none does or it cannot be told. ``unknown``: the
+    model has been transformed, and nothing tells whether its numbers are right.
+    """
 
     records: tuple[OutputNumbers, ...]
     layer: str
     notes: tuple[str, ...]
+    unknown: bool = False
 
     @property
     def ok(self) -> bool:
-        return not any(record.fails for record in self.records)
+        return not self.unknown and not any(record.fails for record in self.records)
 
     @property
     def failures(self) -> list[OutputNumbers]:
@@ -144,6 +147,7 @@ class Numbers:
         """Plain values for a file; an infinite SQNR is the text "inf"."""
         return {
             "ok": self.ok,
+            "unknown": self.unknown,
             "records": [record.to_json() for record in self.records],
             "first_wrong_layer": self.layer,
             "notes": list(self.notes),
@@ -703,7 +707,7 @@ def numbers(
     notes that say why.
     """
     if why := _without_numbers(source):
-        return Numbers((), "", (f"{UNKNOWN}: {why}",))
+        return Numbers((), "", (f"{UNKNOWN}: {why}",), unknown=is_transformed(source))
     cases = cases_of(source, inputs)
     with TemporaryDirectory() as folder:
         ways = Variants(device, core, config, properties or {}, Path(folder))
