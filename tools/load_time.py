@@ -10,9 +10,10 @@ Each way goes from the path of a file to the compiled model:
 * stock again, ovlpt again: with a CACHE_DIR in which the plugin has cached what either way compiles.
 
 Times are the CPU's, of all threads, which what else the machine does changes least. Every measurement has a process of its
-own, forked from one in which the modules are imported and the plugin is loaded, and nothing else was done. A round takes
-each way once; the ratios are medians over the rounds of a way's time divided by that of stock (of stock again) in the same
-round. Exit status 1 when a bound is missed.
+own, in which the modules are imported and the plugin is loaded, and nothing else was done. It is not forked from another:
+each page that a fork writes to is copied first, and Python writes to those of all objects that it looks at. A round takes
+each way once; the ratios are medians over the rounds of a way's time divided by that of stock (of stock again) in the
+same round. Exit status 1 when a bound is missed.
 """
 
 from __future__ import annotations
@@ -43,21 +44,14 @@ import json, os, sys, time, openvino, ovlpt
 core = openvino.Core()
 core.get_property("CPU", "FULL_DEVICE_NAME")
 ovlpt.compile_model  # a name of the package is imported when it is first used
-
-def load(path, package, properties, folder):
-    start = time.process_time()
-    if package == "ovlpt":
-        compiled = ovlpt.compile_model(path, "CPU", properties, core=core, cache_dir=folder)
-    else:
-        compiled = core.compile_model(path, "CPU", properties)
-    print(time.process_time() - start, flush=True)
-
-for line in sys.stdin:
-    if not (child := os.fork()):
-        load(*json.loads(line))
-        os._exit(0)
-    if os.waitpid(child, 0)[1]:
-        sys.exit(1)
+path, package, properties, folder = json.loads(sys.argv[1])
+start = time.process_time()
+if package == "ovlpt":
+    compiled = ovlpt.compile_model(path, "CPU", properties, core=core, cache_dir=folder)
+else:
+    compiled = core.compile_model(path, "CPU", properties)
+print(time.process_time() - start, flush=True)
+os._exit(0)  # nobody waits for the model to be taken apart
 """
 
 
@@ -82,12 +76,10 @@ class Way:
         return json.dumps((str(self.path), self.package, self.properties, self.folder))
 
 
-def _seconds(ways: Sequence[Way]) -> list[float]:
-    """Of each, one after the other. Raises `CalledProcessError` where a model does not compile."""
-    command = [sys.executable, "-W", "ignore", "-c", LOAD]
-    lines = "".join(f"{way.given}\n" for way in ways)
-    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, check=True)
-    return [float(line) for line in done.stdout.splitlines()]
+def _seconds(way: Way) -> float:
+    """Raises `CalledProcessError` where the model does not compile."""
+    command = [sys.executable, "-W", "ignore", "-c", LOAD, way.given]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def measure(path: Path, rounds: int, wanted: Container[str] = RATIOS) -> LoadTime:
@@ -107,8 +99,8 @@ def measure(path: Path, rounds: int, wanted: Container[str] = RATIOS) -> LoadTim
             "ovlpt again": Way(path, "ovlpt", cached),
         }
         ways = {name: way for name, way in ways.items() if name in {*asked, *asked.values()}}
-        seconds = _seconds([*ways.values()] * (rounds + 1))[len(ways) :]  # the first round fills caches
-    times = [dict(zip(ways, seconds[at : at + len(ways)], strict=True)) for at in range(0, len(seconds), len(ways))]
+        times = [{name: _seconds(way) for name, way in ways.items()} for _ in range(rounds + 1)]
+    del times[0]  # it fills caches
     taken = {name: 1e3 * median(time[name] for time in times) for name in ways}
     ratios = {name: median(time[name] / time[other] for time in times) for name, other in asked.items()}
     return LoadTime(path.stem, taken, ratios)
