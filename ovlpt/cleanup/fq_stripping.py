@@ -9,7 +9,7 @@ from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import ModelTransformation, joins_interface, replace_output
-from ovlpt.openvino_api import Model, Node
+from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.trace import Outcome, Reason, Rejected
 
 _TOLERANCE = 1e-6
@@ -21,6 +21,8 @@ class FQStrippingTransformation(ModelTransformation):
     """Removes each FakeQuantize with one of the given ``levels`` that maps its interval onto itself.
 
     For devices without arithmetic of so many levels (65536: 16 bits), where it would only round. Not in `LowPrecision`.
+    Between an input or output of the model and another output, whose names would become one, its clipping stays: plugins
+    cannot compile the FakeQuantize there.
     With ``need_weights_adjustment``, for inference in f16, values with a step above 1 are made smaller where only
     normalizations read them: without the FakeQuantize nothing clips them any more, and they could overflow.
     """
@@ -35,7 +37,7 @@ class FQStrippingTransformation(ModelTransformation):
         for node in all_nodes(model):
             if node.get_type_name() != "FakeQuantize" or node.get_attributes()["levels"] not in self.levels:
                 continue
-            if self._leave_alone(node) or joins_interface(node.input_value(0), node.output(0)):
+            if self._leave_alone(node):
                 continue
             details = QuantizationDetails.of(node)
             if details is None:
@@ -56,7 +58,10 @@ class FQStrippingTransformation(ModelTransformation):
             step = float(np.abs(details.input_high - details.input_low).max()) / (details.levels - 1)
             if self.need_weights_adjustment and step > _LARGEST_STEP:
                 self._adjust(node, step * _MARGIN)
-            replace_output(node.output(0), node.input_value(0))
+            source = node.input_value(0)
+            if joins_interface(source, node.output(0)):
+                source = _clipped(node)
+            replace_output(node.output(0), source)
             self._record(Outcome.TRANSFORMED, node)
             changed = True
         return changed
@@ -69,6 +74,14 @@ class FQStrippingTransformation(ModelTransformation):
             self._record(Outcome.REJECTED, node, refusal.reason)  # it is removed all the same
         else:
             adjustment.apply()
+
+
+def _clipped(node: Node) -> Output:
+    """What the interval of a FakeQuantize lets through, under its name."""
+    data, low, high, *_ = node.input_values()
+    clip = opset1.minimum(opset1.maximum(data, low), high)
+    clip.set_friendly_name(node.get_friendly_name())
+    return clip.output(0)
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import block_fusion, links_above
+from ovlpt.device.lowering.guards import block_fusion, links_above, wait_for_branches
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
@@ -39,19 +39,21 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
-    reductions that take per-channel constants, FakeQuantize that per-column constants are fused into, where the number
-    of rows is dynamic, and intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
+    reductions that take per-channel constants, what follows an If of dynamic sizes, FakeQuantize of dynamic sizes that constants per channel or column are
+    fused into, and intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
     return compile_given(_computed_rightly(model), device, {**(properties or {}), **simulation(device)}, core)
 
 
 def _computed_rightly(model: Model) -> Model:
-    """A clone with integer weights as the real numbers that they are converted to, and with reductions alone."""
+    """A clone with integer weights as the real numbers that they are converted to, and apart what is computed wrongly else."""
     clone = model.clone()
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
     for node in clone.get_ordered_ops():
         if node.get_type_name() in REDUCTIONS:
             reduce_alone(node)
+        elif node.get_type_name() == "If":
+            wait_for_branches(node)
         elif node.get_type_name() == "FakeQuantize":
             _quantize_apart(node)
             _quantize_at_higher_rank(node)
@@ -63,8 +65,8 @@ def _computed_rightly(model: Model) -> Model:
 
 
 def _quantize_apart(quantize: Node) -> None:
-    """The plugin fuses an operation with a per-column constant into the FakeQuantize after it, and where the number of rows
-    is dynamic it takes the columns for the rows: wrong numbers, no error. Intervals by rows or heads that it fuses into a
+    """The plugin fuses an operation with a constant per channel or column into the FakeQuantize after it, and where sizes
+    are dynamic it reads the constant wrongly: wrong numbers, no error. Intervals by rows or heads that it fuses into a
     product it takes for those of columns, and throws.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
@@ -75,7 +77,7 @@ def _quantize_apart(quantize: Node) -> None:
     ):
         block_fusion(source)
         return
-    if source.get_type_name() not in ARITHMETIC or shape is None or len(shape) != 2 or None not in shape:
+    if source.get_type_name() not in ARITHMETIC or shape is None or None not in shape:
         return
     constants = map(constant_above, source.input_values())
     if any(values is not None and not is_scalar_like(values) for values in constants):

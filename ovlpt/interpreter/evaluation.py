@@ -20,7 +20,7 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         shape = port.get_partial_shape()
         outputs.append(Tensor(port.get_element_type(), shape.to_shape() if shape.is_static else [0]))
     try:
-        if node.evaluate(outputs, [Tensor(np.ascontiguousarray(array)) for array in arrays]):
+        if node.evaluate(outputs, [Tensor(np.asarray(array, order="C")) for array in arrays]):
             return [np.array(tensor.data) for tensor in outputs]
         return _alone(node, arrays)
     except RuntimeError as error:

@@ -293,6 +293,21 @@ def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
     assert_close(infer(result, inputs), infer(net, inputs), level=2e-3, share=1)
 
 
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("from_output", [False, True])
+def test_a_quantization_to_16_bits_that_is_an_output(core, infer, from_output, serializable):
+    """The plugin cannot drop it after an input or another output, and cannot compile what is left."""
+    x = parameter([1, 8, 6, 6])
+    above = opset1.relu(x) if from_output else x
+    wide = quantized(above, -0.5, 0.5, 65536)
+    net = model([convolution(quantized(x, -1.28, 1.27), 8), wide, *[above] * from_output], x)
+    inputs = inputs_of(net)
+    result = ovlpt.transform(net, core=core, serializable=serializable)
+    data = inputs[0] if not from_output else np.maximum(inputs[0], 0)
+    assert np.abs(inputs[0]).max() > 0.6
+    np.testing.assert_allclose(infer(result, inputs)[1], np.clip(data, -0.5, 0.5), atol=2e-5)
+
+
 @pytest.mark.parametrize("native_only", [False, _AS_NATIVE])
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("precision", ["i16", "u16"])

@@ -250,3 +250,18 @@ def test_a_slope_after_a_layer_of_one_element(by_form, form, groups, slopes, bat
     inputs = [np.random.default_rng(0).uniform(-0.2, 0.2, (1, 14, 1, 1)).astype(np.float32)]
     expected = by_form(net, inputs)
     assert_close([by_form(net, inputs, form)], [expected], level=1e-3 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("levels", [255, 256])
+def test_a_scale_before_a_float_interval_of_open_sizes(by_form, form, levels):
+    """What LPT leaves before a FakeQuantize the plugin fuses into it, and reads it wrongly; its own LPT on or off."""
+    x = parameter([-1, 4, 1, 8])
+    moved = opset1.add(x, const(np.linspace(-1, 1, 8).reshape(1, 1, 1, 8)))
+    factor = np.array([1.9, 1.4, 1.5, 1.6], np.float32).reshape(1, 4, 1, 1)
+    net = model([quantized(opset1.multiply(const(factor), moved), -2.5, 4.1, levels), moved], x)
+    for batch in (1, 3):
+        data = np.random.default_rng(0).uniform(-2, 2, (batch, 4, 1, 8)).astype(np.float32)
+        exact = (data + np.linspace(-1, 1, 8).astype(np.float32)) * factor
+        found = by_form(net, [data], form)
+        np.testing.assert_allclose(found, np.clip(exact, -2.5, 4.1), atol=0.014)

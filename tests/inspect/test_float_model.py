@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import ovlpt
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Model, opset1
-from tests.networks import const, convolution, model, parameter
+from tests.networks import const, convolution, model, parameter, quantized
 
 
 def of_two_types() -> Model:
@@ -28,3 +29,16 @@ def test_a_model_of_two_types(core):
     result = ovlpt.compile_model(net, core=core, properties={"INFERENCE_PRECISION_HINT": "f32"})(inputs)[0]
     np.testing.assert_allclose(result, expected, atol=1e-2 * np.abs(expected).max())
     assert ovlpt.check(net, against="stock", core=core).ok
+
+
+@pytest.mark.parametrize("operation", [opset1.multiply, opset1.divide, opset1.add, opset1.subtract])
+@pytest.mark.parametrize("shape", [(1, 4, 5, 6), (2, 4, 1, 1)])
+def test_normalized_data_of_open_sizes(core, operation, shape):
+    """The plugin reads the constants that it fuses into the FakeQuantize wrongly: off by 15 to 150 %."""
+    x, values = parameter([-1, 4, -1, -1]), np.array([0.5, 0.9, 1.4, 2.0], np.float32).reshape(1, 4, 1, 1)
+    net = model(quantized(operation(x, const(values)), -2.56, 2.54), x)
+    data = np.random.default_rng(0).uniform(-3, 3, shape).astype(np.float32)
+    compute = {"Multiply": np.multiply, "Divide": np.divide, "Add": np.add, "Subtract": np.subtract}
+    found = simulate(net, core)([data])[0]
+    exact = compute[operation(x, const(values)).get_type_name()](data, values)
+    np.testing.assert_allclose(found, np.clip(exact, -2.56, 2.54), atol=0.0101)

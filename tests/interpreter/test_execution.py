@@ -6,6 +6,7 @@ import pytest
 from ovlpt import data
 from ovlpt.device import compile_quantized, saturates, transform
 from ovlpt.interpreter import Interpreter, execute, layers_of
+from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.openvino_api import opset1, opset8
 from ovlpt.reference import Quantization, convolution
 from ovlpt.trace import InputError
@@ -217,3 +218,11 @@ def test_a_method_without_the_layer_says_so(core):
     net = networks.residual()
     with pytest.raises(InputError, match="no such quantized operator"):
         execute(transform(net, lowered=False, core=core), inputs_of(net), "caffe2")
+
+
+def test_a_scalar_stays_one():
+    """An axis, for instance."""
+    data = np.arange(8, dtype=np.float32).reshape(1, 8)
+    node = opset1.split(parameter([1, 8]), opset1.constant(np.array(1)), 2)
+    found = evaluate(node, [data, np.array(1)])
+    np.testing.assert_array_equal(np.concatenate(found, 1), data)

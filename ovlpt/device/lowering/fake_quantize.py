@@ -9,6 +9,7 @@ import numpy as np
 from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
@@ -18,6 +19,7 @@ from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
+from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
@@ -195,18 +197,21 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
 
 def keep_scale_before(node: Node) -> Node | None:
     """With dynamic sizes a per-tensor FakeQuantize is moved up through a Transpose and the like, where it takes scales and
-    shifts by channel as `differ_by_channel` tells. Nothing is moved through the maximum of them and the lowest number.
+    shifts by channel as `differ_by_channel` tells. Nothing is moved through the maximum of them and the lowest number. Next
+    to the FakeQuantize it takes what LPT has left there, unless a layer does, and reads it wrongly at all sizes.
     """
     if not may_be_open(node.output(0)):
         return None
-    details, is_moved = QuantizationDetails.of(node), False
+    details = QuantizationDetails.of(node)
     if details is None or not all(map(is_scalar_like, details.intervals)):
         return None
-    links, _ = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
+    links, head = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
+    is_moved, is_next = False, head.get_type_name() not in WEIGHTED
     for link in links:
+        is_next = is_next and len(readers_of(link)) == 1
         if link.get_type_name() in _MOVES_UP:
             is_moved = True
-        elif is_moved and (values := other_constant(link)) is not None and not is_scalar_like(values):
+        elif (is_moved or is_next) and (values := other_constant(link)) is not None and not is_scalar_like(values):
             block_fusion(link)
             return node
     return None

@@ -26,7 +26,7 @@ from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Node, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC, CONVOLUTIONS
 from ovlpt.precisions import INT8
@@ -533,6 +533,30 @@ def block_fusion(node: Node) -> Node:
     alone.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
     insert_after(node.output(0), alone.output(0), targets, [])
     return node
+
+
+def wait_for_branches(node: Node) -> Node | None:
+    """``y == broadcast(y, shape_of(y))`` for each output of an If of dynamic sizes
+
+    In the first inference the plugin prepares the operations after it before it has run, and they read what lay in memory;
+    without LPT, too. Where a shape is computed from data it waits.
+    """
+    values = [value for value in node.outputs() if may_be_open(value) and not _is_waited_for(value)]
+    for value in values:
+        targets, shape = (
+            value.get_target_inputs(),
+            NodeFactory("opset3").create("ShapeOf", [value], {"output_type": "i64"}),
+        )
+        same = NodeFactory("opset3").create("Broadcast", [value, shape.output(0)], {"mode": "numpy"})
+        same.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
+        insert_after(value, same.output(0), targets, [])
+    return node if values else None
+
+
+def _is_waited_for(value: Output) -> bool:
+    """Whether `wait_for_branches` has seen it, or an output of the model alone reads it, which waits."""
+    readers = {target.get_node().get_type_name() for target in value.get_target_inputs()}
+    return readers <= {"Broadcast", "ShapeOf"} or readers == {"Result"}
 
 
 def quantize_rows_alone(quantize: Node) -> Node | None:

@@ -340,6 +340,11 @@ RULES = (
         "a factor after a float MatMul with a vector would be folded into the vector as a row, which throws", phase=Phase.ALL,
     ),
     _rule(
+        guards.wait_for_branches, "If", _CPU,
+        "a layer after an If of dynamic sizes would read what lay in its memory: wrong numbers in the first inference",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.quantize_rows_alone, "FakeQuantize", _CPU,
         "a per-row interval or zero point would be read as a per-column one: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),

@@ -1,0 +1,69 @@
+"""What follows an If of dynamic sizes, in the first inference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import Core, Model, Type, opset1, opset8
+from tests.lowered import FORMS
+from tests.networks import const, convolution, model, parameter, quantized
+
+
+def branching(data, size: list[int]):
+    """An If of dynamic sizes: twice or three times the data, which is not below 0."""
+    inner = [opset1.parameter(size, Type.f32) for _ in range(2)]
+    bodies = [
+        Model([opset1.relu(opset1.multiply(each, const(factor)))], [each], "body")
+        for each, factor in zip(inner, (2.0, 3.0), strict=True)
+    ]
+    node = opset8.if_op(opset1.greater(opset1.reduce_max(data, const([0, 1, 2, 3], "i64")), const(0.5)).output(0))
+    node.set_then_body(bodies[0])
+    node.set_else_body(bodies[1])
+    node.set_input(data.output(0), *inner)
+    node.set_output(*(body.get_results()[0] for body in bodies))
+    return node
+
+
+def network():
+    """Layers whose data the plugin lays out anew, one after the If, one beside it."""
+    x = parameter([-1, 3, -1, -1])
+    beside = convolution(quantized(x, -2.56, 2.54), 16, seed=1)
+    return model([convolution(quantized(branching(x, [-1, 3, -1, -1]), 0, 5.1), 16), opset1.relu(beside)], x)
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    return [np.random.default_rng(0).uniform(-2, 2, (1, 3, 6, 6)).astype(np.float32)]
+
+
+@pytest.fixture(scope="module")
+def expected(inputs):
+    """With all sizes known."""
+    net = network()
+    net.reshape([1, 3, 6, 6])
+    return [np.array(value) for value in simulate(net, Core())(inputs).values()]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_layer_after_branches_of_open_sizes(by_form, form, inputs, expected):
+    """Other memory was read at most compilations: numbers of any size."""
+    for _ in range(8):
+        np.testing.assert_allclose(by_form(network(), inputs, form), expected[0], atol=0.02 * np.abs(expected[0]).max())
+
+
+def test_the_simulation_waits_for_branches(core, inputs, expected):
+    for _ in range(8):
+        found = list(simulate(network(), core)(inputs).values())
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-3)
+
+
+def test_nothing_is_added_where_sizes_are_known(core):
+    net = network()
+    net.reshape([1, 3, 6, 6])
+    kinds = [node.get_type_name() for node in ovlpt.transform(net, core=core).get_ordered_ops()]
+    assert "If" in kinds
+    assert "Broadcast" not in kinds
