@@ -11,7 +11,10 @@ from tools.fuzz import __main__ as command
 from tools.fuzz import shard
 from tools.fuzz.numbers import STOCK, Failure
 
-WRONG = {3: [Failure("transform", "numbers", "y0")], 7: [Failure(STOCK, "throws")]}
+WRONG = {
+    3: [Failure("transform", "numbers", "y0")],
+    7: [Failure(STOCK, "throws"), Failure("compile", "throws").as_stock()],
+}
 
 
 def judged(check, graph, only=None) -> list[Failure]:
@@ -53,3 +56,5 @@ def test_what_fails_is_told_whoever_judges(executor, monkeypatch, capsys):
     assert "12 graphs, 1 fail" in printed
     assert "seed 3\ntransform: numbers y0" in printed
     assert "1 meet a fault of OpenVINO's own" in printed
+    assert "compared with the simulation are transform 12, compile 11, drop-in 12" in printed
+    assert "1 stock plugin: throws, so that compile is not compared" in printed

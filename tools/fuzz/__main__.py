@@ -17,7 +17,7 @@ from ovlpt.commands.workers import workers
 from ovlpt.device import virtual_gpu
 from ovlpt.fleet.engine import Died, answers
 from ovlpt.fleet.journal import Journal
-from tools.fuzz.numbers import STOCK
+from tools.fuzz.numbers import EVERY, STOCK, WAYS, Failure
 from tools.fuzz.shard import GRAPHS, Judged, Settings, judge, tasks
 from tools.fuzz.sheltered import CHECKS
 
@@ -30,34 +30,49 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--added", action="store_true", help="with the operations that the native library has no rule for"
     )
-    parser.add_argument(
-        "--forms", action="store_true", help="with what quantizers other than NNCF write, and more parts of networks"
-    )
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     add_workers(parser)
     options = parser.parse_args(arguments)
     if options.check == "gpu":
         os.environ.update(virtual_gpu.environment(execute=True))  # of the processes that are to check
-    causes: Counter[str] = Counter()
-    failed = stock = 0
-    start = time.perf_counter()
+    found, start = [], time.perf_counter()
     for judged in _judged(options):
-        causes.update(f"{failure.way}: {failure.cause}" for failure in judged.failures)
-        stock += judged.stock
-        failed += bool(judged.ours)
+        found.append(judged)
         if judged.ours:
             print(f"seed {judged.seed}", *judged.ours, judged.text, "", sep="\n", flush=True)
+    failed = sum(bool(judged.ours) for judged in found)
     seconds = time.perf_counter() - start
     print(f"{options.graphs} graphs, {failed} fail, {seconds / max(options.graphs, 1):.2f} s each")
-    print(f"{stock} meet a fault of OpenVINO's own, counted below as {STOCK}")
-    for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0])):
-        print(f"{count:6} {cause}")
+    for line in _summary(options.check, found):
+        print(line)
     return 1 if failed else 0
+
+
+def _summary(check: str, found: list[Judged]) -> Iterator[str]:
+    """How many graphs are compared in which way, and each cause of a failure."""
+    if check == "numbers":
+        quantized = [judged for judged in found if judged.quantized]
+        hidden = [{failure.hides for failure in judged.failures} for judged in quantized]
+        compared = {way: sum(not {way, EVERY} & hides for hides in hidden) for way in WAYS}
+        counts = ", ".join(f"{way} {count}" for way, count in compared.items())
+        yield f"{len(quantized)} are quantized; compared with the simulation are {counts}"
+    stock = sum(judged.stock for judged in found)
+    yield f"{stock} meet a fault of OpenVINO's own, counted below as {STOCK}"
+    causes: Counter[str] = Counter()
+    for judged in found:
+        causes.update({_line(failure) for failure in judged.failures})
+    for cause, count in sorted(causes.items(), key=lambda each: (-each[1], each[0])):
+        yield f"{count:6} {cause}"
+
+
+def _line(failure: Failure) -> str:
+    hides = f", so that {failure.hides} is not compared" if failure.hides else ""
+    return f"{failure.way}: {failure.cause}{hides}"
 
 
 def _judged(options: argparse.Namespace) -> Iterator[Judged]:
     """Each graph as it is judged, by whoever has time."""
-    settings = Settings(options.check, options.added, not options.no_shrink, options.forms)
+    settings = Settings(options.check, options.added, not options.no_shrink)
     run = {"command": "fuzz", "settings": repr(settings)}
     out = console(STDOUT)
     with (

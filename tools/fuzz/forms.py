@@ -8,7 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.openvino_api import Node, Output, Type, opset1
-from tools.fuzz.operations import NUMPY_TYPES, Builder, Random, chance, create, f32, i64, pick, sizes, weights
+from tools.fuzz.operations import (
+    NUMPY_TYPES,
+    Builder,
+    Random,
+    cache,
+    chance,
+    create,
+    f32,
+    i64,
+    pick,
+    rolling_state,
+    sizes,
+    weights,
+)
 
 
 def quantize_clip(random: Random, data: Output, values: np.ndarray) -> Node:
@@ -184,4 +197,12 @@ FORMS: dict[str, tuple[Builder, int, float]] = {
     "DeformableConvolution": (deformable_convolution, 1, 5),
     "Embedding": (embedding, 1, 3),
     "LogProbabilities": (log_probabilities, 1, 3),
+    "State": (rolling_state, 1, 3),
+    "Cache": (cache, 1, 3),
 }
+FORM_MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
+    (("MatMul", (0,)), ("MatMul", (0,)), ("Cache", (2,)), ("MatMulOfTwo", (1, 3)), ("Softmax", (4,))),
+    (("MatMul", (0,)), ("MatMul", (0,)), ("Cache", (2,)), ("Attention", (1, 3)), ("MatMul", (4,))),
+    (("State", (0,)), ("Convolution", (1,)), ("AddConstant", (2,)), ("Relu", (3,))),
+    (("LayerNormalization", (0,)), ("MatMul", (1,)), ("Gelu", (2,)), ("MatMul", (3,)), ("Add", (0, 4))),
+)

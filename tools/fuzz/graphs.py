@@ -11,19 +11,23 @@ from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.device.properties import EXACT, simulation
 from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
-from tools.fuzz.forms import FORMS
+from tools.fuzz.forms import FORM_MOTIFS, FORMS
 from tools.fuzz.operations import (
     ADDED,
     KINDS,
     MOTIFS,
     QUANTIZES,
+    STATES,
     WEIGHTED,
     Builder,
     chance,
+    f32,
     parameter,
     pick,
     sizes,
 )
+from tools.fuzz.stored import constants_in_bf16, pairs_in_f32, past_of, remember
+from tools.fuzz.truth import simulate
 from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
@@ -52,21 +56,30 @@ class Step:
 class Form:
     """How a model stores its real numbers, and which sizes it leaves open.
 
-    ``precision``: "f32"; "f16 constants" after a Convert each; "f16" throughout. ``dynamic``: "", "batch", "space"
+    ``precision``: "f32"; "f16 constants" or "bf16 constants" after a Convert each; "f16" throughout; "f16 beside pairs",
+    which are in f32. ``dynamic``: "", "batch", "space"
     (all axes from the third on), "both" or "all", the channels among them.
     """
 
     precision: str = "f32"
     dynamic: str = ""
 
+    @property
+    def is_half(self) -> bool:
+        return self.precision in ("f16", "f16 beside pairs")
+
     def apply(self, model: Model) -> Model:
         """The model in this form; sizes stay fixed where they have to."""
         if self.precision == "f16 constants":
             compress_model_transformation(model)
-        elif self.precision == "f16":
+        elif self.precision == "bf16 constants":
+            constants_in_bf16(model)
+        elif self.is_half:
             manager = Manager()
             manager.register_pass(ConvertFP32ToFP16())
             manager.run_passes(model)
+        if self.precision == "f16 beside pairs":
+            pairs_in_f32(model)
         if self.dynamic:
             opened = model.clone()
             try:
@@ -109,7 +122,7 @@ class Graph:
         return any(step.quantizes for step in self.steps)
 
     def inputs(self) -> list[np.ndarray]:
-        real = np.float16 if self.form.precision == "f16" else np.float32
+        real = np.float16 if self.form.is_half else np.float32
         return [_data(step).astype(real) for step in self.parameters]
 
 
@@ -162,7 +175,7 @@ def _with_constant_weights(model: Model) -> Model:
 
 
 class NoFloatRun(RuntimeError):
-    """The plugin cannot run the float graph, so that there is nothing to fit ranges to."""
+    """The float graph cannot be run, so that there is nothing to fit ranges to."""
 
 
 @functools.lru_cache(maxsize=1)  # a check builds a graph in several forms
@@ -174,14 +187,10 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
     outputs, parameters = _built(steps, None)
     results = [opset1.result(outputs[index][0]) for index in quantized]
     try:
-        compiled = core().compile_model(_with_constant_weights(Model(results, parameters)), "CPU", EXACT)
-        found = compiled([_data(step) for step in steps if step.kind == "Parameter"])
+        model, inputs = Model(results, parameters), [_data(step) for step in steps if step.kind == "Parameter"]
+        return dict(zip(quantized, simulate(_with_constant_weights(model), inputs, EXACT), strict=True))
     except RuntimeError as error:
         raise NoFloatRun(str(error)) from error
-    values = {index: np.array(found[port]) for port, index in enumerate(quantized)}
-    if any(each.shape != tuple(outputs[index][0].get_shape()) for index, each in values.items()):
-        raise NoFloatRun("the plugin gives a value of another shape")
-    return values
 
 
 def build(graph: Graph) -> Model:
@@ -194,25 +203,38 @@ def in_float(graph: Graph) -> Model:
     return _model(graph, None)
 
 
-def _model(graph: Graph, values: dict[int, np.ndarray] | None) -> Model:
+def _model(graph: Graph, values: dict[int, np.ndarray] | None, past: Mapping[int, np.ndarray] | None = None) -> Model:
+    """``past``: in place of the variables, which then stay what they begin with."""
     outputs, parameters = _built(graph.steps, values)
-    results = []
+    results, sinks = [], []
+    for index, step in enumerate(graph.steps):
+        if step.kind in STATES and past is None:
+            sinks.append(remember(outputs[index][0].get_node(), step.kind, f"state{index}"))
+        elif index in (past or ()):
+            past_of(outputs[index][0].get_node()).replace_source_output(f32(past[index]).output(0))
     for number, (index, port) in enumerate(graph.results):
         outputs[index][port].get_tensor().add_names({f"y{number}"})
         results.append(opset1.result(outputs[index][port]))
-    return graph.form.apply(Model(results, parameters, "fuzz"))
+    model = Model(results, sinks, parameters, "fuzz")
+    model.validate_nodes_and_infer_types()
+    return graph.form.apply(model)
 
 
-def reference(graph: Graph) -> Model:
-    """The quantized model with fixed sizes and every step a result, those of the graph first.
-
-    So the plugin executes step by step: at times it fuses scales into other kernels, which then compute them wrongly.
-    The weights of recurrent layers are constants, which the plugin demands.
-    """
+def observed(graph: Graph) -> list[Value]:
+    """The results of the graph first, and then whatever a step computes."""
     read = [source for step in graph.steps for source in step.sources]
     values = [*graph.results, *((index, 0) for index in range(len(graph.steps))), *read]
-    values = [value for value in dict.fromkeys(values) if graph.steps[value[0]].kind != "Parameter"]
-    return _with_constant_weights(build(replace(graph, results=tuple(values), form=replace(graph.form, dynamic=""))))
+    return [value for value in dict.fromkeys(values) if graph.steps[value[0]].kind != "Parameter"]
+
+
+def reference(graph: Graph, past: Mapping[int, np.ndarray] | None = None) -> Model:
+    """The quantized model with fixed sizes and all that is `observed` as results.
+
+    So the plugin executes step by step: at times it fuses scales into other kernels, which then compute them wrongly.
+    The weights of recurrent layers are constants, which the plugin demands. ``past``: what states hold, by step.
+    """
+    fixed = replace(graph, results=tuple(observed(graph)), form=replace(graph.form, dynamic=""))
+    return _with_constant_weights(_model(fixed, _fitted(graph.steps), past or {}))
 
 
 def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KINDS) -> Graph:  # noqa: C901, one branch for each way in which a graph grows
@@ -288,6 +310,7 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
         if chance(random, 0.3):
             shape = pick(random, *_SHAPES)
     kinds, motifs = list(table), [motif for motif in MOTIFS if all(kind in table for kind, _ in motif)]
+    motifs += FORM_MOTIFS if has_forms else ()
     odds = np.array([table[kind][2] for kind in kinds])
     wanted = len(steps) + int(random.integers(3, 16))
     for _ in range(300):
@@ -313,6 +336,8 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
     )
     if has_forms and chance(random, 0.3):
         form = replace(form, dynamic="all")
+    if has_forms and chance(random, 0.2):
+        form = replace(form, precision=pick(random, "f16 beside pairs", "bf16 constants"))
     return pruned(Graph(tuple(steps), tuple(results), seed, form))
 
 

@@ -14,12 +14,12 @@ import ovlpt
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.guards import block_fusion
-from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import CompiledModel, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
-from tools.fuzz.graphs import Graph, build, in_float, pruned, reference
+from tools.fuzz.graphs import Graph, build, in_float, observed, pruned, reference
 from tools.fuzz.native_library import native_result
+from tools.fuzz.operations import STATES
 from tools.fuzz.shifts import (
     Grids,
     activations,
@@ -29,31 +29,38 @@ from tools.fuzz.shifts import (
     with_rounded_states,
     with_shifts,
 )
+from tools.fuzz.stored import kept_of
+from tools.fuzz.truth import simulate
 from tools.parity.driver import NativePassFails, NoCompiler, core
 
 STOCK = "stock plugin"  # fails itself
 NATIVE_ONLY = "native only"
+DROP_IN_ON = "drop-in, LPT on"
+EVERY = "every way"
 ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles it
+AGAIN = "second inference"  # of a model with variables
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
 _REPEATS = 40  # of a compilation, which some kernels make another result of once in ten times
 
 
 @dataclass(frozen=True)
 class Failure:
-    """How a graph fails: where, the cause in words that equal graphs share, and the details."""
+    """How a graph fails: where, the cause in words that equal graphs share, and the details.
+
+    ``hides``: the way that a fault of OpenVINO's keeps from being compared, or `EVERY`.
+    """
 
     way: str
     cause: str
     details: str = ""
+    hides: str = ""
+
+    def as_stock(self) -> Failure:
+        """The same as a fault of OpenVINO's own, which hides what it is found in."""
+        return self if self.way == STOCK else replace(self, way=STOCK, hides=self.way)
 
     def __str__(self) -> str:
         return f"{self.way}: {self.cause} {self.details}".rstrip()
-
-
-def simulate(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """The truth: each FakeQuantize computed as such."""
-    compiled = core().compile_model(model.clone(), "CPU", simulation())
-    return [np.array(value) for value in compiled(inputs).values()]
 
 
 def truth(graph: Graph) -> list[np.ndarray]:
@@ -61,10 +68,14 @@ def truth(graph: Graph) -> list[np.ndarray]:
     return simulate(reference(graph), graph.inputs())[: len(graph.results)]
 
 
-def run(model: Model, inputs: list[np.ndarray], lpt: str, **more: object) -> list[np.ndarray]:
-    """Executed by the CPU plugin in f32 from a copy, its own LPT on ("YES") or off. ``more``: properties."""
+def run(model: Model, inputs: list[np.ndarray], lpt: str, times: int = 1, **more: object) -> list[np.ndarray]:
+    """Executed by the CPU plugin in f32 from a copy, its own LPT on ("YES") or off; the last of so many inferences.
+    ``more``: properties.
+    """
     properties = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": lpt, **more}
     compiled = core().compile_model(model.clone(), "CPU", properties)  # its outputs lie in memory of its own
+    for _ in range(times - 1):
+        compiled(inputs)
     return [np.array(value) for value in compiled(inputs).values()]
 
 
@@ -100,7 +111,7 @@ WAYS: dict[str, tuple[Callable[[Model], Model], Callable[[Model], str]]] = {
     "transform": (transformed, as_told),
     "compile": (compiled_as_it_stands, as_told),
     "drop-in": (dropped_in, as_told),
-    "drop-in, LPT on": (dropped_in, lambda model: "YES"),
+    DROP_IN_ON: (dropped_in, lambda model: "YES"),
     NATIVE_ONLY: (as_natively, as_told),
 }
 # How a user may run it: the plugin fuses differently for one thread.
@@ -116,7 +127,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         simulated = simulate(exact, inputs)[: len(graph.results)]
     except RuntimeError as error:  # nothing to compare with
         if only in (None, STOCK):
-            yield Failure(STOCK, cause_of(error), str(error)[-300:])
+            yield Failure(STOCK, cause_of(error), str(error)[-300:], EVERY)
         return
     hint = _HINTS[graph.seed % len(_HINTS)]
     try:
@@ -128,22 +139,22 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
     if only == STOCK:
         return
     near = functools.cache(lambda: nearby(exact, inputs, len(simulated), kernel_grids(model)))
+    made = functools.cache(lambda change: change(model))
     for way, (change, lpt) in WAYS.items():
         if only not in (None, way):
             continue
         try:
-            changed = change(model)
+            changed = made(change)
+            if way == DROP_IN_ON and only is None and as_told(changed) == "YES":
+                continue  # as the drop-in
             if difference := interface_difference(model, changed):
-                yield Failure(STOCK if _has_stock_interface(model, changed) else way, "interface", difference)
+                failure = Failure(way, "interface", difference)
+                yield failure.as_stock() if _has_stock_interface(model, changed) else failure
                 continue
             found = run(changed, inputs, lpt(changed), **hint)
         except Exception as error:  # whatever it is, it is a finding
-            theirs = (
-                _fails(lambda: run(model, inputs, "YES", **hint))
-                or _fails(lambda: run(in_float(graph), inputs, "NO", **hint))
-                or (way == NATIVE_ONLY and fails_natively(model))
-            )
-            yield Failure(STOCK if theirs else way, cause_of(error), str(error)[-300:])
+            failure = Failure(way, cause_of(error), str(error)[-300:])
+            yield failure.as_stock() if _throws_too(graph, model, way, hint) else failure
             continue
         if failure := of_numbers(way, found, simulated, stock, near):
             again = of_numbers(way, run(changed, inputs, lpt(changed), **hint), simulated, stock, near)
@@ -156,9 +167,44 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 theirs = is_wrong_natively(graph, model, found, simulated, near) or is_as_native_layers(
                     model, inputs, found, simulated, **hint
                 )
-            yield replace(failure, way=STOCK) if theirs else failure
-    if only in (None, ONE_PIXEL):
-        yield from at_one_pixel(graph, model, hint)
+            yield failure.as_stock() if theirs else failure
+    for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference)):
+        yield from others(graph, model, hint) if only in (None, way) else ()
+
+
+def _throws_too(graph: Graph, model: Model, way: str, hint: dict[str, object]) -> bool:
+    """Whether the plugin throws without ovlpt: with its own LPT, on the float graph, or in the native pass."""
+    inputs = graph.inputs()
+    return (
+        _fails(lambda: run(model, inputs, "YES", **hint))
+        or _fails(lambda: run(in_float(graph), inputs, "NO", **hint))
+        or (way == NATIVE_ONLY and fails_natively(model))
+    )
+
+
+def at_second_inference(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
+    """What is wrong once variables hold what the first inference has left in them; nothing where stock does not run so."""
+    states = [index for index, step in enumerate(graph.steps) if step.kind in STATES]
+    if not states:
+        return
+    inputs, count = graph.inputs(), len(graph.results)
+    first = dict(zip(observed(graph), simulate(reference(graph), inputs), strict=True))
+    try:
+        exact = reference(graph, {index: kept_of(graph.steps[index].kind, first[index, 0]) for index in states})
+        simulated = simulate(exact, inputs)[:count]
+        stock = run(model, inputs, "YES", 2, **hint)
+    except RuntimeError:  # an operation does not fit to more rows
+        return
+    near = functools.cache(lambda: nearby(exact, inputs, count, kernel_grids(model)))
+    for change in (transformed, compiled_as_it_stands):
+        try:
+            changed = change(model)
+            found = run(changed, inputs, as_told(changed), 2, **hint)
+        except RuntimeError as error:
+            yield Failure(AGAIN, cause_of(error), str(error)[-300:])
+            continue
+        if failure := of_numbers(AGAIN, found, simulated, stock, near):
+            yield failure
 
 
 def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
@@ -288,7 +334,8 @@ def of_numbers(
             like_stock = stock is not None and (
                 not _wrong(a, stock[port]) or _off(stock[port], b) > max(near_off, as_wrong)
             )
-            return Failure(STOCK if like_stock else way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest")
+            failure = Failure(way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest")
+            return failure.as_stock() if like_stock else failure
     return None
 
 

@@ -15,6 +15,8 @@ from ovlpt.openvino_api import RELEASE, Model, Node, NodeFactory, Output, Type, 
 
 # Before 2025 the pass is wrong on 16 bits with native_only (tests/device/test_compile.py says so).
 _WIDE = 65536 if RELEASE >= (2025, 0) else 256
+FRAMES = 2  # that a state begins with
+STATES = frozenset(("State", "Cache"))
 NUMPY_TYPES = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16}
 Random = np.random.Generator
 Builder = Callable[..., Node | None]
@@ -368,6 +370,13 @@ def mean_kept(random: Random, data: Output) -> Node | None:
     return opset1.reduce_mean(data, i64(list(range(2, rank))), True) if rank > 2 else None
 
 
+def of_batch(data: Output, values: Node | Output, more: Sequence[int] = ()) -> Node:
+    """``values`` for each row of the data, as exporters write it."""
+    count = opset1.gather(opset1.shape_of(data), i64([0]), i64(0))
+    target = opset1.concat([count, i64(more)], 0) if more else count
+    return create("opset3", "Broadcast", [values, target], mode="numpy")
+
+
 def recurrent(operation: str, gates: int) -> Builder:
     """A layer over a sequence, or one step of it; its initial states are constants, at times quantized."""
     cell = operation.endswith("Cell")
@@ -376,12 +385,13 @@ def recurrent(operation: str, gates: int) -> Builder:
         shape = sizes(data)
         if len(shape) != (2 if cell else 3):
             return None
-        batch, inputs, size = shape[0], shape[-1], int(pick(random, 4, 8))
+        inputs, size = shape[-1], int(pick(random, 4, 8))
         both = not cell and chance(random, 0.2)
         directions = [] if cell else [1 + both]
-        state = f32(random.uniform(-0.3, 0.3, (batch, *directions, size)) * chance(random, 0.5))
+        state = f32(random.uniform(-0.3, 0.3, (1, *directions, size)) * chance(random, 0.5))
         if chance(random, 0.3):
             state = opset1.fake_quantize(state, f32(-1), f32(1), f32(-1), f32(1), 255)
+        state = of_batch(data, state, (*directions, size))
         states = [state, state] if operation.startswith("LSTM") else [state]
         w, r = (weights(random, [*directions, gates * size, each], [len(directions)]) for each in (inputs, size))
         functions = ["sigmoid", "tanh", "tanh"][: gates - 1]  # the plugin demands that they are named
@@ -393,10 +403,36 @@ def recurrent(operation: str, gates: int) -> Builder:
         if cell:
             return create("opset4", operation, [data, *states, w, r, bias], **attributes)
         attributes["direction"] = "bidirectional" if both else pick(random, "forward", "reverse")
-        lengths = opset1.constant(np.full(batch, shape[1], np.int64))
+        lengths = of_batch(data, opset1.gather(opset1.shape_of(data), i64([1]), i64(0)).output(0))
         return create("opset5", operation, [data, *states, lengths, w, r, bias], **attributes)
 
     return build
+
+
+def rolling_state(random: Random, data: Output) -> Node | None:
+    """The last frames of the inference before come first, as in streaming networks. `graphs` makes a variable of them."""
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    shape[frames_axis("State", shape)] = FRAMES
+    return opset1.concat([f32(random.uniform(-1, 1, shape)).output(0), data], frames_axis("State", shape))
+
+
+def cache(random: Random, data: Output) -> Node | None:
+    """Keys or values of an attention after those of the inferences before, which beams at times choose."""
+    shape = sizes(data)
+    if len(shape) not in (3, 4):
+        return None
+    shape[-2] = FRAMES
+    past = f32(random.uniform(-1, 1, shape))
+    if chance(random, 0.6):
+        past = create("opset8", "Gather", [past, i64(random.integers(0, shape[0], shape[0])), i64(0)], batch_dims=0)
+    return opset1.concat([past.output(0), data], frames_axis("Cache", shape))
+
+
+def frames_axis(kind: str, shape: Sequence[int]) -> int:
+    """Along which a state holds the past."""
+    return len(shape) - 2 if kind == "Cache" else min(2, len(shape) - 1)
 
 
 def in_body(random: Random, inner: Node, end: Callable[[Node], Node] = opset1.relu) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ovlpt.fleet.tasks import Task
 from tools.fuzz import native, numbers
@@ -20,14 +20,11 @@ GRAPHS = 5  # of a task
 
 @dataclass(frozen=True)
 class Settings:
-    """What is checked, on which graphs; ``added``, ``forms``: with those kinds, too; ``shrinks``: failing ones
-    are made small.
-    """
+    """What is checked, on which graphs; ``added``: with those kinds, too; ``shrinks``: failing ones are made small."""
 
     check: str
     added: bool
     shrinks: bool
-    forms: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,7 @@ class Judged:
     seed: int
     failures: tuple[Failure, ...]
     text: str
+    quantized: bool = True
 
     @property
     def stock(self) -> bool:
@@ -49,7 +47,9 @@ class Judged:
 
     @classmethod
     def from_plain(cls, plain: dict) -> Judged:
-        return cls(plain["seed"], tuple(Failure(**each) for each in plain["failures"]), plain["text"])
+        return cls(
+            plain["seed"], tuple(Failure(**each) for each in plain["failures"]), plain["text"], plain["quantized"]
+        )
 
 
 def tasks(settings: Settings, seed: int, graphs: int, sheltered: bool) -> Iterator[Task]:
@@ -70,13 +70,13 @@ def judge(settings: Settings, first: int, last: int, sheltered: bool = True) -> 
 
 def _judged(settings: Settings, seed: int, check: Callable[..., list[Failure]]) -> Judged:
     kinds = native.KINDS if settings.check == "native" else KINDS
-    kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.forms else {})
+    kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.check == "numbers" else {})
     graph = random_graph(seed, kinds)
-    found = Judged(seed, tuple(check(graph)), "")
+    found = Judged(seed, tuple(check(graph)), "", graph.is_quantized)
     if not found.ours:
         return found
     small = smallest(check, graph, found.ours[0]) if settings.shrinks else graph
-    return Judged(seed, found.failures, str(small))
+    return replace(found, text=str(small))
 
 
 @functools.cache
