@@ -7,6 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.constants import values_of
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Model, opset1
 from ovlpt.operations import WEIGHTED
@@ -139,3 +140,29 @@ def test_a_residual_branch_in_the_scale_of_integers():
     adds = [node for node in lowered.get_ops() if node.get_type_name() == "Add" and is_relaxed(node)]
     for node in adds:
         assert [each.get_element_type().get_type_name() for each in node.outputs()] == ["f32"]
+
+
+def two_readers(factor: float, has_output: bool = True) -> Model:
+    """A layer before a float layer, and the same times ``factor`` for an output, whose scale stays in f32."""
+    x = parameter([1, 16, 8, 8])
+    sums = convolution(quantized(x, -2.56, 2.54), 16)
+    kernel = const(np.random.default_rng(0).standard_normal((4, 16, 1, 1)))
+    layer = opset1.convolution(sums, kernel, [1, 1], [0, 0], [0, 0], [1, 1])
+    other = opset1.add(opset1.multiply(sums, const(np.float32(factor))), const(np.ones((1, 16, 1, 1))))
+    return model([layer, other] if has_output else layer, x)
+
+
+def scale_in_half(net: Model) -> np.ndarray:
+    """Of the Multiply that leaves the layer in f16."""
+    (found,) = (
+        node
+        for node in in_half(net).get_ops()
+        if node.get_type_name() == "Multiply" and node.get_output_element_type(0).get_type_name() == "f16"
+    )
+    return values_of(found.input_value(1).get_node()).astype(np.float32)
+
+
+@pytest.mark.parametrize(("factor", "off"), [(1.0, True), (0.25, False)])
+def test_only_a_scale_of_the_same_numbers_as_one_in_f32_is_moved_by_its_last_bit(factor, off):
+    alone, beside = scale_in_half(two_readers(factor, False)), scale_in_half(two_readers(factor))
+    np.testing.assert_array_equal(beside, np.nextafter(alone, np.float32(np.inf)) if off else alone)

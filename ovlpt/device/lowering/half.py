@@ -240,10 +240,29 @@ def _set_type(node: Node, sums: _Sums, siblings: int) -> bool:
 
 
 def _has_twin(node: Node, sums: _Sums) -> bool:
-    """Whether the same operation of the same data stays in f32: the plugin would take the two for one, whatever they report."""
+    """Whether the same operation of the same data and numbers stays in f32: the plugin would take the two for one, whatever
+    they report.
+    """
     kind, source = node.get_type_name(), node.input_value(0)
     readers = (target.get_node() for target in consumers_of(source))
-    return any(each.get_type_name() == kind and _key(each.output(0)) in sums.in_f32 for each in readers)
+    return any(
+        each.get_type_name() == kind and _key(each.output(0)) in sums.in_f32 and _reads_the_same(each, node)
+        for each in readers
+    )
+
+
+def _reads_the_same(one: Node, other: Node) -> bool:
+    """Whether the inputs of both are the same values, or equal constants."""
+    if one.get_input_size() != other.get_input_size():
+        return False
+    for mine, its in zip(one.input_values(), other.input_values(), strict=True):
+        if _key(mine) == _key(its):
+            continue
+        if not isinstance(mine.get_node(), Constant) or not isinstance(its.get_node(), Constant):
+            return False
+        if not np.array_equal(values_of(mine.get_node()), values_of(its.get_node())):
+            return False
+    return True
 
 
 def _read_next_number(node: Node) -> None:
