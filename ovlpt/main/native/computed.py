@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization, put_constant_second
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main import clamp, mvn, normalize_l2, pad, prelu
+from ovlpt.main.native.constant_second import ConstantSecond
 from ovlpt.openvino_api import Node
 
 
@@ -16,12 +17,8 @@ class ClampTransformation(clamp.ClampTransformation):
         return precision_of(node.output(0))
 
 
-class MVNTransformation(mvn.MVNTransformation):
+class MVNTransformation(ConstantSecond, mvn.MVNTransformation):
     """Eps stays as it is, which is wrong where the variance is of its order."""
-
-    def transform(self, node: Node) -> None:
-        put_constant_second(self.dequantization(node))
-        super().transform(node)
 
     def _check_eps(self, found: Dequantization) -> None:
         pass
