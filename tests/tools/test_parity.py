@@ -621,3 +621,16 @@ def test_two_scales_in_f32_of_data_in_f16():
         opset1.fake_quantize(each, *ends(low, 1), *ends(low, 1), 256) for each, low in zip(data, (-1, 0), strict=True)
     )
     assert_native(model(opset1.multiply(first, second), first), params=Params(False, native_only=True))
+
+
+@pytest.mark.parametrize("update", [True, False], ids=["", "precisions_kept"])
+@pytest.mark.parametrize("low", [-1, 0], ids=["signed", "unsigned"])
+@pytest.mark.parametrize("levels", [256, 65535, 65536])
+def test_second_factor_of_more_levels_than_the_allowed_types_hold(levels, low, update):
+    """It has the type that its interval asks for, which the product reads after a Convert."""
+    high = 1 if low == 0 or levels % 2 else (levels // 2 - 1) / (levels // 2)
+    integers = np.arange(32).reshape(1, 4, 8) - 16
+    kernel = opset1.multiply(opset1.convert(opset1.constant(integers.astype(np.int8)), "f32"), f32(0.04))
+    data = fake_quantize(parameter((1, 8, 3)), low, high, levels)
+    graph = model(opset1.matmul(kernel, data, False, False))
+    assert_native(graph, params=Params(update, native_only=True))

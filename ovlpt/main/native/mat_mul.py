@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.graph.constants import converted, is_constant_path, precision_of
 from ovlpt.graph.dequantization import Dequantization
-from ovlpt.graph.weights import rounded_zero_point
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.weights import rounded_zero_point, weights_precision
 from ovlpt.main import mat_mul
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 from ovlpt.operations.values import is_scalar_like
+from ovlpt.precisions import INT8, REAL, DataPrecision
 from ovlpt.trace import reject
 
 
@@ -26,6 +29,19 @@ class MatMulTransformation(mat_mul.MatMulTransformation):
     def _is_one(self, values: np.ndarray, name: str) -> bool:
         """Several equal values of input 1 do not count as one."""
         return name != "input 1" and is_scalar_like(values)
+
+    def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
+        """Data of more levels than the allowed types hold has the type that its intervals ask for, of 16 or 32 bits."""
+        if details.levels > 256 and not is_constant_path(node.input_value(1).get_node()):
+            return weights_precision(details, (), "input 1")
+        return super()._weights_precision(node, details)
+
+    def _integers(self, node: Node) -> tuple[Output, np.ndarray]:
+        """Those of 16 or 32 bits are read as real numbers."""
+        integers, scale = super()._integers(node)
+        if precision_of(integers) not in (*INT8, *REAL):
+            integers = converted(integers, self.params.deq_precision).output(0)
+        return integers, scale
 
     def _of_columns(self, scale: np.ndarray, columns: tuple[int | None, ...]) -> np.ndarray:
         """Scales that fit the columns stay as they are; for any other number of them the native pass throws."""
