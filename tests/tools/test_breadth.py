@@ -92,7 +92,8 @@ def test_the_document_has_misses_first(tmp_path):
     lines = [line(numbers()), line(numbers(executed=21), name=TENTH), {**line({}), "failure": "no such operation"}]
     (tmp_path / "results.jsonl").write_text(
         "".join(
-            json.dumps({**each, "quantizer": str(at), "cpu": ("some processor", "another", "")[at]}) + "\n"
+            json.dumps({**each, "quantizer": str(at), "cpu": ("some processor", "another", "")[at], "commit": "abc"})
+            + "\n"
             for at, each in enumerate(lines)
         )
     )
@@ -100,7 +101,7 @@ def test_the_document_has_misses_first(tmp_path):
     said = (tmp_path / "table.md").read_text()
     assert "2 families, 2 networks, 1 of 2 runs without a flag" in said
     assert "CPU: another, some processor." in said
-    assert said.index(f"| {TENTH} | 1 | f32 | open | 5/6, 5/6 | 21, 20 | 30.0 | 30.0 | layers |") < said.index(
+    assert said.index(f"| {TENTH} | 1 | f32 | open | 5/6, 5/6 | 21, 20 | 30.0 | 30.0 | layers |  | abc |") < said.index(
         "| 0 | f32 | static |"
     )
     assert "no such operation" in said
@@ -115,9 +116,12 @@ def test_each_type_of_floats_has_a_line_of_its_own(tmp_path, monkeypatch):
 
     monkeypatch.setattr(command, "apart", one)
     monkeypatch.setattr(command, "types", lambda asked: ["f32", "bf16"])
+    monkeypatch.setattr(command, "commit", lambda: "abc")
     assert command.main([str(tmp_path), "timm/resnet18"]) == 0
     assert command.main([str(tmp_path), "timm/resnet18"]) == 0
     assert asked == ["f32", "bf16"]
+    lines = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    assert [(line["floats"], line["commit"]) for line in lines] == [("f32", "abc"), ("bf16", "abc")]
 
 
 def test_the_default_is_run_once_where_it_is_f32():

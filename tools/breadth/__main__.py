@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for asked in () if options.report else plan(options.names or list(FAMILIES), types(options.floats)):
         if asked in done:
             continue
-        line = apart(options.folder, *asked)
+        line = {**apart(options.folder, *asked), "commit": commit()}
         with path.open("a") as file:
             file.write(json.dumps(line) + "\n")
         lines = [*(each for each in lines if key(each) != key(line)), line]
@@ -73,6 +73,14 @@ def types(asked: str | None) -> list[str]:
 
     named = {"f32": FLOATS, "default": default_precision(Core(), "CPU")}
     return list(dict.fromkeys(named.values())) if asked is None else [named[asked]]
+
+
+def commit() -> str:
+    """Of the checkout that is measured; nothing outside of one."""
+    run = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True
+    )
+    return run.stdout.strip()
 
 
 def key(line: dict[str, Any]) -> tuple[str, str, str]:

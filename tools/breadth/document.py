@@ -17,7 +17,7 @@ plugin's own LPT (stock) and with ovlpt, with a fixed shape and with a dynamic b
 
 CPU: {cpu}. "Floats" is the type of what is not in int8. int8 and executed layers are ovlpt's, then stock's; the decibels
 are those of the output that is farthest from the FakeQuantize simulation's (f32, at the fixed shape). Random deep networks
-amplify rounding differences. Misses come first.
+amplify rounding differences. Misses come first; "commit" is that of the code which was measured.
 """
 
 
@@ -29,8 +29,8 @@ def document(lines: Sequence[dict[str, Any]]) -> str:
     networks = {(line["family"], line["quantizer"]) for line in built}
     processors = ", ".join(dict.fromkeys(line["cpu"] for line in built if line.get("cpu")))
     rows = [
-        "| family | quantizer | floats | batch | int8 | layers | dB ovlpt | dB stock | worse than stock | why |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| family | quantizer | floats | batch | int8 | layers | dB ovlpt | dB stock | worse than stock | why | commit |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         *(row(line, way) for line in built for way in WAYS),
     ]
     failed = [
@@ -56,4 +56,4 @@ def row(line: dict[str, Any], way: str) -> str:
     found = ", ".join(flag.removeprefix(f"{way} ") for flag in flags(line) if flag.startswith(way))
     why = "; ".join(reasons(line, way)) if found else (failure or "")[:100]
     names = [line["family"], line["quantizer"], line.get("floats", FLOATS), way]
-    return "| " + " | ".join([*names, *numbers, found, why.replace("|", "/")]) + " |"
+    return "| " + " | ".join([*names, *numbers, found, why.replace("|", "/"), line.get("commit", "")]) + " |"

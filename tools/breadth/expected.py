@@ -6,6 +6,12 @@ from typing import Any
 
 from tools.breadth.plan import DEFAULT, flags
 
+_MEAN = (
+    "stock computes garbage in fewer layers: a reduction takes the per-channel interval of the FakeQuantize after it wrongly, "
+    "which therefore is a layer of its own, in bf16 with a Reorder"
+)
+_RANK = "Reshapes, which move no data, in place of as many layers that compute, or of layers in float"
+
 # family, quantizer → what may be worse than stock ("layers", "int8", "SQNR", "failure"), and why
 EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     ("torch/lstm_both", DEFAULT): {
@@ -17,6 +23,21 @@ EXPECTED: dict[tuple[str, str], dict[str, str]] = {
             "array, and with a dynamic batch it fuses a scale into a convolution whose integers a FakeQuantize also reads"
         )
     },
+    ("timm/edgenext_xx_small", DEFAULT): {
+        "layers": (
+            "a FakeQuantize in one Subgraph with an attention of few rows makes the plugin write beyond its memory, and the "
+            "process may end; apart from it there are a Subgraph and two Reshapes more"
+        )
+    },
+    ("timm/levit_128s", DEFAULT): {"layers": _MEAN},
+    ("timm/mixer_s32_224", DEFAULT): {"layers": _MEAN},
+    ("timm/swin_tiny_patch4_window7_224", DEFAULT): {
+        "layers": f"{_MEAN}; a dynamic batch size is read four times more"
+    },
+    ("timm/swinv2_tiny_window8_256", DEFAULT): {"layers": f"{_MEAN}; else {_RANK}"},
+    ("timm/cait_xxs24_224", DEFAULT): {"layers": _RANK},
+    ("timm/gcresnext26ts", DEFAULT): {"layers": _RANK},
+    ("timm/nest_tiny", DEFAULT): {"layers": _RANK},
 }
 
 
