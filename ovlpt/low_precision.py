@@ -336,7 +336,8 @@ class LowPrecision(ModelPass):
         if "Concat" in kinds:
             intervals = self._form(markup_native.NATIVE, AlignQuantizationIntervals)
             steps += [intervals(**settings), AlignQuantizationParameters(**settings)]
-        for step in (*steps, MarkupBias(**settings)):
+        steps.append(self._form(markup_native.NATIVE, MarkupBias)(**settings))
+        for step in steps:
             step.run(index)
         return index.kinds
 

@@ -33,15 +33,16 @@ class FakeQuantizeTransformation(LayerTransformation):
         reject_unless(is_elementwise, "no_elementwise", "no elementwise operation to fuse above it")
         details = self.details(node)
         reject_unless(details is not None, "dynamic_intervals", "a bound of its intervals is not a constant")
-        fused = self._fused(parent, details)
+        fused = self._fused(parent, details, node)
         reject_unless(
             fused is not None, "no_elementwise", f"the {parent.get_type_name()} above cannot be fused into it"
         )
 
     def transform(self, node: Node) -> None:
         details = self.details(node)
-        low, high, data = details.input_low, details.input_high, node.input_value(0)
-        while (fused := self._fused(data.get_node(), details, low, high)) is not None:
+        low, high, data, below = details.input_low, details.input_high, node.input_value(0), node
+        while (fused := self._fused(data.get_node(), details, below, low, high)) is not None:
+            below = data.get_node()
             data, low, high = fused
         ends = [constant(end).output(0) for end in (low, high, details.output_low, details.output_high)]
         quantize = fake_quantize_node(data, ends, details.levels, precision_of(node.output(0)))
@@ -49,8 +50,8 @@ class FakeQuantizeTransformation(LayerTransformation):
         self.attributes.move(node, quantize)
         replace_output(node.output(0), quantize.output(0))
 
-    def _fused(self, parent: Node, details: QuantizationDetails, low=None, high=None):
-        """(data, input low, input high) with ``parent`` folded in, or None."""
+    def _fused(self, parent: Node, details: QuantizationDetails, below: Node, low=None, high=None):
+        """(data, input low, input high) with ``parent``, which ``below`` reads, folded in, or None."""
         low = details.input_low if low is None else low
         high = details.input_high if high is None else high
         kind = parent.get_type_name()
@@ -67,9 +68,11 @@ class FakeQuantizeTransformation(LayerTransformation):
             return None
         if (port := self._constant_port(parent)) is None:
             return None
+        if self._stays(parent, below):
+            return None
         values = values_of(parent.input_value(port).get_node()).astype(np.float32, copy=False)
         if kind == "Multiply":
-            if (values <= 0).any() or self._stays(parent, parent.input_value(1 - port).get_node()):
+            if (values <= 0).any():
                 return None
             with np.errstate(over="ignore"):
                 low, high = low / values, high / values
@@ -83,13 +86,20 @@ class FakeQuantizeTransformation(LayerTransformation):
             low, high = low - values, high - values
         return parent.input_value(1 - port), low, high
 
-    def _stays(self, scale: Node, layer: Node) -> bool:
-        """Whether others than FakeQuantizes need the scale of a layer, which is then part of its kernel: with an interval
-        divided by it, the layer would give unscaled sums, and the scale be a layer of its own.
+    def _stays(self, link: Node, below: Node) -> bool:
+        """Whether others than FakeQuantizes, and ``below``, which they take in, need the scale or bias of a layer.
+
+        The two are then part of its kernel: with an interval divided or shifted by them, the layer would give raw sums, and
+        each be a layer of its own.
         """
-        return layer.get_type_name() in WEIGHTED and any(
-            reader.get_type_name() != "FakeQuantize" for reader in readers_of(scale)
-        )
+        taken = below.get_instance_id()
+        others = (reader for reader in readers_of(link) if reader.get_instance_id() != taken)
+        if all(reader.get_type_name() == "FakeQuantize" for reader in others):
+            return False
+        source = link
+        while source.get_type_name() in AFFINE and (port := self._constant_port(source)) is not None:
+            source = source.input_value(1 - port).get_node()
+        return source.get_type_name() in WEIGHTED
 
     def _constant_port(self, parent: Node) -> int | None:
         """The port of a constant that varies along the first two of its axes at most and does not broadcast the data.

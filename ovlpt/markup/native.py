@@ -8,8 +8,8 @@ from ovlpt.attributes import Grid
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.layer_transformation import replacing
-from ovlpt.markup import align_quantization_intervals, markup_precisions
-from ovlpt.openvino_api import Node
+from ovlpt.markup import align_quantization_intervals, markup_bias, markup_precisions
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import NodeFacts, along_channels
 
 
@@ -37,4 +37,11 @@ class MarkupPrecisions(markup_precisions.MarkupPrecisions):
         return along_channels(facts) is None
 
 
-NATIVE = replacing(AlignQuantizationIntervals, MarkupPrecisions)
+class MarkupBias(markup_bias.MarkupBias):
+    """It knows no bias that is stored in 8 bits, and folds that into intervals."""
+
+    def _is_constant(self, value: Output) -> bool:
+        return isinstance(value.get_node(), Constant)
+
+
+NATIVE = replacing(AlignQuantizationIntervals, MarkupBias, MarkupPrecisions)

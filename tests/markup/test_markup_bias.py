@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ovlpt.attributes import AttributeTable, Bias
+from ovlpt.markup import native
 from ovlpt.markup.markup_bias import MarkupBias
 from ovlpt.openvino_api import opset1
 from tests.conftest import run_pass
@@ -26,3 +27,14 @@ def test_what_a_bias_is(data, shape, is_bias, constant_first):
     graph, attributes = model(opset1.add(*inputs[:: -1 if constant_first else 1])), AttributeTable()
     run_pass(graph, MarkupBias(attributes=attributes))
     assert (attributes.get(the(graph, "Add"), Bias) is not None) is is_bias
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_a_bias_that_is_stored_in_8_bits(native_only):
+    """The native library takes such a one into the next interval, where f32 loses what is small beside the sums."""
+    stored = opset1.convert(opset1.constant(np.ones((4, 1, 1), np.int8)), "f32")
+    shaped = opset1.reshape(opset1.multiply(stored, f32(0.5)), opset1.constant([1, 4, 1, 1]), False)
+    graph, attributes = model(opset1.add(convolution(image()), shaped)), AttributeTable()
+    kind = native.MarkupBias if native_only else MarkupBias
+    run_pass(graph, kind(attributes=attributes))
+    assert (attributes.get(the(graph, "Add"), Bias) is None) is native_only

@@ -148,7 +148,8 @@ def differ_by_channel(node: Node) -> Node | None:
 
     With dynamic sizes, per-channel scales and shifts that the plugin folds into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
-    interval differs between channels from the start, by one step of f32. Of integers that no layer computes, a maximum with
+    interval differs between channels from the start, by one step of f32, which decides its ties; where nothing that is folded
+    differs between channels, nothing has to. Of integers that no layer computes, a maximum with
     the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer that reads f32,
     between two Reorders, where scale, shift and interval are post-operations of one.
     """
@@ -160,7 +161,7 @@ def differ_by_channel(node: Node) -> Node | None:
     low, high = details.input_low, details.input_high
     links = _taken_into_interval(node, low)
     constants = [low, high, *(values for link in links if (values := other_constant(link)) is not None)]
-    channels = max(values.size for values in constants)
+    channels = max((values.size for values in constants if not is_scalar_like(values)), default=1)
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
     if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
         return None

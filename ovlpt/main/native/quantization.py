@@ -14,8 +14,8 @@ class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
         """Of the first two axes of the data, those that the constant has."""
         return max(2 - (len(data) - len(sizes)), 0)
 
-    def _stays(self, scale: Node, layer: Node) -> bool:
-        """Whoever else reads the scale, it is taken in."""
+    def _stays(self, link: Node, below: Node) -> bool:
+        """Whoever else reads the scale or bias, it is taken in."""
         return False
 
 
