@@ -23,7 +23,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import geometric_mean, median

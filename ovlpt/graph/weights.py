@@ -139,7 +139,7 @@ def _check_zero_point(zero_point: np.ndarray | None, precision: str) -> None:
     if not zero_point_fits(zero_point, precision):
         reject(
             "weights_zero_point_range",
-            f"the weights' zero point {misfit(zero_point, precision):g} does not fit {precision}",
+            without_zero("the weights", zero_point, precision),
         )
 
 
@@ -216,6 +216,13 @@ def misfit(zero_point: np.ndarray | None, precision: str) -> float:
         return 0.0
     limits = np.iinfo(NUMPY[precision]) if precision in INT8 else np.iinfo(np.int8)
     return float(zero_point.flat[np.maximum(zero_point - limits.max, limits.min - zero_point).argmax()])
+
+
+def without_zero(what: str, zero_point: np.ndarray | None, precision: str) -> str:
+    """What is said of a zero point that does not fit (`zero_point_fits`)."""
+    limits = np.iinfo(NUMPY[precision]) if precision in INT8 else np.iinfo(np.int8)
+    integer = f"{misfit(zero_point, precision):g}"
+    return f"the interval of {what} does not contain zero, which would be {integer} where {precision} has {limits.min} to {limits.max}"
 
 
 def folded_constant(value: Output) -> np.ndarray | None:

@@ -24,7 +24,7 @@ class ReluTransformation(MoveDequantizationAfter):
         reject_unless(
             whole and zero_point_fits(found.zero_point, found.data_precision),
             "zero_point",
-            f"the zero point {misfit(found.zero_point, found.data_precision):g} does not fit {found.data_precision}, so nothing can be compared with it",
+            f"no integer of {found.data_precision} stands for zero, which would be {misfit(found.zero_point, found.data_precision):g}: nothing can be compared with it",
         )
 
     def transform(self, node: Node) -> None:

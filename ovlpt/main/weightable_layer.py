@@ -15,10 +15,10 @@ from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import (
     Weights,
     folded_constant,
-    misfit,
     remainder,
     rounded_zero_point,
     varies_along,
+    without_zero,
     zero_point_fits,
 )
 from ovlpt.layer_transformation import (
@@ -55,7 +55,7 @@ class WeightableLayerTransformation(LayerTransformation):
             reject_unless(
                 zero_point_fits(found.zero_point, found.data_precision),
                 "zero_point_range",
-                f"the zero point {misfit(found.zero_point, found.data_precision):g} does not fit {found.data_precision}",
+                without_zero("the data", found.zero_point, found.data_precision),
             )
             reject_unless(
                 found.zero_point_precision in (None, "f32", "f16", found.data_precision),

@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.dequantization import read_dequantization
-from ovlpt.graph.weights import misfit, rounded_zero_point, zero_point_fits
+from ovlpt.graph.weights import rounded_zero_point, without_zero, zero_point_fits
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.precisions import INT8, REAL
@@ -48,7 +48,7 @@ class ConvertSubtractConstant(LayerTransformation):
         reject_unless(
             zero_point_fits(found.zero_point, found.data_precision),
             "zero_point_range",
-            f"the zero point {misfit(found.zero_point, found.data_precision):g} does not fit {found.data_precision}",
+            without_zero("the weights", found.zero_point, found.data_precision),
         )
         for link in (found.convert, found.subtract):
             reject_unless(

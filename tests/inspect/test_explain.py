@@ -82,7 +82,12 @@ REASONS = {
         "no FakeQuantize",
     ),
     "levels": (lambda: model(convolution(image(levels=77))), {}, "levels", "77 levels"),
-    "range without zero": (lambda: model(convolution(image(1.0, 2.0))), {}, "zero_point_range", "the zero point -255"),
+    "range without zero": (
+        lambda: model(convolution(image(1.0, 2.0))),
+        {},
+        "zero_point_range",
+        "does not contain zero, which would be -255 where u8 has 0 to 255",
+    ),
     "asymmetric weights": (
         lambda: model(opset1.matmul(image(), weights((6, 6), 0.01, 3.0), False, True)),
         {"operation": "MatMul"},
