@@ -33,7 +33,7 @@ def stored(shape, scale, most=63, seed=0):
 
 
 def bias(shape, kind):
-    """"stored": in 8 bits; "small": far below a step, and yet exact beside the sums in f32."""
+    """ "stored": in 8 bits; "small": far below a step, and yet exact beside the sums in f32."""
     if kind == "stored":
         return stored(shape, np.float32(2**-18), 127, seed=5)
     return const(np.random.default_rng(5).integers(-4, 5, shape) * 2.0**-20)
@@ -102,7 +102,9 @@ def test_scales_that_are_powers_of_two(by_form, name, paired, kind, sizes):
     net = network(name, paired, kind)
     shape = list(net.input(0).get_shape())
     random = np.random.default_rng(3)
-    inputs = [random.integers(-300, 301, shape).astype(np.float32) * STEP / 2 for _ in range(2)]  # on the grid, or between
+    inputs = [
+        random.integers(-300, 301, shape).astype(np.float32) * STEP / 2 for _ in range(2)
+    ]  # on the grid, or between
     if sizes != "fixed":
         net.reshape(PartialShape([-1, *shape[1:]]))
     for each in inputs:
