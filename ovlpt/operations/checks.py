@@ -38,8 +38,8 @@ def along_channels(facts: NodeFacts) -> Reason | None:
             continue
         if facts.rank - len(shape) == 1:
             shape = (1, *shape)
-        if len(shape) == 1:
-            continue
+        if len(shape) == 1:  # of the last axis
+            shape = (*[1] * (facts.rank - 1), *shape)
         if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != facts.channel_axis):
             return Reason(
                 "not_per_channel",

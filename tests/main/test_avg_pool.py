@@ -1,4 +1,6 @@
-from tests.graphs import quantized
+import numpy as np
+
+from tests.graphs import dequantization, model, opset1, parameter, quantized
 
 
 def test_per_channel_zero_point(assert_transformed):
@@ -15,6 +17,13 @@ def test_per_channel_zero_point(assert_transformed):
 
 def test_along_space_zero_point_stays(assert_rejected):
     assert_rejected(quantized("AvgPool", "space", 3), "AvgPool", "not_per_channel")
+
+
+def test_a_row_without_other_axes_stays(assert_rejected):
+    """It belongs to the last axis, over which the window runs."""
+    data = dequantization(parameter((1, 2, 8), precision=np.uint8), np.linspace(0.5, 2, 8))
+    pool = opset1.avg_pool(data, [2], [0], [0], [2], False)
+    assert_rejected(model(pool), "AvgPool", "not_per_channel")
 
 
 def test_padded_per_channel_zero_point_stays(assert_rejected):

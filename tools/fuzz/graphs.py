@@ -10,7 +10,7 @@ import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.device.properties import EXACT, simulation
-from ovlpt.openvino_api import ConvertFP32ToFP16, Manager, Model, Output, PartialShape, opset1
+from ovlpt.openvino_api import Constant, ConvertFP32ToFP16, Manager, Model, Node, Output, PartialShape, opset1
 from tools.fuzz.forms import FORM_MOTIFS, FORMS
 from tools.fuzz.operations import (
     ADDED,
@@ -80,13 +80,14 @@ class Form:
             manager.run_passes(model)
         if self.precision == "f16 beside pairs":
             pairs_in_f32(model)
+            model.validate_nodes_and_infer_types()
         if self.dynamic:
             opened = model.clone()
             try:
                 opened.reshape({port: self._opened(port.get_partial_shape()) for port in opened.inputs})
             except RuntimeError:
                 return model
-            return opened
+            return model if any(map(_reshapes_weights, opened.get_ops())) else opened
         return model
 
     def _opened(self, shape: PartialShape) -> PartialShape:
@@ -95,6 +96,16 @@ class Form:
         batch, space = self.dynamic in ("batch", "both"), self.dynamic in ("space", "both")
         sizes = enumerate(shape.to_shape())
         return PartialShape([-1 if (batch and axis == 0) or (space and axis > 1) else size for axis, size in sizes])
+
+
+def _reshapes_weights(node: Node) -> bool:
+    """Whether OpenVINO, told that the axis a MatMul sums over is open, makes the shape of its weights one of the data's."""
+    if node.get_type_name() != "Reshape" or isinstance(node.input_value(1).get_node(), Constant):
+        return False
+    source = node.input_value(0).get_node()
+    while source.get_type_name() in ("Convert", "Multiply", "Subtract"):
+        source = source.input_value(0).get_node()
+    return isinstance(source, Constant)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def pairs_in_f32(model: Model) -> None:
         back = converted(made.output(0), "f16")
         for target in targets:
             target.replace_source_output(back.output(0))
-        name, names = node.get_friendly_name(), node.output(0).get_names()
+        name, names = node.get_friendly_name(), set(node.output(0).get_names())
         node.set_friendly_name(name + "/f16")
         made.set_friendly_name(name)
         node.output(0).get_tensor().set_names(set())
