@@ -116,7 +116,7 @@ def test_graphs_of_more_forms_hold_them_all():
 @pytest.mark.parametrize("seed", range(940000, 940012))
 def test_graphs_of_more_forms_keep_the_numbers(seed):
     """In a process of their own: the simulation of some ends it."""
-    (judged,) = judge(Settings("numbers", added=False, shrinks=False), seed, seed + 1)
+    (judged,) = judge(Settings("numbers", added=False, shrinks=False, forms=True), seed, seed + 1)
     assert not Judged.from_plain(judged).ours
 
 

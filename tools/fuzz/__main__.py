@@ -30,6 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--added", action="store_true", help="with the operations that the native library has no rule for"
     )
+    parser.add_argument(
+        "--forms",
+        action="store_true",
+        help="with what quantizers other than NNCF write, states, more forms of storage and more parts of networks",
+    )
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     add_workers(parser)
     options = parser.parse_args(arguments)
@@ -72,7 +77,7 @@ def _line(failure: Failure) -> str:
 
 def _judged(options: argparse.Namespace) -> Iterator[Judged]:
     """Each graph as it is judged, by whoever has time."""
-    settings = Settings(options.check, options.added, not options.no_shrink)
+    settings = Settings(options.check, options.added, not options.no_shrink, options.forms)
     run = {"command": "fuzz", "settings": repr(settings)}
     out = console(STDOUT)
     with (

@@ -20,11 +20,14 @@ GRAPHS = 5  # of a task
 
 @dataclass(frozen=True)
 class Settings:
-    """What is checked, on which graphs; ``added``: with those kinds, too; ``shrinks``: failing ones are made small."""
+    """What is checked, on which graphs; ``added``, ``forms``: with those kinds, too; ``shrinks``: failing ones
+    are made small.
+    """
 
     check: str
     added: bool
     shrinks: bool
+    forms: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def judge(settings: Settings, first: int, last: int, sheltered: bool = True) -> 
 
 def _judged(settings: Settings, seed: int, check: Callable[..., list[Failure]]) -> Judged:
     kinds = native.KINDS if settings.check == "native" else KINDS
-    kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.check == "numbers" else {})
+    kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.forms else {})
     graph = random_graph(seed, kinds)
     found = Judged(seed, tuple(check(graph)), "", graph.is_quantized)
     if not found.ours:
