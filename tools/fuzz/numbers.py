@@ -164,9 +164,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 or is_unsteady_without_lpt(model, inputs, found, simulated, **hint)
             )
             if not theirs and way == failure.way == NATIVE_ONLY:
-                theirs = is_wrong_natively(graph, model, found, simulated, near) or is_as_native_layers(
-                    model, inputs, found, simulated, **hint
-                )
+                theirs = is_as_natively(graph, model, found, simulated, near, stock is None, hint)
             yield failure.as_stock() if theirs else failure
     for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference)):
         yield from others(graph, model, hint) if only in (None, way) else ()
@@ -397,6 +395,34 @@ def is_wrong_natively(
         return wrong(_native_numbers(build(alone), alone), first, 0)
     except (NativePassFails, RuntimeError):
         return False
+
+
+def is_as_natively(
+    graph: Graph,
+    model: Model,
+    found: list[np.ndarray],
+    simulated: list[np.ndarray],
+    near: Callable,
+    alone: bool,
+    hint: dict[str, object],
+) -> bool:
+    """Whether the native library's own result explains what is wrong. ``alone``: no stock plugin can run the model."""
+    return (
+        is_wrong_natively(graph, model, found, simulated, near)
+        or is_as_native_layers(model, graph.inputs(), found, simulated, **hint)
+        or (alone and is_as_far_natively(graph, model, found, simulated, near))
+    )
+
+
+def is_as_far_natively(
+    graph: Graph, model: Model, found: list[np.ndarray], simulated: list[np.ndarray], near: Callable
+) -> bool:
+    """Whether the native library's own result is about as far from the simulation, where no stock plugin can say so."""
+    try:
+        values = _native_numbers(model, graph)
+    except (NativePassFails, NoCompiler, RuntimeError):
+        return False
+    return values is not None and of_numbers(NATIVE_ONLY, found, simulated, None, lambda: [*near(), values]) is None
 
 
 def _native_numbers(model: Model, graph: Graph) -> list[np.ndarray] | None:

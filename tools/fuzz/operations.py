@@ -403,7 +403,7 @@ def recurrent(operation: str, gates: int) -> Builder:
         if cell:
             return create("opset4", operation, [data, *states, w, r, bias], **attributes)
         attributes["direction"] = "bidirectional" if both else pick(random, "forward", "reverse")
-        lengths = of_batch(data, opset1.gather(opset1.shape_of(data), i64([1]), i64(0)).output(0))
+        lengths = of_batch(data, i64([shape[1]]))
         return create("opset5", operation, [data, *states, lengths, w, r, bias], **attributes)
 
     return build
