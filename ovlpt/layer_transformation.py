@@ -168,7 +168,7 @@ class LayerTransformation(MatcherPass, _Configured):
         held = weakref.ref(self)
         self.register_matcher(
             Matcher(_pattern(*self.type_names()), type(self).__name__),
-            lambda matcher: held().visit(matcher.get_match_root()),
+            lambda matcher: held()._matched(matcher.get_match_root()),
         )
 
     @classmethod
@@ -180,8 +180,11 @@ class LayerTransformation(MatcherPass, _Configured):
         """Let a node be visited next."""
         return MatcherPass.register_new_node(self._shown_by() if self._shown_by else self, node)
 
+    def _matched(self, node: Node) -> bool:
+        return not is_replaced(node) and self.visit(node)
+
     def visit(self, node: Node) -> bool:
-        """Handle one matched node; True when the graph was changed."""
+        """Handle one matched node, which has not been replaced; True when the graph was changed."""
         try:
             self._read = {}
             return self._visit(node)
@@ -192,7 +195,7 @@ class LayerTransformation(MatcherPass, _Configured):
             self._read = None
 
     def _visit(self, node: Node) -> bool:
-        if not self.concerns(node) or is_replaced(node) or self._is_off(node):
+        if not self.concerns(node) or self._is_off(node):
             return False
         if not self.params.native_only and self.attributes.get(node, Restricted) is not None:
             text = f"a restriction says that {node.get_type_name()} is not to be quantized"
@@ -232,8 +235,10 @@ class LayerTransformation(MatcherPass, _Configured):
                 if not self.quiet:
                     self._record(Outcome.DISABLED, node, Reason("disabled", f"{name} is switched off"))
                 return True
-        asked = [name for name in self._names if name in callbacks]
-        return bool(asked) and any(self._leave_alone(node, name) for name in asked)
+        for name in self._names:  # no generator: every pass asks this of every node that it is shown
+            if name in callbacks and self._leave_alone(node, name):
+                return True
+        return False
 
     @staticmethod
     def _check_open_sizes(node: Node) -> None:
@@ -392,7 +397,7 @@ class InTurn(MatcherPass):
 
     def visit(self, node: Node) -> bool:
         """True when the graph was changed."""
-        if (number := node.get_instance_id()) == self._left:
+        if (number := node.get_instance_id()) == self._left or is_replaced(node):
             return False
         for step in self._passes[node.get_type_name()]:
             if step.visit(node):

@@ -216,7 +216,7 @@ class RecurrentGrid(LayerTransformation):
 
     @read_once
     def _quantized(self, node: Node) -> list[int]:
-        return quantized_weights(node)
+        return quantized_weights(node, lambda port: self._values(node, port))
 
     @read_once
     def _scale(self, node: Node, port: int) -> np.ndarray | None:
@@ -231,10 +231,10 @@ class RecurrentGrid(LayerTransformation):
         step = self._data_grid(node)[1] / self._step_of_states(node)
         both = [both[0] * step, both[1]]
         scale = _by_gates(node, np.maximum(rows[0] * step, rows[1]))
-        integers = [np.clip(np.rint(each / scale), -128, 127) for each in both]
-        lost = [whole * scale - each for whole, each in zip(integers, both, strict=True)]
-        alone = max(map(_lost_alone, lost, both, (1, _USUAL_STATE)))
-        return scale, integers, _size(lost) / max(_size(both), 1e-30), alone
+        integers, lost = zip(*(_rounded(each, scale) for each in both), strict=True)
+        sizes = [float(np.square(each, out=each).sum()) for each in both]
+        alone = max(map(_lost_alone, lost, sizes, (1, _USUAL_STATE)))
+        return scale, list(integers), _size([each.sum() for each in lost]) / max(_size(sizes), 1e-30), alone
 
     @read_once
     def _data_grid(self, node: Node) -> tuple[float, float] | None:
@@ -289,7 +289,8 @@ def _scale(value: Output, weights: np.ndarray | None) -> np.ndarray | None:
         return None
     integers = weights / scale
     whole = np.rint(integers)
-    on_grid = np.abs(integers - whole).max() < _WHOLE and whole.min() >= -128 and whole.max() <= 127
+    np.subtract(integers, whole, out=integers)
+    on_grid = np.abs(integers, out=integers).max() < _WHOLE and whole.min() >= -128 and whole.max() <= 127
     return scale.astype(np.float64) if on_grid else None
 
 
@@ -313,18 +314,30 @@ def _by_gates(node: Node, scale: np.ndarray) -> np.ndarray:
     return gates.reshape(scale.shape)
 
 
-def _size(weights: Sequence[np.ndarray]) -> float:
-    """Of the products of both weights by data and state."""
-    by_data, by_state = (np.square(each).sum() for each in weights)
+def _rounded(weights: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Integers, and the squares of what they lose; computed in place, as new memory takes longer than the numbers."""
+    integers = weights / scale
+    np.clip(np.rint(integers, out=integers), -128, 127, out=integers)
+    lost = integers * scale
+    lost -= weights
+    return integers, np.square(lost, out=lost)
+
+
+def _size(squares: Sequence[float]) -> float:
+    """Of the products of both weights by data and state; ``squares``: the sums of theirs."""
+    by_data, by_state = squares
     return float(np.sqrt(by_data + by_state * _USUAL_STATE**2))
 
 
-def _lost_alone(lost: np.ndarray, weights: np.ndarray, usual: float) -> float:
-    """The share of a product with what is ``usual`` of its largest magnitude; 0 where the sums of gates do not show it."""
-    of_gate = usual * float(np.sqrt(np.square(lost).sum(axis=2).mean()))
+def _lost_alone(squares: np.ndarray, size: float, usual: float) -> float:
+    """The share of a product with what is ``usual`` of its largest magnitude; 0 where the sums of gates do not show it.
+
+    ``squares``: of what is lost; ``size``: the sum of those of the weights.
+    """
+    of_gate = usual * float(np.sqrt(squares.sum(axis=2).mean()))
     if of_gate < _NOTHING:
         return 0.0
-    return float(np.sqrt(np.square(lost).sum() / max(np.square(weights).sum(), 1e-30)))
+    return float(np.sqrt(squares.sum() / max(size, 1e-30)))
 
 
 def _grid_of(value: Output) -> tuple[float, float] | None:

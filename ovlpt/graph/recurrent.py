@@ -124,14 +124,18 @@ def evaluated(value: Output) -> np.ndarray:
     return np.array(result.data, np.float32)
 
 
-def quantized_weights(node: Node) -> list[int]:
-    """The ports of the weights that are constants on a grid, after a FakeQuantize or a dequantization."""
-    return [port for port in RECURRENT[node.get_type_name()] if _is_quantized(node.input_value(port))]
+def quantized_weights(node: Node, values: Callable[[int], np.ndarray | None] | None = None) -> list[int]:
+    """The ports of the weights that are constants on a grid, after a FakeQuantize or a dequantization.
+
+    ``values``: what constants on a port come to, from who asks for them, too.
+    """
+    found = values or (lambda port: folded_constant(node.input_value(port)))
+    ports = RECURRENT[node.get_type_name()]
+    return [port for port in ports if found(port) is not None and _is_quantized(node.input_value(port))]
 
 
 def _is_quantized(value: Output) -> bool:
-    if folded_constant(value) is None:
-        return False
+    """Whether constants are, if the value is of constants alone."""
     while not isinstance(value.get_node(), Constant):
         if value.get_node().get_type_name() == "FakeQuantize":
             return True

@@ -19,7 +19,7 @@ _ENDS = frozenset(("Parameter", "Result", "Assign", "If", "Loop", "TensorIterato
 
 def is_replaced(node: Node) -> bool:
     """Whether nothing reads the node, and it is not one that nothing has to read."""
-    for output in node.outputs():  # no generator: every pass asks this of every node that it is shown
+    for output in node.outputs():  # no generator: this is asked of every node that passes are shown
         if output.get_target_inputs():
             return False
     return node.get_type_name() not in _ENDS
