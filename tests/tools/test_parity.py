@@ -228,6 +228,21 @@ def test_comparison_names_what_differs():
     assert all("values differ by up to 1" in line for line in result.differences)
 
 
+def test_an_input_of_a_body_that_nothing_reads_has_its_partner():
+    bodies = []
+    for value in (1.0, 2.0):
+        unread = opset1.parameter([2], np.float32)
+        bodies.append((Model([opset1.result(f32([value]))], [unread], "body"), unread))
+    (one, first), (other, second) = bodies
+    node = opset8.if_op(parameter((), "condition", bool).output(0))
+    node.set_then_body(one)
+    node.set_else_body(other)
+    node.set_input(parameter((2,), "x").output(0), first, second)
+    node.set_output(one.get_results()[0], other.get_results()[0])
+    graph = model(node)
+    assert compare(graph, graph.clone()).equal
+
+
 def test_the_order_of_variables_is_no_difference():
     def graph(order: int):
         data, names = parameter(SHAPE), ("first", "second")

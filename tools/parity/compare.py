@@ -63,6 +63,7 @@ def compare(reference: Model, candidate: Model) -> Comparison:
             continue
         for mine, its in zip(bodies_of(one), bodies_of(other), strict=True):
             ends += zip(_ends(mine), _ends(its), strict=True)
+            ends += zip(mine.get_parameters(), its.get_parameters(), strict=False)  # some of which nothing reads
         for mine, its in _paired_inputs(one, other):
             if mine.get_index() != its.get_index():
                 result.differences.append(
