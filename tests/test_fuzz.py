@@ -106,6 +106,14 @@ def test_more_forms_of_storage(kind, precision):
     assert not list(numbers.failures(graph))
 
 
+@pytest.mark.parametrize(("natively_off", "expected"), [(0.04, True), (0.0, False)])
+def test_the_native_numbers_answer_where_stock_is_absent(monkeypatch, natively_off, expected):
+    right = np.linspace(-1, 1, 9, dtype=np.float32)
+    monkeypatch.setattr(numbers, "_native_numbers", lambda model, graph: [right + np.float32(natively_off)])
+    found = [right + np.float32(0.06)]
+    assert numbers.is_as_far_natively(None, None, found, [right], lambda: [[right]]) is expected
+
+
 def test_graphs_of_more_forms_hold_them_all():
     sample = [random_graph(seed, KINDS | FORMS) for seed in range(150)]
     assert {step.kind for graph in sample for step in graph.steps} >= FORMS.keys()
