@@ -8,7 +8,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import execution_types
-from ovlpt.openvino_api import opset1
+from ovlpt.openvino_api import NodeFactory, opset1
 from tests.conftest import EXACT, TRUTH, assert_close
 from tests.lowered import FORMS, drop_in, layer_of_eight
 from tests.networks import (
@@ -265,3 +265,20 @@ def test_a_scale_before_a_float_interval_of_open_sizes(by_form, form, levels):
         exact = (data + np.linspace(-1, 1, 8).astype(np.float32)) * factor
         found = by_form(net, [data], form)
         np.testing.assert_allclose(found, np.clip(exact, -2.5, 4.1), atol=0.014)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("activation", ["Gelu", "Sigmoid", "Relu"])
+def test_a_scale_by_column_after_the_activation_of_a_layer_of_open_sizes(core, by_form, form, activation):
+    """As smooth quantization has it between the layers of a transformer: the layer takes all of it."""
+    x = parameter([-1, 6, 16])
+    layer = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([32, 16]), False, True)
+    biased = opset1.add(layer, const(np.linspace(-1, 1, 32).reshape(1, 1, 32)))
+    active = NodeFactory("opset7").create(activation, [biased.output(0)])
+    scaled = opset1.multiply(active, const(np.linspace(0.5, 1.5, 32).reshape(1, 1, 32)))
+    net = model(opset1.matmul(quantized(scaled, -0.5, 4.6), int8_weights([8, 32], seed=1), False, True), x)
+    inputs = [np.random.default_rng(0).uniform(-1.28, 1.27, (1, 6, 16)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.1, share=0.1)
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, core=core), core.compile_model(net, "CPU", EXACT)
+    mine, stock = (ovlpt.execution_types(each, inputs).executed for each in compiled)
+    assert len(mine) <= len(stock)

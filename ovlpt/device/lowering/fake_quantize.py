@@ -20,7 +20,7 @@ from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
+from ovlpt.operations.families import ACTIVATIONS, CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
@@ -207,7 +207,7 @@ def keep_scale_before(node: Node) -> Node | None:
     if details is None or not all(map(is_scalar_like, details.intervals)):
         return None
     links, head = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
-    is_moved, is_next = False, head.get_type_name() not in WEIGHTED
+    is_moved, is_next = False, not _is_of_layer(head)
     for link in links:
         is_next = is_next and len(readers_of(link)) == 1
         if link.get_type_name() in _MOVES_UP:
@@ -216,6 +216,16 @@ def keep_scale_before(node: Node) -> Node | None:
             block_fusion(link)
             return node
     return None
+
+
+def _is_of_layer(node: Node) -> bool:
+    """Whether a layer gives the result, with what may be fused into it, activations and a scale in f64 among it."""
+    while node.get_type_name() in ACTIVATIONS | BEFORE_INTERVAL:
+        data, *others = node.input_values()
+        if any(constant_above(value) is None for value in others) or len(readers_of(node)) > 1:
+            return False
+        node = data.get_node()
+    return node.get_type_name() in WEIGHTED
 
 
 def keep_after_transpose(node: Node) -> Node | None:
