@@ -235,7 +235,7 @@ class LayerTransformation(MatcherPass, _Configured):
                 if not self.quiet:
                     self._record(Outcome.DISABLED, node, Reason("disabled", f"{name} is switched off"))
                 return True
-        for name in self._names:  # no generator: every pass asks this of every node that it is shown
+        for name in self._names:  # noqa: SIM110, a generator would be made for every node that each pass is shown
             if name in callbacks and self._leave_alone(node, name):
                 return True
         return False
