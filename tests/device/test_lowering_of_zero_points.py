@@ -270,3 +270,15 @@ def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer
     closed.reshape([1, 8, 1, 4])
     inputs = inputs_of(closed)
     assert_close(infer(lowered, inputs), infer(closed, inputs, "NO"), level=0.02, share=0.1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_float_value_of_whole_numbers_less_a_zero_point(by_form, form):
+    """One rounding, that of the product, as with the plugin's own LPT; ``x * s - z * s`` would be off by that of ``z * s``."""
+    x = parameter([1, 8, 6, 6])
+    low, scale = np.float32(-132) * np.float32(0.0062665), np.float32(0.0062665)
+    data = opset1.max_pool(quantized(x, low, low + 255 * scale), [1, 1], [0, 0], [0, 0], [2, 2])
+    levels = np.random.default_rng(0).integers(0, 256, (1, 8, 6, 6))
+    largest = np.max([levels[:, :, i : i + 5, j : j + 5] for i in (0, 1) for j in (0, 1)], axis=0)
+    found = by_form(model(data, x), [(levels.astype(np.float32) - 132) * scale], form)
+    np.testing.assert_allclose(found, (largest.astype(np.float64) - 132) * 0.0062665, rtol=2e-7)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
+from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -20,6 +20,8 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
+
+_INTO_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "FakeQuantize", "Floor", "Relu"}
 
 # Elementwise arithmetic of one or two inputs, through which a stride is moved up
 _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
@@ -35,6 +37,7 @@ def subtract_in_f32(subtract: Node) -> Node | None:
     Convert before every zero point or residual Add loses the int8 fusion.
     """
     if is_widened(subtract):
+        _scale_in_f64(subtract)
         return convert_data(subtract, opset1.subtract)
     readers = readers_of(subtract)
     is_of_float = [
@@ -47,6 +50,31 @@ def subtract_in_f32(subtract: Node) -> Node | None:
     plain.set_friendly_name(subtract.get_friendly_name())
     replace_output(subtract.output(0), plain.output(0))
     return plain
+
+
+def _scale_in_f64(subtract: Node) -> None:
+    """Whole numbers less a whole zero point are exact, and so is their scale but for one rounding. The plugin would make
+    ``x * s - z * s`` of it, which is off by the rounding of ``z * s``, unless the scale is in f64.
+    """
+    readers, zero_point = readers_of(subtract), constant_above(subtract.input_value(1))
+    if len(readers) != 1 or readers[0].get_type_name() != "Multiply" or zero_point is None:
+        return
+    scale = constant_above(readers[0].input_value(1))
+    if precision_of(subtract.input_value(0)) not in INT8 or scale is None or (zero_point % 1).any():
+        return
+    old = readers[0]
+    if is_relaxed(old) or precision_of(old.output(0)) != "f32":
+        return
+    if any(reader.get_type_name() in _INTO_INTERVAL for reader in readers_of(old)):
+        return  # which takes in scale and zero point
+    wide = opset1.multiply(converted(old.input_value(0), "f64"), constant(scale, "f64"))
+    back = opset1.convert(wide, "f32")
+    wide.set_friendly_name(made_for(old.get_friendly_name(), Made.SCALE))
+    back.set_friendly_name(old.get_friendly_name())
+    replace_output(old.output(0), back.output(0))
+    old.input(0).replace_source_output(
+        old.input_value(1)
+    )  # a reference to it would count among the readers of its data
 
 
 def subtract_signed_in_f32(subtract: Node) -> Node | None:
