@@ -51,6 +51,32 @@ def test_a_sum_of_integers_whose_zero_point_is_stored_in_8_bits(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"), level=0.05, share=1)
 
 
+def arithmetic_of_one_tensor(low: float = -1.3, high: float = 1.7):
+    """A layer's result less its mean, and times what follows from that: two readers of integers with a zero point."""
+    x = parameter([-1, 3, 6, 6])
+    layer = quantized(convolution(quantized(x, 0, 2.55), 8), low, high)
+    mean = quantized(opset1.reduce_mean(layer, const([1], "i64"), True), low / 2, high / 2)
+    centred = quantized(opset1.subtract(layer, mean), 2 * low, 2 * high)
+    scaled = quantized(opset1.multiply(layer, opset1.sigmoid(centred)), low, high)
+    return model(convolution(scaled, 4, seed=1), x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_zero_point_before_arithmetic_is_no_layer(core, tmp_path, form, precision):
+    """Each had a Convert, which was a layer in bf16, and the two equal ones were one layer that stored floats."""
+    net, hint = arithmetic_of_one_tensor(), {"INFERENCE_PRECISION_HINT": precision}
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 3, 6, 6)).astype(np.float32)]
+    stock = core.compile_model(net, "CPU", hint)
+    compiled = compiled_in(form, net, core, tmp_path, **hint)
+    executed, expected = (
+        [layer.layer_type for layer in ovlpt.execution_types(each, inputs).executed] for each in (compiled, stock)
+    )
+    for kind in ("Convert", "Eltwise"):
+        assert executed.count(kind) <= expected.count(kind)
+    if precision == "f32":
+        assert_close(list(compiled(inputs).values()), list(stock(inputs).values()), share=0.02)
+
 @pytest.mark.parametrize("serializable", [False, True])
 def test_a_zero_point_after_a_layer_is_part_of_its_bias(core, infer, serializable):
     """Of a MatMul that became a convolution."""

@@ -264,6 +264,10 @@ RULES = (
         "a Broadcast before the zero point would be dropped, and the layer would throw or run in float",
     ),
     _rule(
+        zero_points.add_zero_point, "Subtract", _CPU,
+        "the zero point would get a Convert, which in bf16 is a layer of its own, and equal ones would be merged into one that stores floats",
+    ),
+    _rule(
         zero_points.subtract_signed_in_f32, "Subtract", _CPU,
         "a zero point of i8 data would be subtracted in i8, which saturates: wrong numbers",
     ),

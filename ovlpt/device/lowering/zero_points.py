@@ -77,6 +77,34 @@ def _scale_in_f64(subtract: Node) -> None:
     )  # a reference to it would count among the readers of its data
 
 
+def add_zero_point(subtract: Node) -> Node | None:
+    """The one zero point of integers that only arithmetic reads, as a relaxed Add of its negative, with its scale in f64.
+
+    A Subtract of f32 from integers would need a Convert (`subtract_in_f32`), which is a layer of its own where floats are
+    bf16, and equal ones of several readers would be merged: floats would be stored in place of integers. No fusion
+    reaches the Add through the scale (`guards.compute_scale_in_f64`), and both become part of what reads them.
+    """
+    data = subtract.input_value(0)
+    (multiply,) = readers if len(readers := readers_of(subtract)) == 1 else (subtract,)
+    if precision_of(data) not in INT8 or multiply.get_type_name() != "Multiply" or not is_widened(subtract):
+        return None
+    zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
+    if zero_point is None or scale is None or max(zero_point.size, scale.size) > 1:
+        return None
+    if any(reader.get_type_name() in WEIGHTED for reader in readers_of(multiply)):
+        return None  # the scale becomes part of float weights
+    before = [target.get_node() for target in data.get_target_inputs() if target.get_node().get_type_name() == "Add"]
+    inputs, attributes = [data, constant(-zero_point).output(0)], {"auto_broadcast": "numpy"}
+    add = relaxed("Add", inputs, "f32", attributes, siblings=sum(map(is_relaxed, before)))
+    add.set_friendly_name(subtract.get_friendly_name())
+    wide = opset1.multiply(opset1.convert(add, "f64"), constant(scale, "f64"))
+    wide.set_friendly_name(made_for(multiply.get_friendly_name(), Made.F64))
+    back = opset1.convert(wide, "f32")
+    back.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), back.output(0))
+    return add
+
+
 def subtract_signed_in_f32(subtract: Node) -> Node | None:
     """A zero point of i8 data is subtracted in i8, which saturates: wrong numbers, no error. No kernel takes one, only
     those of u8 data; it is subtracted in f32.
