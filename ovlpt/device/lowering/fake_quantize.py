@@ -7,7 +7,7 @@ from itertools import takewhile
 import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer
-from ovlpt.device.lowering.guards import BEFORE_INTERVAL, block_fusion, links_above, other_constant
+from ovlpt.device.lowering.guards import BEFORE_INTERVAL, POST_OPERATIONS, block_fusion, links_above, other_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
@@ -15,12 +15,13 @@ from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, same_on
+from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ACTIVATIONS, CONVOLUTIONS, REARRANGES
+from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
@@ -110,6 +111,7 @@ def requantize_floats(node: Node) -> Node | None:
     shifted = opset1.subtract(rounded, constant(found.zero_point))
     shifted.set_friendly_name(found.subtract.get_friendly_name())
     replace_output(found.output, shifted.output(0))
+    detach(found.subtract)
     return rounded
 
 
@@ -219,8 +221,8 @@ def keep_scale_before(node: Node) -> Node | None:
 
 
 def _is_of_layer(node: Node) -> bool:
-    """Whether a layer gives the result, with what may be fused into it, activations and a scale in f64 among it."""
-    while node.get_type_name() in ACTIVATIONS | BEFORE_INTERVAL:
+    """Whether a layer gives the result, with what may be fused into it, quantizations and a scale in f64 among it."""
+    while node.get_type_name() in POST_OPERATIONS:
         data, *others = node.input_values()
         if any(constant_above(value) is None for value in others) or len(readers_of(node)) > 1:
             return False

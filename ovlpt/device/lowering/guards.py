@@ -34,7 +34,7 @@ from ovlpt.precisions import INT8
 # What the plugin folds into the interval of a FakeQuantize, or drops before one
 BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
 # What the plugin fuses into a layer
-_POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
+POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
 FLOAT_MAX = float(np.finfo(np.float32).max)
@@ -264,7 +264,7 @@ def part_from_broadcast(add: Node) -> Node | None:
     if not any(None in sizes and max(filter(None, sizes), default=1) > 1 for sizes in zip(*shapes, strict=True)):
         return None
     layers = [value.get_node() for value in add.input_values()]
-    layers = [last for last in layers if links_above(last, _POST_OPERATIONS)[1].get_type_name() in CONVOLUTIONS]
+    layers = [last for last in layers if links_above(last, POST_OPERATIONS)[1].get_type_name() in CONVOLUTIONS]
     for last in layers:
         block_fusion(last)
     return add if layers else None
@@ -332,7 +332,7 @@ def _quantize_after(product: Node) -> Node | None:
     """The FakeQuantize that the kernel of a MatMul of rank 2 would fuse."""
     reader = _only_reader(product) if len(shape_of(product.output(0)) or ()) == 2 else None
     while reader is not None and reader.get_type_name() != "FakeQuantize":
-        reader = _only_reader(reader) if reader.get_type_name() in _POST_OPERATIONS else None
+        reader = _only_reader(reader) if reader.get_type_name() in POST_OPERATIONS else None
     return reader
 
 
@@ -347,7 +347,7 @@ def _first_by_channel(last: Node, but: Collection[str] = ()) -> Node | None:
     """What the first post-operation after ``last`` reads that has a constant of several values, ``but`` for these kinds."""
     while (target := merged_target(last)) is not None and (
         kind := target.get_node().get_type_name()
-    ) in _POST_OPERATIONS:
+    ) in POST_OPERATIONS:
         reader = target.get_node()
         if kind == "Subtract" and _is_zero_point(reader):
             return None

@@ -13,6 +13,7 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
+from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
@@ -102,6 +103,7 @@ def add_zero_point(subtract: Node) -> Node | None:
     back = opset1.convert(wide, "f32")
     back.set_friendly_name(multiply.get_friendly_name())
     replace_output(multiply.output(0), back.output(0))
+    detach(multiply)
     return add
 
 
