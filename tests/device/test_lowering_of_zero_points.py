@@ -77,6 +77,7 @@ def test_a_zero_point_before_arithmetic_is_no_layer(core, tmp_path, form, precis
     if precision == "f32":
         assert_close(list(compiled(inputs).values()), list(stock(inputs).values()), share=0.02)
 
+
 @pytest.mark.parametrize("serializable", [False, True])
 def test_a_zero_point_after_a_layer_is_part_of_its_bias(core, infer, serializable):
     """Of a MatMul that became a convolution."""
