@@ -18,9 +18,11 @@ from ovlpt.openvino_api import CompiledModel
 from ovlpt.trace import InputError
 
 CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only: computed while the model is compiled
-_EXECUTED = "EXECUTED"
+_EXECUTED, _NOT_RUN = "EXECUTED", "NOT_RUN"
 _KNOWN_TO = 0.1  # of itself, at worst, a mean that is taken for a layer's time
 _SECONDS = 0.02  # for each run of those that are wanted; slow networks run less often
+_PASS_ON = frozenset(("Reshape", "Squeeze", "Unsqueeze", "MemoryInput", "MemoryOutput", "ReadValue", "Assign"))
+_COPY = 10  # microseconds; below, it is chance whether a layer that passes memory on was measured
 _MAY_MOVE_NOTHING = frozenset(("", "undef", "unknown", "reorder"))  # kernels of layers that are often done in place
 
 
@@ -197,7 +199,8 @@ def _counters(
 ) -> tuple[dict[str, Any], set[str], dict[str, float]]:
     """The counters of all layers by their names, the names of those that ran, and milliseconds of `least_times`.
 
-    A plugin says so of layers with a mean time of a microsecond or more, which most take in the first inference.
+    A plugin says so of layers with a mean time of a microsecond or more, which most take in the first inference. Those that
+    only pass memory on may take it there, too: a Reshape ran if it took as long as a copy that counts in all inferences.
     """
     request = compiled.create_infer_request()
     infer, counted = anew(request, inputs), _counts(compiled)  # else every layer is said to be NOT_RUN
@@ -214,10 +217,13 @@ def _counters(
         )
         raise InputError(f"the inputs do not fit the model, which takes {expected}: {last_line(error)}") from error
     infos, last = [*readings[0], *readings[-1]], {info.node_name: info for info in readings[-1]}
+    idle = {
+        info.node_name for reading in readings for info in reading if _passes_on(info) and _microseconds(info) < _COPY
+    }
     means = [{info.node_name: _microseconds(info) for info in reading} for reading in readings]
     return (
         last,
-        {info.node_name for info in infos if _status(info) == _EXECUTED},
+        {info.node_name for info in infos if _status(info) == _EXECUTED and info.node_name not in idle},
         least_times(means) if are_means else {},
     )
 
@@ -262,15 +268,23 @@ def _text(value: object) -> str:
     return str(value.astype(str)) if hasattr(value, "astype") else str(value)
 
 
+def _passes_on(counter: Any) -> bool:
+    return counter.node_type in _PASS_ON and not _has_kernel(counter)
+
+
 def _has_kernel(counter: Any) -> bool:
     """Whether a layer of the execution graph names a kernel that runs in each inference, however short it is."""
     return counter.exec_type.lower().partition("_")[0] not in _MAY_MOVE_NOTHING
 
 
-def _status(counter: Any, ran: Container[str] = ()) -> str:
+def _status(counter: Any, ran: Container[str] | None = None) -> str:
+    """As the plugin says, or by what ``ran`` where that is known."""
     if counter is None:
         return ""
-    return _EXECUTED if counter.node_name in ran else str(counter.status).rsplit(".", 1)[-1]
+    status = str(counter.status).rsplit(".", 1)[-1]
+    if ran is None:
+        return status
+    return _EXECUTED if counter.node_name in ran else _NOT_RUN if status == _EXECUTED else status
 
 
 def _milliseconds(counter: Any, field: str) -> float:
