@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.layer_types import BOUNDARY
+from ovlpt.device.layer_types import BOUNDARY, PASS_ON
 from ovlpt.device.states import anew
 from ovlpt.display import html_table, to_frame
 from ovlpt.openvino_api import CompiledModel
@@ -21,7 +21,6 @@ CONSTANT = "CONSTANT"  # status of a constant, and of what reads constants only:
 _EXECUTED, _NOT_RUN = "EXECUTED", "NOT_RUN"
 _KNOWN_TO = 0.1  # of itself, at worst, a mean that is taken for a layer's time
 _SECONDS = 0.02  # for each run of those that are wanted; slow networks run less often
-_PASS_ON = frozenset(("Reshape", "Squeeze", "Unsqueeze", "MemoryInput", "MemoryOutput", "ReadValue", "Assign"))
 _COPY = 10  # microseconds; below, it is chance whether a layer that passes memory on was measured
 _MAY_MOVE_NOTHING = frozenset(("", "undef", "unknown", "reorder"))  # kernels of layers that are often done in place
 
@@ -269,7 +268,7 @@ def _text(value: object) -> str:
 
 
 def _passes_on(counter: Any) -> bool:
-    return counter.node_type in _PASS_ON and not _has_kernel(counter)
+    return counter.node_type in PASS_ON and not _has_kernel(counter)
 
 
 def _has_kernel(counter: Any) -> bool:

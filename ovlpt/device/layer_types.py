@@ -9,6 +9,9 @@ from __future__ import annotations
 from ovlpt.operations import RECURRENT, WEIGHTED
 
 BOUNDARY = frozenset(("Const", "Input", "Output"))  # no computation, whatever kernel they name
+PASS_ON = frozenset(  # memory as it is, most of the time
+    ("Reshape", "Squeeze", "Unsqueeze", "MemoryInput", "MemoryOutput", "ReadValue", "Assign")
+)
 CONVERTS = frozenset(("Reorder", "Convert"))  # they change a type or a layout, and nothing else
 MOVES = frozenset(  # values to another place; nothing is computed
     ("Split", "Concatenation", "Concat", "Transpose", "Permute", "Reshape", "Squeeze", "Unsqueeze", "Gather",
