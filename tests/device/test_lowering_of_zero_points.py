@@ -309,3 +309,22 @@ def test_a_float_value_of_whole_numbers_less_a_zero_point(by_form, form):
     largest = np.max([levels[:, :, i : i + 5, j : j + 5] for i in (0, 1) for j in (0, 1)], axis=0)
     found = by_form(model(data, x), [(levels.astype(np.float32) - 132) * scale], form)
     np.testing.assert_allclose(found, (largest.astype(np.float64) - 132) * 0.0062665, rtol=2e-7)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0.0, -0.64], ids=["unsigned", "signed"])
+@pytest.mark.parametrize("kind", ["Broadcast", "Concat", "shape of another"])
+def test_a_scale_after_integers_that_are_broadcast(by_form, form, kind, low):
+    """It was fused into the FakeQuantize, whose real values were then rounded to integers: 0 for all."""
+    x, other = parameter([1, 4, 1, 1]), parameter([-1, 4, -1, -1], name="y")
+    data = quantized(x, low, 0.64 * 255 / 256 if low == 0 else 0.635)
+    if kind == "Broadcast":
+        wide = opset1.broadcast(data, const([1, 4, 3, 2], "i64"))
+    elif kind == "shape of another":
+        wide = opset1.broadcast(data, opset1.shape_of(other))
+    else:  # of one tensor, which OpenVINO makes a Broadcast of
+        wide = opset1.concat([data, data], 3)
+    net = model([wide, opset1.relu(other)], [x, other])
+    random = np.random.default_rng(0)
+    inputs = [random.uniform(-0.6, 0.6, shape).astype(np.float32) for shape in ((1, 4, 1, 1), (2, 4, 3, 2))]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])

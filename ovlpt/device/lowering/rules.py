@@ -264,6 +264,10 @@ RULES = (
         "a Broadcast before the zero point would be dropped, and the layer would throw or run in float",
     ),
     _rule(
+        zero_points.tile_before_scale, "Multiply", _BOTH,
+        "the scale would be moved before the Broadcast and fused into the FakeQuantize, which would round real values: wrong numbers",
+    ),
+    _rule(
         zero_points.add_zero_point, "Subtract", _CPU,
         "the zero point would get a Convert, which in bf16 is a layer of its own, and equal ones would be merged into one that stores floats",
     ),

@@ -137,24 +137,50 @@ def broadcast_before_zero_point(subtract: Node) -> Node | None:
     moves = details is not None and all(end.size == 1 for end in details.intervals)
     moves = moves and len(quantize.output(0).get_target_inputs()) == 1
     if repeats is not None and (len(repeats) - repeats.count(1) == 1 or not moves):
-        wide = opset1.tile(broadcast.input_value(0), constant(np.array(repeats), "i64"))
-        if (settled := shape_of(broadcast.output(0))) != shape_of(wide.output(0)):  # its target names a dynamic size
-            sizes = [0 if size is None else size for size in settled]
-            wide = opset1.reshape(wide, constant(np.array(sizes), "i64"), True)
-        wide.set_friendly_name(broadcast.get_friendly_name())
-        replace_output(broadcast.output(0), wide.output(0))
+        _tile(broadcast, repeats)
     elif moves:
         replace_output(broadcast.output(0), quantize.output(0))
         broadcast.input(0).replace_source_output(quantize.input_value(0))
         broadcast.validate_and_infer_types()
         quantize.input(0).replace_source_output(broadcast.output(0))
         quantize.validate_and_infer_types()
-    else:  # the plugin moves what has two inputs
-        ends = np.iinfo(broadcast.get_output_element_type(0).to_dtype())
-        clamp = opset1.clamp(broadcast.output(0), float(ends.min), float(ends.max))
-        clamp.set_friendly_name(made_for(broadcast.get_friendly_name(), Made.GUARD))
-        subtract.input(0).replace_source_output(clamp.output(0))
+    else:
+        _clamp_between(broadcast, subtract)
     return subtract
+
+
+def tile_before_scale(multiply: Node) -> Node | None:
+    """A scale would be moved before a Broadcast of integers, and there be fused into the FakeQuantize, which then rounds real
+    values to integers: wrong numbers, no error. After a Tile it stays, or where the shape is not known, after a Clamp.
+    """
+    broadcast = multiply.input_value(0).get_node()
+    if broadcast.get_type_name() != "Broadcast" or precision_of(multiply.input_value(0)) not in INT8:
+        return None
+    if constant_above(multiply.input_value(1)) is None:
+        return None
+    if (repeats := _repeats(broadcast)) is None:
+        _clamp_between(broadcast, multiply)
+    else:
+        _tile(broadcast, repeats)
+    return multiply
+
+
+def _clamp_between(broadcast: Node, reader: Node) -> None:
+    """The plugin moves what has two inputs, and only that."""
+    ends = np.iinfo(broadcast.get_output_element_type(0).to_dtype())
+    clamp = opset1.clamp(broadcast.output(0), float(ends.min), float(ends.max))
+    clamp.set_friendly_name(made_for(broadcast.get_friendly_name(), Made.GUARD))
+    reader.input(0).replace_source_output(clamp.output(0))
+
+
+def _tile(broadcast: Node, repeats: list[int]) -> None:
+    """Let a Tile stand for a Broadcast."""
+    wide = opset1.tile(broadcast.input_value(0), constant(np.array(repeats), "i64"))
+    if (settled := shape_of(broadcast.output(0))) != shape_of(wide.output(0)):  # its target names a dynamic size
+        sizes = [0 if size is None else size for size in settled]
+        wide = opset1.reshape(wide, constant(np.array(sizes), "i64"), True)
+    wide.set_friendly_name(broadcast.get_friendly_name())
+    replace_output(broadcast.output(0), wide.output(0))
 
 
 def _is_shape_of(target: Output, data: Output) -> bool:
