@@ -148,3 +148,17 @@ def test_a_reduction_before_a_reshape_stays_as_it_is(core, infer, keep):
     assert not [node for node in lowered.get_ops() if node.get_friendly_name().endswith("/Alone")]
     inputs = inputs_of(net)
     assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("kind", ["reduce_max", "reduce_min"])
+def test_a_maximum_that_is_transposed_before_it_is_quantized_to_i8(core, infer, kind):
+    """The FakeQuantize is moved before the Transpose, and the reduction fused it, whose integers it gets wrong."""
+    x = parameter([-1, 4, 5, 7])
+    least = opset1.abs(getattr(opset1, kind)(x, const([1], "i64"), True))
+    turned = opset1.transpose(least, const([0, 3, 1, 2], "i64"))
+    stored = opset1.convert(opset1.fake_quantize(turned, *(const(end) for end in (0, 1.6, -128, 127)), 256), "i8")
+    levels = opset1.subtract(opset1.convert(stored, "f32"), opset1.convert(const(-128, "i8"), "f32"))
+    data = opset1.multiply(levels, const(1.6 / 255))
+    net = model([opset1.multiply(data, const(np.linspace(0.3, 1.8, 7).reshape(1, 7, 1, 1))), data], x)
+    inputs = [np.random.default_rng(0).uniform(-2, 2, (2, 4, 5, 7)).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))

@@ -7,7 +7,14 @@ from itertools import takewhile
 import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer
-from ovlpt.device.lowering.guards import BEFORE_INTERVAL, POST_OPERATIONS, block_fusion, links_above, other_constant
+from ovlpt.device.lowering.guards import (
+    BEFORE_INTERVAL,
+    MOVES_UP,
+    POST_OPERATIONS,
+    block_fusion,
+    links_above,
+    other_constant,
+)
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
@@ -21,14 +28,10 @@ from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import CONVOLUTIONS, REARRANGES
+from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
-# What a per-tensor operation is moved up through
-_MOVES_UP = REARRANGES | {
-    "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "ReverseSequence", "Roll", "ShuffleChannels",
-}  # fmt: skip
 # Reductions, before which a Transpose moves through a FakeQuantize
 _REDUCTIONS = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
@@ -43,13 +46,13 @@ def bypass_relu(node: Node) -> Node | None:
     a layer absorbs no Relu that it shares its result with. What lies between and changes nothing, as an Unsqueeze and a
     Squeeze, is dropped first.
     """
-    if node.input_value(0).get_node().get_type_name() not in _MOVES_UP | {"Relu"}:
+    if node.input_value(0).get_node().get_type_name() not in MOVES_UP | {"Relu"}:
         return None
     details, shape = QuantizationDetails.of(node), node.get_input_partial_shape(0)
     if details is None or (details.input_low < 0).any():
         return None
     reader, bypassed = node, False
-    while (source := reader.input_value(0).get_node()).get_type_name() in _MOVES_UP | {"Relu"}:
+    while (source := reader.input_value(0).get_node()).get_type_name() in MOVES_UP | {"Relu"}:
         kinds = {target.get_node().get_type_name() for target in source.output(0).get_target_inputs()}
         if source.get_type_name() == "Relu":
             # equal ones are merged, a ShapeOf is folded
@@ -208,11 +211,11 @@ def keep_scale_before(node: Node) -> Node | None:
     details = QuantizationDetails.of(node)
     if details is None or not all(map(is_scalar_like, details.intervals)):
         return None
-    links, head = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | _MOVES_UP)
+    links, head = links_above(node.input_value(0).get_node(), BEFORE_INTERVAL | MOVES_UP)
     is_moved, is_next = False, not _is_of_layer(head)
     for link in links:
         is_next = is_next and len(readers_of(link)) == 1
-        if link.get_type_name() in _MOVES_UP:
+        if link.get_type_name() in MOVES_UP:
             is_moved = True
         elif (is_moved or is_next) and (values := other_constant(link)) is not None and not is_scalar_like(values):
             block_fusion(link)

@@ -28,13 +28,17 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC, CONVOLUTIONS
+from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC, CONVOLUTIONS, REARRANGES
 from ovlpt.precisions import INT8
 
 # What the plugin folds into the interval of a FakeQuantize, or drops before one
 BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
 # What the plugin fuses into a layer
 POST_OPERATIONS = BEFORE_INTERVAL | ACTIVATIONS | {"Abs", "FakeQuantize", "PRelu", "Round", "Sqrt"}
+# What a per-tensor operation is moved up through
+MOVES_UP = REARRANGES | {
+    "BatchToSpace", "Broadcast", "DepthToSpace", "Gather", "ReverseSequence", "Roll", "ShuffleChannels",
+}  # fmt: skip
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
 FLOAT_MAX = float(np.finfo(np.float32).max)

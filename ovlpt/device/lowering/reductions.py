@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ovlpt.device.lowering.guards import block_fusion, merged_target
+from ovlpt.device.lowering.guards import MOVES_UP, block_fusion, merged_target
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -74,15 +74,18 @@ def _takes_wrongly(reduction: Node) -> bool:
     if not isinstance(axes, Constant) or shape is None:
         return False
     dropped = set() if reduction.get_attributes()["keep_dims"] else {int(axis) % len(shape) for axis in axes.data.flat}
-    takes_channels = len(shape) > 3 and not dropped & {0, 1}
+    takes_channels, is_moved = len(shape) > 3 and not dropped & {0, 1}, False
     while (target := merged_target(link)) is not None:
         link = target.get_node()
+        if link.get_type_name() in MOVES_UP and target.get_index() == 0:
+            is_moved = True  # of what follows, a FakeQuantize with one interval is moved before it
+            continue
         if link.get_type_name() not in (*_AFTER_REDUCTION, "FakeQuantize"):
             return False
         others = [value for port, value in enumerate(link.input_values()) if port != target.get_index()]
         constants = [constant_above(value) for value in others]
         if not all(values is None or is_scalar_like(values) for values in constants):
-            return not takes_channels
+            return not takes_channels and not is_moved
         if link.get_type_name() == "FakeQuantize":
             is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
             return is_extreme and precision_of(link.output(0)) not in REAL
