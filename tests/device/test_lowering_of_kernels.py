@@ -87,6 +87,8 @@ def test_where_it_is_asked_for(core, slow):
     assert asked(first_layer((1, 3, 8, 8)), serializable=False, config=off) == [False]
     for channels in (1, 5, 16):
         assert asked(first_layer((1, channels, 8, 8)), serializable=False) == [False]
+    for kernel, stride in ((4, 4), (6, 2), (9, 2)):  # slower with two threads
+        assert asked(first_layer((1, 3, 16, 16), kernel=kernel, stride=stride), serializable=False) == [False]
 
 
 def test_only_on_cpus_where_it_was_measured(monkeypatch):
