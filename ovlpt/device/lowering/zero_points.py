@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened
+from ovlpt.device.lowering.guards import BEFORE_INTERVAL
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import readers_of
@@ -21,8 +22,6 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
-
-_INTO_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "FakeQuantize", "Floor", "Relu"}
 
 # Elementwise arithmetic of one or two inputs, through which a stride is moved up
 _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
@@ -66,16 +65,19 @@ def _scale_in_f64(subtract: Node) -> None:
     old = readers[0]
     if is_relaxed(old) or precision_of(old.output(0)) != "f32":
         return
-    if any(reader.get_type_name() in _INTO_INTERVAL for reader in readers_of(old)):
-        return  # which takes in scale and zero point
-    wide = opset1.multiply(converted(old.input_value(0), "f64"), constant(scale, "f64"))
+    if any(reader.get_type_name() in BEFORE_INTERVAL | {"FakeQuantize"} for reader in readers_of(old)):
+        return  # scale and zero point become part of its interval
+    _multiply_in_f64(old, old.input_value(0), scale, Made.SCALE)
+
+
+def _multiply_in_f64(multiply: Node, data: Output, scale: np.ndarray, made: Made) -> None:
+    """Let a product in f64 of ``data`` stand for one in f32, which reads nothing any more."""
+    wide = opset1.multiply(converted(data, "f64"), constant(scale, "f64"))
     back = opset1.convert(wide, "f32")
-    wide.set_friendly_name(made_for(old.get_friendly_name(), Made.SCALE))
-    back.set_friendly_name(old.get_friendly_name())
-    replace_output(old.output(0), back.output(0))
-    old.input(0).replace_source_output(
-        old.input_value(1)
-    )  # a reference to it would count among the readers of its data
+    wide.set_friendly_name(made_for(multiply.get_friendly_name(), made))
+    back.set_friendly_name(multiply.get_friendly_name())
+    replace_output(multiply.output(0), back.output(0))
+    detach(multiply)
 
 
 def add_zero_point(subtract: Node) -> Node | None:
@@ -98,12 +100,7 @@ def add_zero_point(subtract: Node) -> Node | None:
     inputs, attributes = [data, constant(-zero_point).output(0)], {"auto_broadcast": "numpy"}
     add = relaxed("Add", inputs, "f32", attributes, siblings=sum(map(is_relaxed, before)))
     add.set_friendly_name(subtract.get_friendly_name())
-    wide = opset1.multiply(opset1.convert(add, "f64"), constant(scale, "f64"))
-    wide.set_friendly_name(made_for(multiply.get_friendly_name(), Made.F64))
-    back = opset1.convert(wide, "f32")
-    back.set_friendly_name(multiply.get_friendly_name())
-    replace_output(multiply.output(0), back.output(0))
-    detach(multiply)
+    _multiply_in_f64(multiply, add.output(0), scale, Made.F64)
     return add
 
 
