@@ -144,6 +144,11 @@ def against_native(test):
     return pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")(test)
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="the native pass is driven by a C++ program")
+def test_the_native_library_is_asked_on_every_release():
+    assert not numbers.fails_natively(model(opset1.relu(fake_quantize(parameter((1, 3, 8, 8)), 0.0, 2.55))))
+
+
 @against_native
 @graphs(60)
 def test_the_native_result(seed):

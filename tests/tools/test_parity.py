@@ -43,6 +43,10 @@ pytestmark = [
     pytest.mark.skipif(RELEASE < (2025, 0), reason="the native pass of 2024.6 is an older one"),
 ]
 
+strips = pytest.mark.skipif(
+    RELEASE < (2025, 4), reason="the native library has no FQStrippingTransformation before 2025.4"
+)
+
 NOT_ON_CPU = "MultiplyToGroupConvolutionTransformation"
 PRECISIONS = (
     PrecisionsRestriction.create("Convolution", {0: ["u8"], 1: ["i8"]}),
@@ -467,6 +471,7 @@ def stripped(graph, native_only: bool):
     return graph
 
 
+@strips
 @pytest.mark.parametrize("name", STRIPPED)
 def test_stripping_with_adjusted_weights(name):
     graph = model(STRIPPED[name]())
@@ -478,6 +483,7 @@ def test_stripping_with_adjusted_weights(name):
     assert np.abs(before - after).max() <= 1e-5 * max(1, np.abs(before).max())
 
 
+@strips
 def test_softmax_does_not_end_a_region():
     """A wanted difference: the native FQStrippingTransformation divides what Softmax reads, which changes its result."""
     graph = model(STRIPPED["Softmax"]())

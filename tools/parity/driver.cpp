@@ -73,6 +73,7 @@ private:
     char fields[4096];
 };
 
+#ifdef HAS_STRIPPING
 class FQStrippingTransformation : public ModelPass {
 public:
     FQStrippingTransformation(const std::set<size_t>& levels, bool need_weights_adjustment);
@@ -81,6 +82,7 @@ public:
 private:
     char fields[256];
 };
+#endif
 
 #ifdef HAS_FLOAT8_CACHE
 class MoveFakeConvertUpThroughKVCacheConcat : public MatcherPass {
@@ -251,6 +253,14 @@ static void set_callback(ov::pass::PassConfig& config, int at, const std::string
     }
 }
 
+static std::shared_ptr<ov::pass::ModelPass> stripping(const std::set<size_t>& levels, bool adjusted) {
+#ifdef HAS_STRIPPING
+    return {new lpt::FQStrippingTransformation(levels, adjusted), [](auto) {}};
+#else
+    throw std::runtime_error("this library has no FQStrippingTransformation");
+#endif
+}
+
 int main(int argc, char** argv) {
     if (argc != 3)
         return std::cerr << "usage: driver IN.xml OUT.xml < directives\n", 2;
@@ -313,7 +323,7 @@ int main(int argc, char** argv) {
     if (levels.empty())
         pass = {new lpt::LowPrecision(precisions, granularities, params), [](auto) {}};
     else
-        pass = {new lpt::FQStrippingTransformation(levels, adjusted), [](auto) {}};
+        pass = stripping(levels, adjusted);
     ov::pass::Manager manager;
     for (const auto& name : disabled)
         manager.get_pass_config()->disable(ov::DiscreteTypeInfo(name.c_str(), "0"));

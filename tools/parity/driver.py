@@ -22,6 +22,8 @@ from ovlpt.operations import OPERATIONS, as_native
 from ovlpt.trace import InputError
 
 _SOURCE = Path(__file__).with_name("driver.cpp")
+# Classes that early releases do not have, by the macro under which the driver uses them.
+_SINCE = {"HAS_FLOAT8_CACHE": b"KVCacheConcat", "HAS_STRIPPING": b"FQStrippingTransformation"}
 
 
 class NoCompiler(InputError):
@@ -62,7 +64,7 @@ def program() -> Path:
             built = Path(folder) / "driver"
             text = library.read_bytes()
             new_strings = b"__cxx11" in text  # which of the two string layouts the wheel was built with
-            defined = ["-DHAS_FLOAT8_CACHE"] if b"KVCacheConcat" in text else []
+            defined = [f"-D{macro}" for macro, name in _SINCE.items() if name in text]
             command = [
                 compiler, "-std=c++17", "-O1", f"-D_GLIBCXX_USE_CXX11_ABI={int(new_strings)}", *defined, "-I", str(root / "include"),
                 str(_SOURCE), "-o", str(built), str(library),
