@@ -301,7 +301,8 @@ class LayerTransformation(MatcherPass, _Configured):
             raise Rejected(reason)
 
     def facts(self, node: Node, found: Dequantization) -> NodeFacts:
-        return facts_of(node, found, self.params.reshape_ignore_per_tensor_quantization_check)
+        strict = self.params.reshape_ignore_per_tensor_quantization_check
+        return facts_of(node, found, strict, self.params.native_only)
 
     # Building
 
@@ -469,9 +470,10 @@ class _FactsOfNode(NodeFacts):
     node: Node
     found: Dequantization
 
-    def __init__(self, node: Node, found: Dequantization, strict: bool):
+    def __init__(self, node: Node, found: Dequantization, strict: bool, rows_fit: bool):
         scale = found.scale if found.scale is not None else _ONE
-        self.__dict__.update(node=node, found=found, strict=strict, scale=scale, zero_point=found.zero_point)
+        self.__dict__.update(node=node, found=found, strict=strict, rows_fit=rows_fit, scale=scale)
+        self.__dict__["zero_point"] = found.zero_point
 
     def but(self, **changes: Any) -> NodeFacts:
         other = copy.copy(self)
@@ -511,9 +513,9 @@ class _FactsOfNode(NodeFacts):
 _ONE = np.ones((), np.float32)
 
 
-def facts_of(node: Node, found: Dequantization, strict: bool = False) -> NodeFacts:
+def facts_of(node: Node, found: Dequantization, strict: bool = False, rows_fit: bool = False) -> NodeFacts:
     """What the table may know of a node."""
-    return _FactsOfNode(node, found, strict)
+    return _FactsOfNode(node, found, strict, rows_fit)
 
 
 def constant_input(output: Output) -> np.ndarray | None:

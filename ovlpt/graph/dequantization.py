@@ -242,10 +242,11 @@ def write_dequantization(
     zero_point_precision: str | None = None,
     scale_precision: str | None = None,
     shift_precision: str | None = None,
+    converts: bool = True,
 ) -> tuple[Output, list[Node]]:
     """Build ``(Convert(data) - zero_point) * scale`` and return its output with the new nodes in order.
 
-    The Convert appears where ``data`` is not of ``precision``. A zero point of a low ``zero_point_precision`` that holds it
+    The Convert appears where ``data`` is not of ``precision``, unless told otherwise: then what follows reads ``data``. A zero point of a low ``zero_point_precision`` that holds it
     (a sum of integers, for one, has another) is stored in that type after a Convert of its own, any other as
     ``shift_precision``. The Multiply reports
     ``output_precision``, and its constant is stored as ``scale_precision``; all three are ``precision`` by default.
@@ -260,13 +261,13 @@ def write_dequantization(
         output = node.output(0)
 
     def append_elementwise(kind: str, stored: Node, reported: str) -> None:
-        if reported == precision == precision_of(stored.output(0)):
+        if {precision, *map(precision_of, (output, stored.output(0)))} == {reported}:
             append(elementwise(kind, output, stored.output(0)), kind)
         else:
             inputs = [output, stored.output(0)]
             append(relaxed(kind, inputs, reported, {"auto_broadcast": "numpy"}, origin=precision), kind)
 
-    if precision_of(output) != precision:
+    if converts and precision_of(output) != precision:
         append(converted(output, precision), "Convert")
     if zero_point is not None:
         if zero_point_precision and zero_point_precision not in REAL and _fits(zero_point, zero_point_precision):

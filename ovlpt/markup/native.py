@@ -34,7 +34,7 @@ class MarkupPrecisions(markup_precisions.MarkupPrecisions):
             super().visit(node)
 
     def _passes(self, node: Node, facts: NodeFacts) -> bool:
-        return along_channels(facts) is None
+        return along_channels(facts.but(rows_fit=True)) is None
 
 
 class MarkupBias(markup_bias.MarkupBias):

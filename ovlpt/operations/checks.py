@@ -34,11 +34,13 @@ def along_channels(facts: NodeFacts) -> Reason | None:
         return reason
     for values in facts.values:
         shape = values.shape
-        if values.size == 1:
+        if values.size == 1 or facts.rank == 1:
             continue
         if facts.rank - len(shape) == 1:
             shape = (1, *shape)
         if len(shape) == 1:  # of the last axis
+            if facts.rows_fit:
+                continue
             shape = (*[1] * (facts.rank - 1), *shape)
         if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != facts.channel_axis):
             return Reason(

@@ -26,6 +26,7 @@ class NodeFacts:
     channel_axis: int = 1
     only_consumer: str | None = None  # its type, where there is just one
     strict: bool = False  # Params.reshape_ignore_per_tensor_quantization_check
+    rows_fit: bool = False  # values without other axes are taken for those of the channels, as in the native library
     is_low: bool = True  # else it is the real sum of a weighted operation, whose scale is better left where it is
 
     def but(self, **changes: Any) -> NodeFacts:

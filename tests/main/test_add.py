@@ -5,7 +5,7 @@ from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.low_precision import CLEANUP
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed
-from tests.graphs import f32, fake_quantize, model, parameter
+from tests.graphs import f32, fake_quantize, model, parameter, weights
 
 UNCLEANED = PassConfig({kind.__name__ for kind in CLEANUP} | {"ReluTransformation"})
 
@@ -63,4 +63,14 @@ def test_the_formula_of_two_branches():
     after = dequantization_above(next(node for node in result.after.get_ops() if node.get_type_name() == "Relu"), 0)
     assert after.zero_point is None
     np.testing.assert_allclose(after.scale, scale["two"], rtol=1e-5)
+    result.assert_numbers()
+
+
+def test_a_bias_of_a_vector_joins_the_quantization_after_it():
+    """The only axis of a vector is that of its channels."""
+    product = opset1.matmul(fake_quantize(parameter((8,)), -0.4, 2.5, 255), weights([8, 8], 0.01), False, True)
+    biased = opset1.add(product, f32(np.linspace(0.51, 1.03, 8)))
+    result = Transformed(model(fake_quantize(biased, -1.53, 3.59)))
+    kinds = [node.get_type_name() for node in result.after.get_ordered_ops() if node.get_type_name() != "Constant"]
+    assert kinds == ["Parameter", "FakeQuantize", "MatMul", "FakeQuantize", "Result"]
     result.assert_numbers()

@@ -160,9 +160,9 @@ def test_prerequisites(name):
     assert_native(model(PREREQUISITES[name]()), PRECISIONS, GRANULARITY)
 
 
-def in_f16(result):
+def in_f16(*results):
     """All real numbers of the model in f16."""
-    graph = model(result)
+    graph = model(*results)
     manager = Manager()
     manager.register_pass(ConvertFP32ToFP16())
     manager.run_passes(graph)
@@ -655,3 +655,67 @@ def test_second_factor_of_more_levels_than_the_allowed_types_hold(levels, low, u
     data = fake_quantize(parameter((1, 8, 3)), low, high, levels)
     graph = model(opset1.matmul(kernel, data, False, False))
     assert_native(graph, params=Params(update, native_only=True))
+
+
+def vector(count: int) -> np.ndarray:
+    return np.linspace(0.5, 1, count).astype(np.float32)
+
+
+# A constant of a value for each element: those of a vector are its channels.
+VECTORS = {
+    "a difference and its data": lambda x: model(
+        opset1.add(opset1.add(f32(vector(8)), opset1.multiply(x, f32(-1))), x)
+    ),
+    "a product and a difference": lambda x: model(
+        scaled := opset1.multiply(f32(vector(8)), x), opset1.add(f32(vector(8)), opset1.multiply(scaled, f32(-1)))
+    ),
+    "a bias before a quantization": lambda x: model(
+        fake_quantize(opset1.add(_product(fake_quantize(x, -0.4, 2.5, 255)), f32(vector(8))), -1.5, 3.6)
+    ),
+}
+
+
+def _product(data: Node) -> Node:
+    return opset1.matmul(data, weights([8, 8], 0.01), False, True)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors(name):
+    assert_native(VECTORS[name](parameter((8,))), PRECISIONS)
+
+
+@pytest.mark.parametrize("reader", [opset1.relu, lambda data: opset1.clamp(data, 0.0, 6.0)], ids=["Relu", "Clamp"])
+def test_a_row_of_scales_without_other_axes(reader):
+    """The native library asks no further where it belongs."""
+    data = dequantization(parameter((1, 2, 8), precision=np.uint8), vector(8))
+    assert_native(model(opset1.multiply(reader(data), parameter((1, 2, 8), "x2"))))
+
+
+IN_F16 = {
+    "after a Clamp": lambda: [
+        opset1.add(opset1.clamp(fake_quantize(parameter(SHAPE), -1.28, 1.27), 0.0, 6.0), f32(vector(4)))
+    ],
+    "after a Clamp with a zero point": lambda: [
+        opset1.add(opset1.clamp(fake_quantize(parameter(SHAPE), -1.2, 1.71), 0.0, 6.0), f32(vector(4)))
+    ],
+    "data turned that is an output too": lambda: [
+        data := qdq(parameter(SHAPE), "i8", None),
+        opset1.add(opset1.multiply(data, f32(-1.0)), f32(vector(4))),
+    ],
+    "after a zero point": lambda: [opset1.add(qdq(parameter(SHAPE)), f32(vector(4)))],
+}
+
+
+@pytest.mark.parametrize("name", IN_F16)
+def test_sums_in_f16(name):
+    """The type of what is scaled stays, whatever the scale is stored in."""
+    assert_native(in_f16(*IN_F16[name]()))
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.25, 3.7), (-3.7, -1.25), (1.0, 1.9961)])
+def test_a_zero_point_out_of_range_of_a_second_factor(low, high):
+    """Above or below the integers it wraps around, and is none where that makes it zero."""
+    data = fake_quantize(parameter((2, 8)), low, high, 255)
+    restrictions = (PrecisionsRestriction.create("MatMul", {0: ["i8"], 1: ["i8"]}),)
+    kernel = weights([12, 8], np.linspace(0.01, 0.02, 12).reshape(12, 1))
+    assert_native(model(opset1.matmul(kernel, data, False, True)), restrictions)

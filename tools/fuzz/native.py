@@ -20,7 +20,7 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Manager, Model, Node
+from ovlpt.openvino_api import Constant, Manager, Model, Node, PartialShape
 from ovlpt.precisions import INT8
 from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from tools.fuzz import operations
@@ -163,7 +163,17 @@ def _native(model: Model, settings: Settings) -> Model:
     for before, after in zip(model.outputs, result.outputs, strict=True):
         if not before.get_partial_shape().compatible(after.get_partial_shape()):
             raise NativePassFails("the native pass changes the shape of an output")
+    read = _read_by_reshapes(model)
+    for name, shape in _read_by_reshapes(result).items():
+        if name in read and not shape.compatible(read[name]):
+            raise NativePassFails("the native pass changes a shape that a Reshape reads")
     return result
+
+
+def _read_by_reshapes(model: Model) -> dict[str, PartialShape]:
+    """By the names of the Reshapes, which alone do not refuse to be given more elements than before."""
+    reshapes = (node for node in all_nodes(model) if node.get_type_name() == "Reshape")
+    return {node.get_friendly_name(): node.get_input_partial_shape(0) for node in reshapes}
 
 
 def is_level_from_above(model: Model, difference: str) -> bool:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization
+from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.layer_transformation import insert_after
 from ovlpt.main import clamp, mvn, normalize_l2, pad, prelu
 from ovlpt.main.native.constant_second import ConstantSecond
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, Output
 
 
 class ClampTransformation(clamp.ClampTransformation):
     def _computed_in(self, node: Node, found: Dequantization) -> str:
         """In f16 where the result is."""
         return precision_of(node.output(0))
+
+    def dequantize(
+        self,
+        data: Output,
+        name: str,
+        targets: Iterable[object],
+        found: Dequantization,
+        scale: np.ndarray | None,
+        zero_point: np.ndarray | None,
+        output_precision: str,
+    ) -> None:
+        """What follows reads f16 as it is."""
+        links = write_dequantization(
+            data, name, scale, zero_point, found.precision, output_precision, found.zero_point_precision, converts=False
+        )
+        insert_after(data, links[0], targets, links[1])
 
 
 class MVNTransformation(ConstantSecond, mvn.MVNTransformation):

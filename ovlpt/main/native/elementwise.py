@@ -53,16 +53,18 @@ class _Elementwise(ElementwiseTransformation):
 
 class AddTransformation(_Elementwise, add.AddTransformation):
     def _added(self, constant: np.ndarray, found: Dequantization) -> tuple[np.ndarray, str, str]:
-        """In f16 where the data is f16 without a Convert, and along any axes."""
+        """In the type of what is scaled, whatever its constants are stored in, and along any axes."""
         _, scale = values_or(found)
-        deq = stored = found.precision
-        if found.convert is None and found.data_precision in REAL:
-            deq = found.data_precision  # whatever its constants are stored in
+        deq, stored = precision_of(found.multiply.input_value(0)), found.precision
         if constant.size == scale.size:
             constant = constant.reshape(scale.shape)
         elif 1 not in (constant.size, scale.size):
             stored = "f32"  # both are broadcast
         return constant, deq, stored
+
+    def _converts(self, found: Dequantization) -> bool:
+        """Where it was before."""
+        return found.convert is not None
 
     def _shifted(self, found: Dequantization, moved: np.ndarray) -> tuple[Output, np.ndarray]:
         """Beside a zero point that a file stores in integers, not with it."""

@@ -7,11 +7,11 @@ import numpy as np
 from ovlpt.graph.constants import converted, is_constant_path, precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.weights import rounded_zero_point, weights_precision
+from ovlpt.graph.weights import weights_precision
 from ovlpt.main import mat_mul
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations.values import is_scalar_like
-from ovlpt.precisions import INT8, REAL, DataPrecision
+from ovlpt.precisions import INT8, REAL, DataPrecision, round_half_away
 from ovlpt.trace import reject
 
 
@@ -48,7 +48,8 @@ class MatMulTransformation(mat_mul.MatMulTransformation):
         return scale if scale.shape[-1:] in ((), (1,), columns) else super()._of_columns(scale, columns)
 
     def _zero_point_of(self, right: Dequantization) -> np.ndarray | None:
-        """One that rounds to zero is dropped."""
-        return (
-            rounded_zero_point(right.zero_point, right.data_precision) if right.is_low_precision else right.zero_point
-        )
+        """One that rounds to zero is dropped; what does not fit the integers wraps around."""
+        zero_point = right.zero_point
+        if zero_point is None or not right.is_low_precision:
+            return zero_point
+        return zero_point if (round_half_away(zero_point) % 256).any() else None
