@@ -226,7 +226,7 @@ def without_zero(what: str, zero_point: np.ndarray | None, precision: str) -> st
 
 
 def folded_constant(value: Output) -> np.ndarray | None:
-    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize and Reshape in float32, else None.
+    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize, Reshape and Gather in float32, else None.
 
     A Convert to integers of 8 bits has the value of what it reads where those are such integers.
     """
@@ -239,6 +239,7 @@ def folded_constant(value: Output) -> np.ndarray | None:
 # Which inputs the value of a node is computed from; of a FakeQuantize the ends are read with it.
 _FOLDED = {
     "Constant": (), "FakeQuantize": (0,), "Convert": (0,), "Reshape": (0,), "Multiply": (0, 1), "Subtract": (0, 1),
+    "Gather": (0,),
 }  # fmt: skip
 
 
@@ -276,4 +277,13 @@ def _folded(value: Output) -> np.ndarray | None:
         if left is None or right is None:
             return None
         return right * left if kind == "Multiply" else right - left
-    return None
+    return _gathered(node) if kind == "Gather" else None
+
+
+def _gathered(node: Node) -> np.ndarray | None:
+    """As a table of relative positions is read, by indices that are constant."""
+    table, (indices, axis) = _folded(node.input_value(0)), (value.get_node() for value in node.input_values()[1:])
+    is_plain = (
+        isinstance(indices, Constant) and isinstance(axis, Constant) and not node.get_attributes().get("batch_dims")
+    )
+    return np.take(table, values_of(indices), int(values_of(axis).item())) if table is not None and is_plain else None

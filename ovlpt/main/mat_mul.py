@@ -67,6 +67,10 @@ class MatMulTransformation(LayerTransformation):
             )
             text = "the FakeQuantize on input 1 stays in float"
             reject_unless(is_constant_path(quantize) or self.decomposes_data, "not_decomposed", text)
+            if is_constant_path(quantize) and not isinstance((source := quantize.input_value(0)).get_node(), Constant):
+                reject_unless(
+                    folded_constant(source) is not None, "dynamic_weights", "the value of input 1 is not known"
+                )
             for end in details.intervals[2:]:
                 self._check_contracted(end, b_rank, contracted, "input 1", is_weights)
         else:

@@ -5,7 +5,7 @@ import ovlpt
 from ovlpt import Params
 from ovlpt.fake_quantize import fake_quantize as quantize
 from ovlpt.openvino_api import opset1
-from tests.conftest import Transformed, assert_close, needs_avx2
+from tests.conftest import EXACT, TRUTH, Transformed, assert_close, needs_avx2
 from tests.graphs import dequantization, f32, fake_quantize, model, parameter, quantized, weights
 
 
@@ -152,3 +152,24 @@ def test_equal_scales_along_the_summed_axis_in_native_only():
     result = Transformed(model(opset1.matmul(data, kernel, False, True)), Params(native_only=True))
     assert result.transformed("MatMul")
     result.assert_numbers()
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_with_positions_out_of_a_quantized_table(core, native_only, axis):
+    """As in attention with relative positions that another quantizer quantized twice: it threw."""
+    generator = np.random.default_rng(0)
+    x = parameter([6 if axis == 0 else 11, 4, 16])
+    # so small that CPUs without VNNI, which add two products in 16 bits, do not saturate
+    stored = opset1.constant(generator.integers(112, 145, (11, 16)), np.uint8)
+    table = opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), f32(128)), f32(0.01))
+    indices = generator.integers(0, 11, (6, 5)) if axis == 0 else generator.integers(0, 16, (6, 16))
+    taken = opset1.gather(table, opset1.constant(indices, np.int64), opset1.constant(axis, np.int64))
+    again = opset1.fake_quantize(taken, f32(-0.64), f32(0.635), f32(-0.64), f32(0.635), 256)
+    data = opset1.fake_quantize(x, f32(-1), f32(1.55), f32(-1), f32(1.55), 256)
+    net = model(opset1.matmul(data, again, False, True), x)
+    inputs = [generator.uniform(-1, 1.5, list(x.get_output_shape(0))).astype(np.float32)]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)[0]
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, native_only=native_only, core=core)
+    assert_close([compiled(inputs)[0]], [expected], level=0.02, share=1)
+    assert all(layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "MatMul")
