@@ -65,7 +65,6 @@ SAMPLES, STEPS = 4, 3  # generated for each size; of a model with a state, each 
 SURE = 32
 COMPILED, SAVED = "compiled", "saved"  # the forms of a transformed model
 UNKNOWN = "numbers are not compared"
-_DOES_NOT_RUN = "the model does not run on inputs"
 _REMEDY = "give inputs that fit with -i, or leave numbers out with --no-numbers"
 
 Compile = Callable[[Model], CompiledModel]
@@ -380,9 +379,10 @@ def compare_numbers(
     """
     variants = list(variants)
     notes: list[str] = []
-    cases = _simulated(source, cases, simulate, notes)
-    if not cases and notes[-1].startswith(_DOES_NOT_RUN):
+    simulated = _simulated(source, cases, simulate, notes)
+    if simulated == []:
         raise InputError(f"{notes[-1]}, and on no others, so its numbers cannot be compared; {_REMEDY}")
+    cases = simulated or []
     names = output_names(source)
     records: list[OutputNumbers] = []
     failed: tuple[Variant, Case] | None = None
@@ -493,8 +493,8 @@ def _place(variant: Variant, case: Case) -> tuple[str, str, str]:
     return variant.form, variant.setting, case.inputs
 
 
-def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: list[str]) -> list[Case]:
-    """The cases at whose sizes the simulation runs, with what it makes of them.
+def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: list[str]) -> list[Case] | None:
+    """The cases at whose sizes the simulation runs, with what it makes of them; None where it does not compile.
 
     At fixed sizes where the model has them: with open ones the plugin takes per-channel constants wrongly at times, in
     the simulation, too.
@@ -502,7 +502,7 @@ def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: l
     network, error = _started(simulate, source)
     if network is None:
         notes.append(f"the simulation does not compile, and nothing can be compared with it: {error}")
-        return []
+        return None
     found: list[Case] = []
     fixed: dict[tuple, Any] = {(): network}
     floors = [resolution(result.input_value(0)) for result in source.get_results()]
@@ -515,7 +515,7 @@ def _simulated(source: Model, cases: Sequence[Case], simulate: Compile, notes: l
             expected = [fixed[sizes](sample) for sample in case.samples]
             found.append(replace(case, expected=expected, floors=floors))
         except RuntimeError as error:
-            notes.append(f"{_DOES_NOT_RUN} {case.inputs}: {last_line(error)}")
+            notes.append(f"the model does not run on inputs {case.inputs}: {last_line(error)}")
     return found
 
 
