@@ -13,7 +13,7 @@ import pytest
 
 from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
-from tests.graphs import fake_quantize, model, parameter
+from tests.graphs import f32, fake_quantize, model, parameter
 from tools.fuzz import native, numbers, sheltered, stages, truth
 from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
@@ -215,6 +215,13 @@ def test_a_float_graph_that_cannot_be_run_hides_nothing(monkeypatch):
     ]
     monkeypatch.setattr(native, "ours", unchanged)
     assert {"native", numbers.STOCK} == {failure.way for failure in native.failures(graph)}
+
+
+@pytest.mark.parametrize("form", ["f16 constants", "bf16 constants"])
+def test_constants_of_16_bits_are_real_numbers_before_the_native_pass(form):
+    stored = Form(form).apply(model(opset1.multiply(parameter((1, 4)), f32(np.linspace(0.5, 1, 4)))))
+    assert "Convert" in {node.get_type_name() for node in stored.get_ops()}
+    assert "Convert" not in {node.get_type_name() for node in native.prepared(stored).get_ops()}
 
 
 def test_whether_the_plugin_alone_ends_the_process(monkeypatch):

@@ -70,8 +70,8 @@ def settings_of(seed: int) -> Settings:
 
 
 def prepared(model: Model) -> Model:
-    """As every plugin has it before its own pass: f16 constants that only a Convert reads in f32, differences as sums,
-    known shapes as constants.
+    """As every plugin has it before its own pass: constants of 16 bits that only a Convert reads in f32, differences as
+    sums, known shapes as constants.
     """
     manager = Manager()
     manager.register_pass(ConvertSubtract())
@@ -81,7 +81,7 @@ def prepared(model: Model) -> Model:
             sizes = np.array(node.get_input_shape(0))
             replace_output(node.output(0), constant(sizes, precision_of(node.output(0))).output(0))
         source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
-        if isinstance(source, Constant) and precision_of(source.output(0)) == "f16":
+        if isinstance(source, Constant) and precision_of(source.output(0)) in ("f16", "bf16"):
             replace_output(node.output(0), constant(values_of(source), precision_of(node.output(0))).output(0))
         if source is not None and source.get_type_name() == "FakeQuantize" and precision_of(node.output(0)) in INT8:
             stored = folded_constant(source.output(0))  # of weights that a file has as floats and a Quantize
