@@ -7,6 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device.compile import lpt_properties
+from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.lowered import drop_in, layer_of_eight, recurrent, weighted
 from tests.networks import (
@@ -83,6 +84,22 @@ def test_one_element_of_open_sizes_beside_a_recurrent_layer(core, low, serializa
         found = list(compiled([data, *inputs_of(other)]).values())[:2]
         for one, true in zip(found, simulated([data]).values(), strict=True):
             assert_close([one], [true], level=0.03 * np.abs(true).max(), share=1)
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+def test_what_stays_in_real_numbers_beside_a_recurrent_layer(core, infer, serializable):
+    """The plugin's own LPT, on for the recurrent layer, would pad integers that have a zero point with zeros."""
+    x, (other, _) = parameter([1, 8, 6, 6]), recurrent()
+    mean = opset1.avg_pool(quantized(x, -1.27, 1.55, 16), [2, 2], [1, 1], [0, 0], [3, 3], False)
+    net = model([mean, other.get_results()[0].input_value(0).get_node()], [x, *other.get_parameters()])
+    inputs = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [
+        True
+    ]
+    assert_close([compiled(inputs)[0]], infer(model(mean, x), inputs[:1]))
 
 
 def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):

@@ -12,6 +12,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.recurrent import sources
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
 from ovlpt.operations import RECURRENT
@@ -27,6 +28,28 @@ def hide_from_lpt(model: Model) -> list[Node]:
     """
     quantizes = [node for node in model.get_ordered_ops() if node.get_type_name() == "FakeQuantize"]
     return _hide([node.input(4) for node in quantizes])
+
+
+def hide_real_values(model: Model) -> list[Node]:
+    """Hide what is quantized and stays in real numbers from the plugin's own LPT, which has to be on for recurrent layers.
+
+    What reads it takes no integers, for a reason; the plugin's LPT would try it again by its own rules. Recurrent layers
+    have what they read as it is.
+    """
+    layers = [node for node in model.get_ordered_ops() if node.get_type_name() in RECURRENT]
+    read = {
+        each.get_node().get_instance_id() for node in layers for value in node.input_values() for each in sources(value)
+    }
+    changed = []
+    for node in model.get_ordered_ops():
+        if node.get_type_name() != "FakeQuantize" or node.get_instance_id() in read:
+            continue
+        data, *_, highest = (value.get_node() for value in node.input_values())
+        is_real = precision_of(node.output(0)) in REAL and not isinstance(data, Constant)
+        if is_real and isinstance(highest, Constant):
+            node.input(4).replace_source_output(_folded_late(highest, precision_of(node.input_value(4))))
+            changed.append(node)
+    return changed
 
 
 def hide_recurrent_weights(model: Model) -> list[Node]:

@@ -416,6 +416,11 @@ RULES = (
         "with a cache of keys and values, each MatMul of an attention would be a separate layer", phase=Phase.MODEL,
     ),
     _rule(
+        hiding.hide_real_values, "FakeQuantize", _CPU,
+        "the plugin's own LPT would transform what stays in real numbers by its own rules: wrong numbers",
+        phase=Phase.BODIES, lpt_on=True,
+    ),
+    _rule(
         hiding.hide_zero_points, "Subtract", _CPU,
         "the plugin's own LPT would fuse the zero point into the FakeQuantize, and the layer would run in float",
         phase=Phase.MODEL, lpt_on=True,
