@@ -92,6 +92,12 @@ def test_a_scale_by_channel_further_after_a_reduction(core, infer):
     check_reduction("reduce_max", [1], (-0.5, 3), core, infer, after=after)
 
 
+def test_the_greatest_as_integers_by_channel(core, infer):
+    """The scale goes into the interval, which is by channel then."""
+    scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1, 1))
+    check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True, after=lambda it: opset1.multiply(it, scales))
+
+
 def check_reduction(kind, axes, interval, core, infer, keep=False, after=lambda reduced: reduced):
     x = parameter([2, 4, 4, 6])
     reduced = getattr(opset1, kind)(x, const(axes, "i64"), keep)

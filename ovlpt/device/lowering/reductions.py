@@ -75,6 +75,7 @@ def _takes_wrongly(reduction: Node) -> bool:
         return False
     dropped = set() if reduction.get_attributes()["keep_dims"] else {int(axis) % len(shape) for axis in axes.data.flat}
     takes_channels, is_moved = len(shape) > 3 and not dropped & {0, 1}, False
+    is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
     while (target := merged_target(link)) is not None:
         link = target.get_node()
         if link.get_type_name() in MOVES_UP and target.get_index() == 0:
@@ -84,11 +85,12 @@ def _takes_wrongly(reduction: Node) -> bool:
             return False
         others = [value for port, value in enumerate(link.input_values()) if port != target.get_index()]
         constants = [constant_above(value) for value in others]
+        is_last = link.get_type_name() == "FakeQuantize"
+        compares = is_last and is_extreme and precision_of(link.output(0)) not in REAL
         if not all(values is None or is_scalar_like(values) for values in constants):
-            return not takes_channels and not is_moved
-        if link.get_type_name() == "FakeQuantize":
-            is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
-            return is_extreme and precision_of(link.output(0)) not in REAL
+            return (compares or not takes_channels) and not is_moved
+        if is_last:
+            return compares
         if any(values is None for values in constants):
             return False
     return False
