@@ -837,6 +837,17 @@ def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):
     assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
 
 
+def test_a_shift_by_channel_after_a_layer_with_several_readers_of_open_sizes(core, infer):
+    """It is no bias of the layer then, and the plugin takes it into the interval, the first channel's for all."""
+    x = parameter([1, 3, -1, -1])
+    layer = opset1.convolution(x, const(np.random.default_rng(1).standard_normal((4, 3, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])
+    shifts = np.float32([-1, 2, 0.5, -2]).reshape(1, 4, 1, 1)
+    net = model([quantized(opset1.add(layer, const(shifts)), -4, 4), layer], x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 3, 6, 6)).astype(np.float32)]
+    expected = np.clip(infer(model([layer], x), inputs, "NO")[0] + shifts, -4, 4)
+    assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
+
+
 @pytest.mark.parametrize("size", [1, 6])
 def test_scale_and_shift_by_channel_of_integers_before_an_interval_of_open_sizes(core, infer, size):
     """A branch that is normalized alone: one layer, no FakeQuantize of f32 with a Reorder before and after it."""

@@ -189,13 +189,14 @@ def _is_of_integers(data: Output) -> bool:
 
 
 def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
-    """What the plugin may fold into the interval that begins at ``low``: scale and bias of a layer go into that, and a
-    Relu that stays keeps what is above it. A per-channel interval without need is wrong after one element in bf16.
+    """What the plugin may fold into the interval that begins at ``low``: scale and bias of a layer go into that, unless its
+    result is read elsewhere, too, and a Relu that stays keeps what is above it. A per-channel interval without need is wrong after one element in bf16.
     """
     links, source = links_above(node.input_value(0).get_node())
     if source.get_type_name() in CONVOLUTIONS:
         for kind in ("Multiply", "Add"):
-            links = links[:-1] if links and links[-1].get_type_name() == kind else links
+            if links and links[-1].get_type_name() == kind and len(readers_of(source)) == 1:
+                *links, source = links
     if (low < 0).any():
         links = list(takewhile(lambda link: link.get_type_name() != "Relu", links))
     return links
