@@ -840,12 +840,28 @@ def test_a_scale_by_channel_before_an_interval_of_open_sizes(core, infer):
 def test_a_shift_by_channel_after_a_layer_with_several_readers_of_open_sizes(core, infer):
     """It is no bias of the layer then, and the plugin takes it into the interval, the first channel's for all."""
     x = parameter([1, 3, -1, -1])
-    layer = opset1.convolution(x, const(np.random.default_rng(1).standard_normal((4, 3, 1, 1))), [1, 1], [0, 0], [0, 0], [1, 1])
+    weights = const(np.random.default_rng(1).standard_normal((4, 3, 1, 1)))
+    layer = opset1.convolution(x, weights, [1, 1], [0, 0], [0, 0], [1, 1])
     shifts = np.float32([-1, 2, 0.5, -2]).reshape(1, 4, 1, 1)
     net = model([quantized(opset1.add(layer, const(shifts)), -4, 4), layer], x)
     inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 3, 6, 6)).astype(np.float32)]
     expected = np.clip(infer(model([layer], x), inputs, "NO")[0] + shifts, -4, 4)
     assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply, opset1.subtract])
+@pytest.mark.parametrize("quantizes", [False, True], ids=["float weights", "quantized weights"])
+def test_a_constant_for_each_head_after_a_float_product_of_open_sizes(core, infer, operation, quantizes):
+    """There are as many heads as columns: the plugin takes it for one of the columns."""
+    x, rng = parameter([1, 8, -1, 6]), np.random.default_rng(0)
+    weights = const(rng.uniform(-1, 1, (8, 6)))
+    product = opset1.matmul(x, quantized(weights, -1, 127 / 128) if quantizes else weights, False, True)
+    by_head = operation(product, const(rng.uniform(0.5, 2, (1, 8, 1, 1))))
+    net = model([by_head, quantized(x, -2.56, 2.54)], x)
+    inputs = [rng.standard_normal((1, 8, 5, 6)).astype(np.float32)]
+    closed = net.clone()
+    closed.reshape([1, 8, 5, 6])
+    assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"))
 
 
 @pytest.mark.parametrize("size", [1, 6])

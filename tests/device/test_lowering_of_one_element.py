@@ -220,6 +220,20 @@ def test_a_constant_before_a_layer_of_one_element_of_open_sizes(by_form, form, o
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_sum_of_a_depthwise_layer_and_integers_of_one_element(by_form, form):
+    """The layer stays in float, and the sum is scaled per channel."""
+    x, y = (parameter([1, 16, -1, -1], name=name) for name in "xy")
+    weights = const(np.random.default_rng(1).uniform(-1, 1, (16, 1, 1, 1, 1)))
+    layer = opset1.group_convolution(x, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    scale = const(np.linspace(0.5, 2, 16).reshape(1, 16, 1, 1))
+    net = model(opset1.multiply(opset1.add(layer, quantized(y, -2.56, 2.54)), scale), [x, y])
+    inputs = [np.random.default_rng(seed).uniform(-1, 1, (1, 16, 1, 1)).astype(np.float32) for seed in range(2)]
+    closed = net.clone()
+    closed.reshape({value: (1, 16, 1, 1) for value in closed.inputs})
+    assert_close([by_form(net, inputs, form)], [by_form(closed, inputs)])
+
+
 @pytest.mark.parametrize("sizes", [(-1, 1, -1), (-1, 4, -1, -1)], ids=["rank_3", "rank_4"])
 @pytest.mark.parametrize("last", [opset1.relu, lambda value: quantized(value, -2, 2)], ids=["relu", "quantization"])
 def test_a_layer_of_open_sizes_that_is_an_output_and_divided_by_channel(core, infer, sizes, last):

@@ -24,7 +24,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
-from ovlpt.graph.weights import varies_along
+from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
@@ -222,6 +222,20 @@ def compute_by_channel(node: Node) -> Node | None:
     return with_older_kernels(node)
 
 
+def part_from_sum(node: Node) -> Node | None:
+    """A depthwise layer of floats into which the sum with another tensor is fused reads what is per channel after it wrongly
+    for one element, with the plugin's own LPT, too. That is not fused then.
+    """
+    link = [node, *_affine_links(node)][-1]
+    last = _first_by_channel(link) if not is_relaxed(node) and _may_be_one_element(node) else None
+    while last is not None and link is not last:
+        link = merged_target(link).get_node()
+        if link.get_type_name() == "Add" and other_constant(link) is None:
+            block_fusion(last)
+            return node
+    return None
+
+
 def part_by_column(product: Node) -> Node | None:
     """A MatMul of two tensors reads a per-column scale or interval beyond the end of its array: wrong numbers, or none
     at all, with the plugin's own LPT, too. So nothing is fused into it. A per-column shift is right.
@@ -245,6 +259,26 @@ def part_open_columns(product: Node) -> Node | None:
         return None
     block_fusion(last)
     return product
+
+
+def part_by_head(product: Node) -> Node | None:
+    """A float MatMul with weights, four axes or more and a dynamic size reads what is constant along its columns, and as
+    long on another axis, as a value for each column, with the plugin's own LPT, too. So that is not fused.
+    """
+    shape, last = shape_of(product.output(0)) or (0,), product
+    if is_relaxed(product) or len(shape) < 4 or None not in shape or shape[-1] is None:
+        return None
+    while (last := _first_by_channel(last)) is not None:
+        target = merged_target(last)
+        reader = target.get_node()
+        others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
+        if any(
+            values is not None and values.size == shape[-1] and not varies_along(values, len(shape), (len(shape) - 1,))
+            for values in map(constant_above, others)
+        ):
+            return block_fusion(last) if folded_constant(product.input_value(1)) is not None else None
+        last = reader
+    return None
 
 
 def part_from_vector(product: Node) -> Node | None:

@@ -340,8 +340,17 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        guards.part_from_sum, "GroupConvolution", _CPU,
+        "with a sum fused into a depthwise layer, per-channel constants would be read wrongly at dynamic sizes of one element: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_open_columns, "MatMul", _CPU,
         "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
+    ),
+    _rule(
+        guards.part_by_head, "MatMul", _CPU,
+        "a float MatMul of dynamic sizes would read a constant per head as one per column: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         guards.part_from_vector, "MatMul", _CPU,
