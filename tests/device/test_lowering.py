@@ -1186,6 +1186,21 @@ def test_integer_weights_of_a_product_in_float(core, infer, shape):
     assert np.abs(found - inputs[0] @ values).max() < 0.05  # 2024.6 quantizes the data of compressed weights
 
 
+@pytest.mark.parametrize("sizes", [(1, 20, 30), (-1, -1, -1)], ids=["fixed", "dynamic"])
+@pytest.mark.parametrize("streams", [1, 3])
+def test_fake_quantized_weights_of_a_layer_in_float_have_the_simulations_bits(core, sizes, streams):
+    """Computed by the reference, they differed in their last bits, which decided more ties than with the plugin's own LPT."""
+    x, random = parameter([sizes[0], 16, *sizes[1:]]), np.random.default_rng(0)
+    floats, end = const(random.uniform(-2, 2, (16, 1, 1, 5, 5))), random.uniform(0.2, 4, (16, 1, 1, 1, 5))
+    weights = opset1.fake_quantize(floats, const(-end), const(end), const(-1.08 * end), const(1.08 * end), 255)
+    net = model(opset1.group_convolution(quantized(x, -0.3, 0.9), weights, [1, 1], [2, 2], [2, 2], [1, 1]), x)
+    inputs = [random.uniform(-0.3, 0.9, (1, 16, 20, 30)).astype(np.float32)]
+    truth, properties = simulate(net, core)(inputs)[0], {**EXACT, "NUM_STREAMS": str(streams)}
+    stock = core.compile_model(net, "CPU", properties)(inputs)[0]
+    found = ovlpt.compile_model(net, core=core, properties=properties)(inputs)[0]
+    assert np.square(found - truth).mean() <= 1.1 * np.square(stock - truth).mean()
+
+
 @pytest.mark.parametrize("shape", [(12,), (4, 12, 5), (1, 4, 12, 5)], ids=["a vector", "matrices", "heads"])
 def test_integer_weights_that_no_kernel_reads_compressed(core, infer, shape):
     """The plugin would restore them in layers of their own, in some runs after they were read."""

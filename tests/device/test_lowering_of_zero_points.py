@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from ovlpt.plugin_config import cpu
@@ -61,11 +63,27 @@ def arithmetic_of_one_tensor(low: float = -1.3, high: float = 1.7):
     return model(convolution(scaled, 4, seed=1), x)
 
 
+def float_layer_beside_integers(padding: int = 0):
+    """A layer in int8 and one in float read a layer's result, the latter perhaps padded."""
+    x = parameter([-1, 3, 6, 6])
+    layer = quantized(convolution(quantized(x, 0, 2.55), 8), -1.3, 1.7)
+    ends = [const([0, 0, side, side], "i64") for side in (padding, 0)]
+    data = opset1.pad(layer, *ends, "constant", const(0)) if padding else layer
+    floats = const(np.random.default_rng(2).uniform(-1, 1, (8, 1, 1, 3, 3)))
+    beside = opset1.group_convolution(data, floats, [1, 1], [1, 1], [1, 1], [1, 1])
+    return model([convolution(layer, 4, seed=1), opset1.relu(beside)], x)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_a_zero_point_before_arithmetic_is_no_layer(core, tmp_path, form, precision):
+@pytest.mark.parametrize(
+    "build",
+    [arithmetic_of_one_tensor, float_layer_beside_integers, partial(float_layer_beside_integers, 2)],
+    ids=["arithmetic", "layer in float", "padded"],
+)
+def test_a_zero_point_before_floats_is_no_layer(core, tmp_path, form, precision, build):
     """Each had a Convert, which was a layer in bf16, and the two equal ones were one layer that stored floats."""
-    net, hint = arithmetic_of_one_tensor(), {"INFERENCE_PRECISION_HINT": precision}
+    net, hint = build(), {"INFERENCE_PRECISION_HINT": precision}
     inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 3, 6, 6)).astype(np.float32)]
     stock = core.compile_model(net, "CPU", hint)
     compiled = compiled_in(form, net, core, tmp_path, **hint)

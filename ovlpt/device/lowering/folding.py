@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ovlpt.graph.constants import constant, is_real, precision_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import Constant, Node, Output
 
 
 def fold_float_weights(layer: Node) -> Node | None:
@@ -14,20 +16,39 @@ def fold_float_weights(layer: Node) -> Node | None:
     compressed; for one of more axes it throws.
 
     It would restore the others in layers of their own, some with its own LPT, too. With several streams and dynamic sizes,
-    or f16, the layer then reads other numbers, no error.
+    or f16, the layer then reads other numbers, no error. What a FakeQuantize gives stays: the plugin's kernel computes it
+    once, and its last bits, which are not the reference's, are the simulation's as well.
     """
+    return _fold(layer, lambda value: not _is_fake_quantized(value))
+
+
+def fold_fake_quantized_weights(layer: Node) -> Node | None:
+    """The same of weights behind a FakeQuantize, where the plugin's own LPT would read them."""
+    return _fold(layer, _is_fake_quantized)
+
+
+def _fold(layer: Node, is_meant: Callable[[Output], bool]) -> Node | None:
     inputs = layer.input_values()[:2]
     if not all(is_real(precision_of(value)) for value in inputs):
         return None
     is_folded = False
     for port in _folded_ports(layer):
-        values = None if isinstance(inputs[port].get_node(), Constant) else folded_constant(inputs[port])
-        if values is not None:
+        if isinstance(inputs[port].get_node(), Constant) or not is_meant(inputs[port]):
+            continue
+        if (values := folded_constant(inputs[port])) is not None:
             folded = constant(values, precision_of(inputs[port]))
             folded.set_friendly_name(inputs[port].get_node().get_friendly_name())
             layer.input(port).replace_source_output(folded.output(0))
             is_folded = True
     return layer if is_folded else None
+
+
+def _is_fake_quantized(value: Output) -> bool:
+    """Whether real numbers come from a FakeQuantize, directly or in another shape."""
+    node = value.get_node()
+    while node.get_type_name() == "Reshape":
+        node = node.input_value(0).get_node()
+    return node.get_type_name() == "FakeQuantize" and is_real(precision_of(node.input_value(0)))
 
 
 def _folded_ports(layer: Node) -> tuple[int, ...]:

@@ -293,8 +293,16 @@ RULES = (
         "integers before float MatMuls would be taken for weights, and their Convert would stay a layer", phase=Phase.ALL,
     ),
     _rule(
+        zero_points.add_zero_point_of_floats, "Subtract", _CPU,
+        "the Convert before the zero point of a layer in float would be a layer of its own in bf16", phase=Phase.ALL,
+    ),
+    _rule(
         folding.fold_float_weights, WEIGHTED, _CPU,
         "weights that stay in float would be dequantized in extra layers", phase=Phase.ALL,
+    ),
+    _rule(
+        folding.fold_fake_quantized_weights, WEIGHTED, _CPU,
+        "the plugin's own LPT would make integers of the weights of a layer in float", phase=Phase.ALL, saved_only=True,
     ),
     _rule(
         zero_points.keep_stride, "Convolution", _BOTH,

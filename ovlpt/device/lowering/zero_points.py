@@ -22,6 +22,7 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
+from ovlpt.predicates import is_decompression_multiply
 
 # Elementwise arithmetic of one or two inputs, through which a stride is moved up
 _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
@@ -81,21 +82,34 @@ def _multiply_in_f64(multiply: Node, data: Output, scale: np.ndarray, made: Made
 
 
 def add_zero_point(subtract: Node) -> Node | None:
-    """The one zero point of integers that only arithmetic reads, as a relaxed Add of its negative, with its scale in f64.
+    """The zero point of integers that only arithmetic reads, as a relaxed Add of its negative, with its scale in f64.
 
     A Subtract of f32 from integers would need a Convert (`subtract_in_f32`), which is a layer of its own where floats are
     bf16, and equal ones of several readers would be merged: floats would be stored in place of integers. No fusion
     reaches the Add through the scale (`guards.compute_scale_in_f64`), and both become part of what reads them.
     """
-    data = subtract.input_value(0)
+    return _add_zero_point(subtract, subtract.input_value(0)) if is_widened(subtract) else None
+
+
+def add_zero_point_of_floats(subtract: Node) -> Node | None:
+    """The same of integers that are converted to f32, scaled, and read by layers in float alone."""
+    readers, data = readers_of(subtract), subtract.input_value(0)
+    if is_relaxed(subtract) or any(map(is_relaxed, readers)) or not is_decompression_multiply(subtract):
+        return None
+    while data.get_node().get_type_name() == "Convert":
+        data = data.get_node().input_value(0)
+    return _add_zero_point(subtract, data) if constant_above(data) is None else None
+
+
+def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     (multiply,) = readers if len(readers := readers_of(subtract)) == 1 else (subtract,)
-    if precision_of(data) not in INT8 or multiply.get_type_name() != "Multiply" or not is_widened(subtract):
+    if precision_of(data) not in INT8 or multiply.get_type_name() != "Multiply":
         return None
     zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
-    if zero_point is None or scale is None or max(zero_point.size, scale.size) > 1:
+    if zero_point is None or scale is None or scale.size > 1 or precision_of(multiply.output(0)) != "f32":
         return None
-    if any(reader.get_type_name() in WEIGHTED for reader in readers_of(multiply)):
-        return None  # the scale becomes part of float weights
+    if zero_point.size > 1 and data.get_node().get_type_name() != "Pad":
+        return None  # by channel it would become part of a layer before it
     before = [target.get_node() for target in data.get_target_inputs() if target.get_node().get_type_name() == "Add"]
     inputs, attributes = [data, constant(-zero_point).output(0)], {"auto_broadcast": "numpy"}
     add = relaxed("Add", inputs, "f32", attributes, siblings=sum(map(is_relaxed, before)))
