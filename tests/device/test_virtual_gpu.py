@@ -88,9 +88,11 @@ def test_a_model_that_stock_cannot_compile(tmp_path, capsys):
     assert cli.main(["check", str(path), "-d", "GPU", "--virtual", "xelp", "--no-numbers"]) == 0
     said = capsys.readouterr().out
     assert "1 of 1 layers in int8" in said
+    cannot = "the plugin with its own LPT cannot compile the model" in said
     if RELEASE >= (2025, 0):
-        assert "the plugin with its own LPT cannot compile the model" in said
-        assert "every layer as expected" not in said
+        assert cannot != ("every layer as expected" in said)
+    if RELEASE >= (2025, 0) and RELEASE not in ((2026, 0), (2026, 1), (2026, 2)):  # which compile it
+        assert cannot
 
 
 def test_a_library_is_built_once(tmp_path, monkeypatch):
