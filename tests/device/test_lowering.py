@@ -1271,3 +1271,18 @@ def test_bias_and_quantization_are_part_of_a_deconvolution():
     compiled = ovlpt.compile_model(model(convolution(after, 8), x))
     (layer,) = [each for each in ovlpt.execution_types(compiled).executed if each.layer_type == "Deconvolution"]
     assert {"bias", "quantize"} <= set(layer.original_names)
+
+
+@pytest.mark.parametrize("own", ["YES", "NO"])
+@pytest.mark.parametrize("port", range(3))
+def test_an_attention_of_quantized_data_whose_shape_is_read(core, infer, own, port):
+    """The shape is folded first, and the scale then fused into the FakeQuantize of integers, which throws."""
+    tensors = [parameter([2, 3, 5, 4], name=name) for name in ("q", "k", "v")]
+    read: list = list(tensors)
+    read[port] = quantized(read[port], -2, 2, 255)
+    attention = NodeFactory("opset13").create(
+        "ScaledDotProductAttention", [each.output(0) for each in read], {"causal": False}
+    )
+    net = model([attention, opset1.convert(opset1.shape_of(read[port]), "f32")], tensors)
+    inputs = [np.random.default_rng(seed).uniform(-2, 2, (2, 3, 5, 4)).astype(np.float32) for seed in range(3)]
+    assert_close(infer(drop_in(net, core), inputs, own), infer(net, inputs, "NO"))

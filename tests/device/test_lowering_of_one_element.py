@@ -7,8 +7,8 @@ import openvino
 import pytest
 
 import ovlpt
-from ovlpt.device import execution_types
-from ovlpt.openvino_api import NodeFactory, opset1
+from ovlpt.device import PluginLowering, execution_types
+from ovlpt.openvino_api import Manager, NodeFactory, opset1
 from tests.conftest import EXACT, TRUTH, assert_close
 from tests.lowered import FORMS, drop_in, layer_of_eight
 from tests.networks import (
@@ -295,3 +295,21 @@ def test_a_scale_by_column_after_the_activation_of_a_layer_of_open_sizes(core, b
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.1, share=0.1)
     layers = ovlpt.execution_types(ovlpt.compile_model(net, "CPU", EXACT, core=core), inputs).executed
     assert not [layer for layer in layers if layer.layer_type == "Eltwise"]
+
+
+@pytest.mark.parametrize("kind", ["add", "subtract"])
+@pytest.mark.parametrize("shift", [0.3, np.linspace(-1, 1, 16).reshape(1, 16, 1, 1)], ids=["scalar", "channels"])
+def test_a_shift_of_what_is_read_without_it_as_well(core, infer, kind, shift):
+    """As beside a recurrent layer, with the plugin's own LPT on, which would apply the layer's scale twice."""
+    x = parameter([-1, 8, 4, 4])
+    layer = convolution(quantized(x, 0, 2.55), 16)
+    net = model([getattr(opset1, kind)(layer, const(shift)), layer], x)
+    manager = Manager()
+    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
+    manager.register_pass(PluginLowering("CPU", lpt_on=True))
+    lowered = net.clone()
+    manager.run_passes(lowered)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 8, 4, 4)).astype(np.float32)]
+    plain = infer(model([layer], x), inputs, "NO")[0]
+    exact = plain + (1 if kind == "add" else -1) * np.asarray(shift, np.float32)
+    assert_close(infer(lowered, inputs, "YES"), [exact, plain])

@@ -168,3 +168,22 @@ def test_a_maximum_that_is_transposed_before_it_is_quantized_to_i8(core, infer, 
     net = model([opset1.multiply(data, const(np.linspace(0.3, 1.8, 7).reshape(1, 7, 1, 1))), data], x)
     inputs = [np.random.default_rng(0).uniform(-2, 2, (2, 4, 5, 7)).astype(np.float32)]
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["avg_pool", "max_pool"])
+@pytest.mark.parametrize("widen", ["Broadcast", "Concat", "Tile"])
+def test_a_pool_of_one_channel_that_becomes_several(by_form, form, kind, widen):
+    """The plugin reads its channels in another order, where it is quantized, too; with its own LPT, too."""
+    x = parameter([1, 1, 3, 4])
+    window = ([1, 1], [0, 0], [0, 1], [1, 2])
+    pool = opset1.avg_pool(x, *window, True) if kind == "avg_pool" else opset1.max_pool(x, *window)
+    wide = {
+        "Broadcast": lambda: opset1.broadcast(pool, const([1, 3, 3, 4], "i64")),
+        "Concat": lambda: opset1.concat([pool] * 3, 1),
+        "Tile": lambda: opset1.tile(pool, const([1, 3, 1, 1], "i64")),
+    }[widen]()
+    net = model([wide, opset1.matmul(quantized(pool, 0, 2.55), int8_weights([1, 1, 4, 8], axis=3), False, False)], x)
+    inputs = inputs_of(net)
+    pooled = by_form(model([pool], x), inputs)
+    np.testing.assert_allclose(by_form(net, inputs, form), np.tile(pooled, (1, 3, 1, 1)), atol=1e-6)

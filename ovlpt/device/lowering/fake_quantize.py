@@ -73,8 +73,19 @@ def join_dequantization(node: Node) -> Node | None:
 
     On a GPU a Multiply that alone reads a relaxed FakeQuantize would be fused into its output interval, and real values
     then be integers (FakeQuantizeMulFusion), for which the next operation throws. On a CPU the integers would be stored
-    and read again for nothing. Where only a dequantization reads them, both are one FakeQuantize of floats.
+    and read again for nothing. Where only a dequantization reads them, both are one FakeQuantize of floats. What asks for
+    their shape asks that of the floats: once known sizes are folded, the plugin would fuse the scale, too.
     """
+    shapes = [target for target in node.output(0).get_target_inputs() if target.get_node().get_type_name() == "ShapeOf"]
+    for target in shapes:
+        target.replace_source_output(node.input_value(0))
+    joined = _joined(node)
+    for target in shapes:
+        target.replace_source_output((joined or node).output(0))
+    return joined
+
+
+def _joined(node: Node) -> Node | None:
     found = dequantization_below(node)
     if found.multiply is None or (details := QuantizationDetails.of(node)) is None:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.device.lowering.guards import FLOAT_MAX
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import sources
@@ -109,25 +110,38 @@ def hide_shifts(model: Model) -> list[Node]:
     """Hide what dynamic sizes are scaled or shifted per channel with from the plugin's own LPT, as `hide_zero_points` does.
 
     It would take both into the next interval, or shift before the scale, either of which the plugin reads wrongly for one
-    element (`scale_to_interval`, `shift_after_scale`).
+    element (`scale_to_interval`, `shift_after_scale`). Where something else reads what is shifted, it would apply the scale of
+    that twice, in spite of this: the maximum with the least number keeps the two apart.
     """
+    nodes = [node for node in model.get_ordered_ops() if node.get_output_size() == 1]
     found = [
         node
-        for node in model.get_ordered_ops()
-        if node.get_type_name() in ("Add", "FakeQuantize") and node.get_output_partial_shape(0).is_dynamic
+        for node in nodes
+        if node.get_output_partial_shape(0).is_dynamic
+        and (
+            node.get_type_name() in ("Add", "FakeQuantize") or (node.get_type_name() == "Subtract" and _is_shared(node))
+        )
     ]
     changed = []
     for link in filter(None, map(_last_by_channel, found)):
         late, precision = _folded_late(link.input_value(1).get_node(), "f32"), precision_of(link.input_value(1))
         link.input(1).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
+        if _is_shared(link):
+            link.input(0).replace_source_output(opset1.maximum(link.input_value(0), constant(-FLOAT_MAX)).output(0))
         changed.append(link)
     return changed
+
+
+def _is_shared(link: Node) -> bool:
+    """Whether something else reads the floats that a constant is added to."""
+    data = link.input_value(0)
+    return len(data.get_target_inputs()) > 1 and precision_of(data) == "f32"
 
 
 def _last_by_channel(node: Node) -> Node | None:
     """The last of the scales and shifts before a FakeQuantize, or up to an Add, where one of them differs between channels."""
     links: list[Node] = []
-    node = node if node.get_type_name() == "Add" else node.input_value(0).get_node()
+    node = node.input_value(0).get_node() if node.get_type_name() == "FakeQuantize" else node
     while (kind := node.get_type_name()) in AFFINE | {"Convert"}:
         if kind != "Convert":
             if not isinstance(node.input_value(1).get_node(), Constant):

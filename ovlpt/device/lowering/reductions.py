@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
-from ovlpt.device.lowering.guards import MOVES_UP, block_fusion, merged_target
+from ovlpt.device.lowering.guards import FLOAT_MAX, MOVES_UP, block_fusion, merged_target
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -20,6 +21,7 @@ from ovlpt.precisions import INT8, REAL
 _AFTER_REDUCTION = ARITHMETIC | ACTIVATIONS | {
     "Abs", "Clamp", "Convert", "Exp", "Floor", "Negative", "PRelu", "Power", "Relu", "Sqrt",
 }  # fmt: skip
+_WIDENS = ("Broadcast", "Concat", "Tile")
 _VECTOR = 16  # results that a pool needs for other kernels than the reference
 
 REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
@@ -38,6 +40,35 @@ def pool_alone(node: Node) -> Node | None:
         if details is not None and any(end.size > 1 for end in details.intervals):
             return block_fusion(node)
     return None
+
+
+def widen_pool_apart(node: Node) -> Node | None:
+    """What makes several channels of the one of a pool writes them in another layout than the plugin reads, where a
+    quantization for a MatMul reads the pool, too: wrong numbers, no error, with the plugin's own LPT, too. Not after a Clamp.
+    """
+    value, shape = node.output(0), shape_of(node.output(0))
+    if shape is None or shape[1] != 1:
+        return None
+    targets = value.get_target_inputs()
+    if not any(precision_of(target.get_node().output(0)) in INT8 for target in targets if _is(target, "FakeQuantize")):
+        return None
+    widened = [target for target in targets if _is(target, *_WIDENS) and _channels(target) != 1]
+    if not widened:
+        return None
+    apart = opset1.clamp(value, -FLOAT_MAX, FLOAT_MAX)
+    apart.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
+    for target in widened:
+        target.replace_source_output(apart.output(0))
+    return node
+
+
+def _is(target: Any, *kinds: str) -> bool:
+    return target.get_node().get_type_name() in kinds
+
+
+def _channels(target: Any) -> int | None:
+    """How many the reader gives; None where that is not known."""
+    return (shape_of(target.get_node().output(0)) or (None, None))[1]
 
 
 def reduce_alone(node: Node) -> Node | None:

@@ -314,6 +314,11 @@ RULES = (
         "a reduction would read per-channel constants after it wrongly: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        reductions.widen_pool_apart, "AvgPool MaxPool", _CPU,
+        "channels that are made of the one of a pool would be read in another order, where it is quantized, too: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         fake_quantize.quantize_apart_from_attention, "FakeQuantize", _CPU,
         "an attention of few rows and many columns, quantized after it, would write beyond its memory: the process ends",
         phase=Phase.ALL,
@@ -448,7 +453,7 @@ RULES = (
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
-        hiding.hide_shifts, "Add FakeQuantize", _CPU,
+        hiding.hide_shifts, "Add FakeQuantize Subtract", _CPU,
         "the plugin's own LPT would turn scale and shift into a form that is read wrongly at dynamic sizes of one element: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
     ),
