@@ -336,7 +336,24 @@ def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spo
     right = numbers.simulate(recurrent_network("lstm", (0.0, 0.7), form="real", which=""), inputs)
     if spoilt:
         found = [value + 0.1 for value in found]
-    assert numbers.is_as_native_layers(net, inputs, found, right) != spoilt
+    assert numbers.is_as_native_layers(net, inputs, found, right, lambda: [right]) != spoilt
+
+
+@against_native
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_native_recurrent_layers_may_differ_by_a_step_of_their_grid(spoilt):
+    """Which is more than a level of a state that their kernels clip; what is farther is a finding."""
+    steps = [("Parameter", (2, 5, 4), 2131427596), ("QuantizeDequantize", (2, 5, 4), 1067022820),
+             ("LSTM", (2, 1, 5, 8), 944309316), ("QuantizeDequantize", (2, 1, 5, 8), 896730632)]  # fmt: skip
+    steps = [Step(kind, ((index - 1, 0),) * (index > 0), *more[::-1]) for index, (kind, *more) in enumerate(steps)]
+    graph = Graph(tuple(steps), ((3, 0),), 986548)
+    net, inputs, right = build(graph), graph.inputs(), numbers.simulate(reference(graph), graph.inputs())[:1]
+    near = numbers.nearby(reference(graph), inputs, 1, kernel_grids(net))
+    changed = numbers.as_natively(net)
+    found = numbers.run(changed, inputs, numbers.as_told(changed))
+    if spoilt:
+        found = [value + 0.1 * np.abs(right[0]).max() for value in found]
+    assert numbers.is_as_native_layers(net, inputs, found, right, lambda: near) != spoilt
 
 
 @pytest.mark.parametrize("coarser", [1, 100])

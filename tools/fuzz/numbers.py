@@ -338,10 +338,16 @@ def of_numbers(
 
 
 def is_as_native_layers(
-    model: Model, inputs: list[np.ndarray], found: list[np.ndarray], simulated: list[np.ndarray], **hint: object
+    model: Model,
+    inputs: list[np.ndarray],
+    found: list[np.ndarray],
+    simulated: list[np.ndarray],
+    near: Callable[[], list[list[np.ndarray]]],
+    **hint: object,
 ) -> bool:
     """Whether the plugin makes the same of recurrent layers in the native library's own result, in each output that is
-    wrong: their kernels have one grid for what it leaves on several.
+    wrong: their kernels have one grid for what it leaves on several. As everywhere, to twice of what is ``near``: a step of
+    that grid is more than a level of what the output holds.
     """
     if not any(node.get_type_name() in RECURRENT for node in model.get_ops()):
         return False
@@ -350,9 +356,10 @@ def is_as_native_layers(
         values = None if result is None else run(result, inputs, "YES", **hint)
     except (NativePassFails, NoCompiler, RuntimeError):
         return False
+
     return values is not None and all(
-        _off(value, other) < _LEVEL
-        for value, other, right in zip(found, values, simulated, strict=True)
+        _off(value, other) < max(_LEVEL, 2 * max(_off(outputs[port], right) for outputs in near()))
+        for port, (value, other, right) in enumerate(zip(found, values, simulated, strict=True))
         if _wrong(value, right)
     )
 
@@ -409,7 +416,7 @@ def is_as_natively(
     """Whether the native library's own result explains what is wrong. ``alone``: no stock plugin can run the model."""
     return (
         is_wrong_natively(graph, model, found, simulated, near)
-        or is_as_native_layers(model, graph.inputs(), found, simulated, **hint)
+        or is_as_native_layers(model, graph.inputs(), found, simulated, near, **hint)
         or (alone and is_as_far_natively(graph, model, found, simulated, near))
     )
 
