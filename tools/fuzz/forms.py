@@ -12,16 +12,20 @@ from tools.fuzz.operations import (
     NUMPY_TYPES,
     Builder,
     Random,
+    branches,
     cache,
     chance,
     create,
     f32,
     i64,
+    loop,
     pick,
     rolling_state,
     sizes,
     weights,
 )
+
+_STORED = {"u4": (0, 16), "i4": (-8, 8), "i8": (-62, 63), "u8": (66, 190)}  # what weights hold, the end excluded
 
 
 def quantize_clip(random: Random, data: Output, values: np.ndarray) -> Node:
@@ -68,7 +72,7 @@ def product_of_blocks(random: Random, data: Output) -> Node | None:
     sized = [size for size in (2, 4, inner) if inner % size == 0]
     shape = [outer, inner // (block := int(pick(random, *sized))), block]
     kind = pick(random, "u4", "i4", "i8", "u8")
-    low, high = {"u4": (0, 16), "i4": (-8, 8), "i8": (-62, 63), "u8": (66, 190)}[kind]
+    low, high = _STORED[kind]
     stored = opset1.constant(random.integers(low, high, shape), getattr(Type, kind))
     node = opset1.convert(stored, "f32")
     if kind[0] == "u" or chance(random, 0.2):
@@ -77,6 +81,27 @@ def product_of_blocks(random: Random, data: Output) -> Node | None:
         node = opset1.subtract(node, opset1.convert(point, "f32"))
     node = opset1.multiply(node, f32(random.uniform(0.5, 1.5, [*shape[:2], 1]) / (high - low)))
     return opset1.matmul(data, opset1.reshape(node, i64([outer, inner]), False), False, True)
+
+
+def product_of_blocked_rows(random: Random, data: Output) -> Node | None:
+    """As OpenVINO reads a DequantizeLinear of opset 21: blocks along the axis that is summed over, which comes first."""
+    inner, outer = sizes(data)[-1], int(pick(random, 4, 8))
+    sized = [size for size in (2, 4, inner) if inner % size == 0]
+    if inner < 2 or not sized:
+        return None
+    block = int(pick(random, *sized))
+    kind = pick(random, "u4", "i4", "i8", "u8")
+    low, high = _STORED[kind]
+    stored = opset1.constant(random.integers(low, high, (inner, outer)), getattr(Type, kind))
+    target = opset1.shape_of(stored)
+    node = opset1.convert(opset1.reshape(stored, i64([inner // block, block, outer]), False), "f32")
+    rows = [inner // block, outer]
+    if kind[0] == "u" or chance(random, 0.3):
+        middle = (low + high) // 2
+        point = opset1.constant(random.integers(middle - 2, middle + 3, rows), getattr(Type, kind))
+        node = opset1.subtract(node, opset1.convert(opset1.unsqueeze(point, i64([1])), "f32"))
+    node = opset1.multiply(node, opset1.unsqueeze(f32(random.uniform(0.5, 1.5, rows) / (high - low)), i64([1])))
+    return opset1.matmul(data, opset1.reshape(node, target, False), False, False)
 
 
 def through_float_8(random: Random, data: Output) -> Node | None:
@@ -184,10 +209,50 @@ def log_probabilities(random: Random, data: Output) -> Node | None:
     return create("opset5", "LogSoftmax", [opset1.transpose(data, i64([2, 0, 1]))], axis=2)
 
 
+# Several outputs, and bodies in bodies
+
+
+def parts_alike(random: Random, data: Output) -> Node | None:
+    """Outputs of one operation that are quantized alike, and meet again or are read by a layer each."""
+    shape = sizes(data)
+    axis = len(shape) - 1 if chance(random, 0.5) else 1
+    if len(shape) < 2 or shape[axis] % 2 or shape[axis] < 4:
+        return None
+    half = shape[axis] // 2
+    kind = pick(random, "Split", "VariadicSplit", "TopK")
+    if kind == "Split":
+        parts = opset1.split(data, i64(axis), 2).outputs()
+    elif kind == "VariadicSplit":
+        parts = opset1.variadic_split(data, i64(axis), i64([half, -1])).outputs()
+    else:
+        found = create("opset11", "TopK", [data, i64(half)], axis=axis, mode="max", sort="value", index_element_type="i32")
+        parts = [found.output(0), opset1.multiply(opset1.convert(found.output(1), "f32"), f32(0.1)).output(0)]
+    low, high = pick(random, (0.0, 2.55), (-1.28, 1.27), (-1.0, 2.0))
+    parts = [opset1.fake_quantize(part, f32(low), f32(high), f32(low), f32(high), 256) for part in parts]
+    if chance(random, 0.4):
+        size = parts[0].get_output_shape(0)[-1]
+        parts = [opset1.matmul(part, weights(random, [size, size], [0]), False, True) for part in parts]
+    if chance(random, 0.5):
+        return opset1.concat(parts[::-1], axis)
+    return pick(random, opset1.add, opset1.multiply)(*parts)
+
+
+def branches_around_loop(random: Random, data: Output) -> Node | None:
+    return branches(random, data, lambda random, inner: loop(random, inner.output(0)))
+
+
+def branches_around_branches(random: Random, data: Output) -> Node | None:
+    return branches(random, data, lambda random, inner: branches(random, inner.output(0)))
+
+
 FORMS: dict[str, tuple[Builder, int, float]] = {
     "QuantizeClip": (quantize_clip, 1, 8),
     "MatMulOfTransposed": (product_of_transposed_weights, 1, 8),
     "MatMulOfBlocks": (product_of_blocks, 1, 8),
+    "MatMulOfBlockedRows": (product_of_blocked_rows, 1, 8),
+    "PartsAlike": (parts_alike, 1, 8),
+    "IfAroundLoop": (branches_around_loop, 1, 3),
+    "IfAroundIf": (branches_around_branches, 1, 2),
     "ThroughFloat8": (through_float_8, 1, 2),
     "GroupNormalization": (group_normalization, 1, 6),
     "LayerNormalization": (layer_normalization, 1, 6),

@@ -57,8 +57,8 @@ class Form:
     """How a model stores its real numbers, and which sizes it leaves open.
 
     ``precision``: "f32"; "f16 constants" or "bf16 constants" after a Convert each; "f16" throughout; "f16 beside pairs",
-    which are in f32. ``dynamic``: "", "batch", "space"
-    (all axes from the third on), "both" or "all", the channels among them.
+    which are in f32. ``dynamic``: "", "batch", "space" (all axes from the third on), "both", "all", the channels among
+    them, or "rank".
     """
 
     precision: str = "f32"
@@ -91,6 +91,8 @@ class Form:
         return model
 
     def _opened(self, shape: PartialShape) -> PartialShape:
+        if self.dynamic == "rank":
+            return PartialShape.dynamic()
         if self.dynamic == "all":
             return PartialShape([-1] * shape.rank.get_length())
         batch, space = self.dynamic in ("batch", "both"), self.dynamic in ("space", "both")
@@ -346,7 +348,7 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
         pick(random, "f32", "f32", "f32", "f16 constants", "f16"), pick(random, "", "", "batch", "space", "both")
     )
     if has_forms and chance(random, 0.3):
-        form = replace(form, dynamic="all")
+        form = replace(form, dynamic=pick(random, "all", "rank"))
     if has_forms and chance(random, 0.2):
         form = replace(form, precision=pick(random, "f16 beside pairs", "bf16 constants"))
     return pruned(Graph(tuple(steps), tuple(results), seed, form))

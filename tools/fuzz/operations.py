@@ -443,13 +443,14 @@ def in_body(random: Random, inner: Node, end: Callable[[Node], Node] = opset1.re
     return end(opset1.matmul(quantized, weights(random, [size, size], [0]), False, True))
 
 
-def branches(random: Random, data: Output) -> Node | None:
-    """An If whose bodies hold a quantized layer each; the condition follows from the data."""
+def branches(random: Random, data: Output, then: Callable[[Random, Node], Node] = in_body) -> Node | None:
+    """An If whose bodies hold a quantized layer each, or what ``then`` makes; the condition follows from the data."""
     shape = sizes(data)
     if data.get_element_type() != Type.f32 or len(shape) < 2:
         return None
     inner = [opset1.parameter(shape, Type.f32) for _ in range(2)]
-    bodies = [Model([in_body(random, each)], [each], "body") for each in inner]
+    made = [then(random, inner[0]), in_body(random, inner[1])]
+    bodies = [Model([end], [each], "body") for end, each in zip(made, inner, strict=True)]
     node = opset8.if_op(opset1.greater(opset1.reduce_max(data, i64(list(range(len(shape))))), f32(0.5)).output(0))
     node.set_then_body(bodies[0])
     node.set_else_body(bodies[1])
@@ -806,7 +807,7 @@ WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
         *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention"),
-        *("MatMulOfTransposed", "MatMulOfBlocks", "DeformableConvolution"),
+        *("MatMulOfTransposed", "MatMulOfBlocks", "MatMulOfBlockedRows", "DeformableConvolution"),
         *("LSTM", "GRU", "LSTMCell", "GRUCell"),
     )
 )
