@@ -121,6 +121,25 @@ def test_graphs_of_more_forms_hold_them_all():
     assert not {step.kind for seed in range(60) for step in random_graph(seed).steps} & FORMS.keys()
 
 
+def test_open_ranks_are_those_of_the_inputs_when_executed(monkeypatch):
+    steps = (
+        Step("Parameter", (), 1, (1, 8, 6)),
+        Step("FakeQuantize", ((0, 0),), 2, (1, 8, 6)),
+        Step("MatMul", ((1, 0),), 3, ()),
+    )
+    graph = Graph(steps, ((2, 0),), 0, Form(dynamic="rank"))
+    assert numbers.transformed(build(graph)).inputs[0].get_partial_shape().rank.is_dynamic
+    assert list(numbers.failures(graph)) == []
+    monkeypatch.setattr(numbers, "with_ranks", lambda model, inputs: model.clone())
+    assert {failure.way for failure in numbers.failures(graph)} == {numbers.STOCK}  # the plugin runs no open rank
+
+
+def test_the_native_result_of_half_floats_in_reals():
+    """Bounds of stored integers beside a zero point: the native pass leaves operations of f16 and of f32 behind."""
+    steps = (Step("Parameter", (), 1, (1, 8, 1, 4)), Step("QuantizeClip", ((0, 0),), 1817555953, (1, 8, 1, 4)))
+    assert not numbers.fails_natively(build(Graph(steps, ((1, 0),), 0, Form("f16 beside pairs"))))
+
+
 @pytest.mark.parametrize("seed", range(940000, 940012))
 def test_graphs_of_more_forms_keep_the_numbers(seed):
     """In a process of their own: the simulation of some ends it."""

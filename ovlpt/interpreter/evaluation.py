@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovlpt.device.properties import EXACT
-from ovlpt.graph.constants import same_operation
-from ovlpt.openvino_api import Constant, Core, Model, Node, Tensor, opset1
+from ovlpt.graph.constants import precision_of, same_operation
+from ovlpt.openvino_api import Constant, Core, Model, Node, Output, Tensor, opset1
+from ovlpt.precisions import FLOAT8
 from ovlpt.trace import InputError
 
 
@@ -20,7 +21,7 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         shape = port.get_partial_shape()
         outputs.append(Tensor(port.get_element_type(), shape.to_shape() if shape.is_static else [0]))
     try:
-        if node.evaluate(outputs, [Tensor(np.asarray(array, order="C")) for array in arrays]):
+        if node.evaluate(outputs, list(map(_tensor, node.input_values(), arrays))):
             return [np.array(tensor.data) for tensor in outputs]
         return _alone(node, arrays)
     except RuntimeError as error:
@@ -28,6 +29,15 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
             f'OpenVINO cannot evaluate {node.get_type_name()} "{node.get_friendly_name()}" alone '
             f"({str(error).strip().splitlines()[-1]}); run the model with compile_model instead"
         ) from error
+
+
+def _tensor(value: Output, array: np.ndarray) -> Tensor:
+    """What an input is given; f8, for which numpy has no type, comes as its bytes."""
+    if precision_of(value) not in FLOAT8:
+        return Tensor(np.asarray(array, order="C"))
+    tensor = Tensor(value.get_element_type(), array.shape)
+    tensor.data[...] = array
+    return tensor
 
 
 def _alone(node: Node, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

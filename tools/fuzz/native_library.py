@@ -12,7 +12,7 @@ from ovlpt.graph.recurrent import fold_parted_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Manager, Model, opset1
-from ovlpt.precisions import INT8
+from ovlpt.precisions import INT8, REAL
 from ovlpt.qdq_stripping import QDQStripping
 from tools.parity.driver import core, run_native_with
 
@@ -44,12 +44,14 @@ def _of_all(restriction: PrecisionsRestriction, model: Model) -> PrecisionsRestr
 
 
 def in_reals(model: Model) -> Model:
-    """Each type-relaxed operation as a plain one that reads f32."""
+    """Each type-relaxed operation as a plain one that reads what it gives, or f32."""
     for node in model.get_ordered_ops():
         if not is_relaxed(node):
             continue
+        given = precision_of(node.output(0))
+        real = given if given in REAL else "f32"
         inputs = [
-            opset1.convert(value, "f32").output(0) if precision_of(value) in INT8 else value
+            opset1.convert(value, real).output(0) if precision_of(value) in REAL.union(INT8) - {real} else value
             for value in node.input_values()
         ]
         plain = same_operation(node, inputs)

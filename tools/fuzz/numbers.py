@@ -73,10 +73,19 @@ def run(model: Model, inputs: list[np.ndarray], lpt: str, times: int = 1, **more
     ``more``: properties.
     """
     properties = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": lpt, **more}
-    compiled = core().compile_model(model.clone(), "CPU", properties)  # its outputs lie in memory of its own
+    compiled = core().compile_model(with_ranks(model, inputs), "CPU", properties)  # its outputs lie in memory of its own
     for _ in range(times - 1):
         compiled(inputs)
     return [np.array(value) for value in compiled(inputs).values()]
+
+
+def with_ranks(model: Model, inputs: list[np.ndarray]) -> Model:
+    """A copy; ranks that are open, which the plugin does not compile, are those of the inputs."""
+    model = model.clone()
+    shapes = (port.get_partial_shape() for port in model.inputs)
+    if any(shape.rank.is_dynamic for shape in shapes):
+        model.reshape({port: [-1] * values.ndim for port, values in zip(model.inputs, inputs, strict=True)})
+    return model
 
 
 def transformed(model: Model) -> Model:

@@ -9,6 +9,7 @@ from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.constants import constant, precision_of, same_operation, values_of
 from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.openvino_api import Constant, Model, Node, Output, Type, opset1
+from ovlpt.precisions import FLOAT8
 from ovlpt.trace import InputError
 from tools.parity.driver import core
 
@@ -66,7 +67,8 @@ def _outputs(node: Node, arguments: list[np.ndarray], given: dict[int, np.ndarra
         return [_wide(given[node.get_instance_id()])]
     if isinstance(node, Constant):
         return [_wide(values_of(node))]
-    if node.get_type_name() == "Convert" and precision_of(node.output(0)) in _REAL:
+    is_conversion = node.get_type_name() == "Convert" and precision_of(node.input_value(0)) not in FLOAT8
+    if is_conversion and precision_of(node.output(0)) in _REAL:
         return [arguments[0].astype(np.float32)]
     inputs = [_source(value, array) for value, array in zip(node.input_values(), arguments, strict=True)]
     return [_wide(array) for array in evaluate(same_operation(node, inputs), arguments)]

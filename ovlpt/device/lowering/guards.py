@@ -29,7 +29,7 @@ from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, AFFINE, ARITHMETIC, CONVOLUTIONS, REARRANGES
-from ovlpt.precisions import INT8
+from ovlpt.precisions import FLOAT8, INT8
 
 # What the plugin folds into the interval of a FakeQuantize, or drops before one
 BEFORE_INTERVAL = ARITHMETIC | {"Clamp", "Convert", "Floor", "Relu"}
@@ -525,13 +525,20 @@ def keep_shift_before_scale(node: Node) -> Node | None:
 
 
 def links_above(node: Node, kinds: Set[str] = BEFORE_INTERVAL) -> tuple[list[Node], Node]:
-    """The operations of ``kinds`` from ``node`` up, and what stands above them; none that the plugin drops first."""
+    """The operations of ``kinds`` from ``node`` up, and what stands above them; none that the plugin drops first, and no
+    rounding to f8, which is a layer of its own and the only one that reads or gives f8.
+    """
     links: list[Node] = []
-    while (idle := _does_nothing(node)) or (node.get_type_name() in kinds and not is_in_f64(node)):
+    while (idle := _does_nothing(node)) or (node.get_type_name() in kinds and not _is_apart(node)):
         if not idle:
             links.append(node)
         node = node.input_value(0).get_node()
     return links, node
+
+
+def _is_apart(node: Node) -> bool:
+    """Whether what is computed from ``node`` on is no part of the layer above."""
+    return is_in_f64(node) or precision_of(node.output(0)) in FLOAT8
 
 
 def drop_idle(node: Node) -> Node | None:
