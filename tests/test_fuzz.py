@@ -134,6 +134,16 @@ def test_open_ranks_are_those_of_the_inputs_when_executed(monkeypatch):
     assert {failure.way for failure in numbers.failures(graph)} == {numbers.STOCK}  # the plugin runs no open rank
 
 
+def test_what_reshapes_its_weights_keeps_its_sizes():
+    """OpenVINO makes the number of rows of blocked weights the open one of the data."""
+    steps = (
+        Step("Parameter", (), 1684433975, (1, 4, 5, 7)),
+        Step("QuantizeDequantize", ((0, 0),), 756802765, (1, 4, 5, 7)),
+        Step("MatMulOfBlockedRows", ((1, 0),), 1001170873, (1, 4, 5, 4)),
+    )
+    assert not build(Graph(steps, ((2, 0),), 0, Form(dynamic="space"))).is_dynamic()
+
+
 def test_the_native_result_of_half_floats_in_reals():
     """Bounds of stored integers beside a zero point: the native pass leaves operations of f16 and of f32 behind."""
     steps = (Step("Parameter", (), 1, (1, 8, 1, 4)), Step("QuantizeClip", ((0, 0),), 1817555953, (1, 8, 1, 4)))

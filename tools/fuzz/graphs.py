@@ -105,7 +105,7 @@ def _reshapes_weights(node: Node) -> bool:
     if node.get_type_name() != "Reshape" or isinstance(node.input_value(1).get_node(), Constant):
         return False
     source = node.input_value(0).get_node()
-    while source.get_type_name() in ("Convert", "Multiply", "Subtract"):
+    while source.get_type_name() in ("Convert", "Multiply", "Reshape", "Subtract"):
         source = source.input_value(0).get_node()
     return isinstance(source, Constant)
 
