@@ -225,7 +225,9 @@ def parts_alike(random: Random, data: Output) -> Node | None:
     elif kind == "VariadicSplit":
         parts = opset1.variadic_split(data, i64(axis), i64([half, -1])).outputs()
     else:
-        found = create("opset11", "TopK", [data, i64(half)], axis=axis, mode="max", sort="value", index_element_type="i32")
+        found = create(
+            "opset11", "TopK", [data, i64(half)], axis=axis, mode="max", sort="value", index_element_type="i32"
+        )
         parts = [found.output(0), opset1.multiply(opset1.convert(found.output(1), "f32"), f32(0.1)).output(0)]
     low, high = pick(random, (0.0, 2.55), (-1.28, 1.27), (-1.0, 2.0))
     parts = [opset1.fake_quantize(part, f32(low), f32(high), f32(low), f32(high), 256) for part in parts]

@@ -73,7 +73,8 @@ def run(model: Model, inputs: list[np.ndarray], lpt: str, times: int = 1, **more
     ``more``: properties.
     """
     properties = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": lpt, **more}
-    compiled = core().compile_model(with_ranks(model, inputs), "CPU", properties)  # its outputs lie in memory of its own
+    ranked = with_ranks(model, inputs)  # its outputs lie in memory of its own
+    compiled = core().compile_model(ranked, "CPU", properties)
     for _ in range(times - 1):
         compiled(inputs)
     return [np.array(value) for value in compiled(inputs).values()]
