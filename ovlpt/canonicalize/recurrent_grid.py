@@ -115,11 +115,12 @@ class RecurrentGrid(LayerTransformation):
             return
         value = node.input_value(_STATE)
         above = _above(value)
-        # a plugin that splits a bidirectional layer splits the state, too, and needs a FakeQuantize before it
-        if self._state(node) == (0.0, 0.0) and node.get_attributes()["direction"] != "bidirectional":
+        # a plugin that splits a bidirectional layer splits the state, too, and needs a FakeQuantize before it, of zeros as well
+        if self._state(node) == (0.0, 0.0):
             for each in sources(value):
                 _write_zeros(each, grid)
-            if _is_plain(value) and not consumers_of(node.output(_LAST_STATE)):
+            is_split = node.get_attributes()["direction"] == "bidirectional"
+            if not is_split and _is_plain(value) and not consumers_of(node.output(_LAST_STATE)):
                 return  # the kernel reads the integers, and the scale is that of the state it outputs
         elif _is_own(value) and _is_tensorwise(above):
             _take_grid(above, grid)

@@ -7,10 +7,13 @@ import pytest
 
 import ovlpt
 from ovlpt.device.compile import lpt_properties
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
+from tests.graphs import opset3, opset5
 from tests.lowered import drop_in, layer_of_eight, recurrent, weighted
 from tests.networks import (
+    const,
     model,
     one_convolution,
     parameter,
@@ -109,3 +112,28 @@ def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):
     lowered = drop_in(net, core)
     assert_close(infer(lowered, inputs, "NO"), [by_hand(*inputs)], level=1e-4, share=1)
     assert_close(infer(lowered, inputs, "YES"), infer(net, inputs, "YES"))
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+def test_a_state_of_zeros_for_an_open_batch_in_both_directions(core, serializable):
+    """The zeros were quantized again in a layer of their own."""
+    generator = np.random.default_rng(0)
+    x = parameter([-1, 6, 16])
+    size = opset1.gather(opset1.shape_of(x), const([0], "i64"), const(0, "i64"))
+    sizes = opset1.concat([const([2], "i64"), size, const([16], "i64")], 0)
+    zeros = opset3.broadcast(quantized(const(0), 0, 8e-5), sizes)
+    state = opset1.transpose(zeros, const([1, 0, 2], "i64"))
+    # half of the integers: CPUs without VNNI add two products in 16 bits
+    stored = [const(generator.integers(-63, 64, (2, 64, 16)), "i8") for _ in range(2)]
+    weights = [opset1.multiply(opset1.convert(each, "f32"), const(0.005)) for each in stored]
+    data, lengths = quantized(x, -1.6, 1.5875), opset3.broadcast(const(6, "i64"), size)
+    layer = opset5.lstm_sequence(data, state, state, lengths, *weights, const(np.zeros((2, 64))), 16, "bidirectional")
+    net = model(opset1.relu(layer.output(0)), x)
+    inputs = [generator.uniform(-1.6, 1.6, (1, 6, 16)).astype(np.float32)]
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    layers = ovlpt.execution_types(compiled).executed
+    assert [layer.is_int8 for layer in layers if layer.layer_type == "RNNSeq"] == [True, True]
+    assert len([layer for layer in layers if layer.layer_type == "FakeQuantize"]) == 1
+    assert_close(compiled(inputs).to_tuple(), simulate(net, core)(inputs).to_tuple(), level=0.03, share=1)

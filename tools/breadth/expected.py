@@ -10,6 +10,13 @@ _MEAN = (
     "stock computes garbage in fewer layers: a reduction takes the per-channel interval of the FakeQuantize after it wrongly, "
     "which therefore is a layer of its own, in bf16 with a Reorder"
 )
+_SUMS = (
+    "more products of two tensors run in int8 than in stock, each with sums of integers that stand for its zero points"
+)
+_BIAS = (
+    "with a dynamic batch the per-channel bias of two float depthwise layers is a layer of its own: a quantization would "
+    "be moved up to it, which is wrong where a size is one"
+)
 _RANK = "Reshapes, which move no data, in place of as many layers that compute, or of layers in float"
 
 # family, quantizer → what may be worse than stock ("layers", "int8", "SQNR", "failure"), and why
@@ -38,6 +45,34 @@ EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     ("timm/cait_xxs24_224", DEFAULT): {"layers": _RANK},
     ("timm/gcresnext26ts", DEFAULT): {"layers": _RANK},
     ("timm/nest_tiny", DEFAULT): {"layers": _RANK},
+    ("timm/gmlp_ti16_224", DEFAULT): {"layers": _MEAN},
+    ("timm/resmlp_12_224", DEFAULT): {"layers": _MEAN},
+    ("timm/sequencer2d_s", DEFAULT): {
+        "layers": (
+            "stock clips the states of LSTMs: each LSTM here has its data on the grid of its states, in a FakeQuantize of its "
+            f"own, since two read the same data; else {_RANK}"
+        )
+    },
+    ("timm/tiny_vit_5m_224", DEFAULT): {"layers": _BIAS},
+    ("timm/volo_d1_224", DEFAULT): {
+        "layers": (
+            "MatMuls of rank 4 run at rank 3, with bias and activation in one layer, between Reshapes; with a dynamic batch or "
+            "in bf16 sums beside them keep the layout of the first convolution, and Reorders lie between"
+        )
+    },
+    ("timm/mixer_s32_224", "every_range_halved"): {"layers": _MEAN},
+    ("timm/tiny_vit_5m_224", "every_range_halved"): {"layers": _BIAS},
+    ("timm/tiny_vit_5m_224", "onnx_runtime"): {"layers": _SUMS},
+    ("timm/hiera_tiny_224", "onnx_runtime"): {"layers": _SUMS},
+    **{
+        ("timm/botnet26t_256", quantizer): {
+            "layers": (
+                "one product more than in stock runs in int8, with sums of integers; with a dynamic batch the zero point of "
+                "each padded table of positions is subtracted in a layer of its own, and three sizes are read twice"
+            )
+        }
+        for quantizer in ("onnx_runtime", "onnx_runtime_signed")
+    },
 }
 
 

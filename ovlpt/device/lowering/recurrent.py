@@ -5,15 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.fake_quantize import on_other_data
+from ovlpt.fake_quantize import fake_quantize
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import MOVES, in_both_directions
 from ovlpt.graph.relaxed import same_on
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 
 _DATA, _STATE = 0, 1  # inputs
+
+
+def drop_grid_of_stored(quantize: Node) -> Node | None:
+    """A FakeQuantize that changes none of the stored integers that only Broadcasts and moves bring to it."""
+    source = quantize.input_value(0)
+    while (kind := source.get_node().get_type_name()) in MOVES or kind == "Broadcast":
+        source = source.get_node().input_value(0)
+    if not isinstance(source.get_node(), Constant) or precision_of(source) != precision_of(quantize.output(0)):
+        return None
+    values, details = values_of(source.get_node()).astype(np.float32), QuantizationDetails.of(quantize)
+    if details is None or any(end.size > 1 for end in details.intervals):
+        return None
+    if not np.array_equal(np.rint(fake_quantize(values, *details.intervals, details.levels)), values):
+        return None
+    replace_output(quantize.output(0), quantize.input_value(0))
+    return source.get_node()
 
 
 def quantize_after_transpose(layer: Node) -> Node | None:

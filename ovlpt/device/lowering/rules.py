@@ -328,6 +328,10 @@ RULES = (
         "there is no FakeQuantize kernel along an axis other than the channels: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        recurrent.drop_grid_of_stored, "FakeQuantize", _CPU,
+        "stored integers would be quantized to themselves in an extra layer", phase=Phase.ALL,
+    ),
+    _rule(
         recurrent.quantize_after_transpose, RECURRENT, _CPU,
         "a recurrent layer whose data or states are transposed as integers would run in float", phase=Phase.ALL,
     ),
