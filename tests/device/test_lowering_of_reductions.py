@@ -92,10 +92,16 @@ def test_a_scale_by_channel_further_after_a_reduction(core, infer):
     check_reduction("reduce_max", [1], (-0.5, 3), core, infer, after=after)
 
 
-def test_the_greatest_as_integers_by_channel(core, infer):
-    """The scale goes into the interval, which is by channel then."""
+@pytest.mark.parametrize("clips", [False, True])
+def test_the_greatest_as_integers_by_channel(core, infer, clips):
+    """The scale goes into the interval, which is by channel then, or a clip keeps it before that."""
     scales = const(np.float32([0.5, 1, 2, 1.5]).reshape(1, 4, 1, 1))
-    check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True, after=lambda it: opset1.multiply(it, scales))
+
+    def after(reduced):
+        scaled = opset1.multiply(reduced, scales)
+        return opset1.clamp(scaled, -0.4, 2.5) if clips else scaled
+
+    check_reduction("reduce_max", [2], (-0.5, 3), core, infer, keep=True, after=after)
 
 
 def check_reduction(kind, axes, interval, core, infer, keep=False, after=lambda reduced: reduced):

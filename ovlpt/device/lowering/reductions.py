@@ -116,12 +116,11 @@ def _takes_wrongly(reduction: Node) -> bool:
             return False
         others = [value for port, value in enumerate(link.input_values()) if port != target.get_index()]
         constants = [constant_above(value) for value in others]
-        is_last = link.get_type_name() == "FakeQuantize"
-        compares = is_last and is_extreme and precision_of(link.output(0)) not in REAL
-        if not all(values is None or is_scalar_like(values) for values in constants):
-            return (compares or not takes_channels) and not is_moved
-        if is_last:
-            return compares
+        by_channel = not all(values is None or is_scalar_like(values) for values in constants)
+        if by_channel and not takes_channels:
+            return not is_moved
+        if link.get_type_name() == "FakeQuantize":
+            return is_extreme and precision_of(link.output(0)) not in REAL and not (by_channel and is_moved)
         if any(values is None for values in constants):
             return False
     return False
