@@ -849,15 +849,21 @@ def test_a_shift_by_channel_after_a_layer_with_several_readers_of_open_sizes(cor
     assert np.abs(infer(drop_in(net, core), inputs)[0] - expected).max() < 0.05
 
 
-@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply, opset1.subtract])
-@pytest.mark.parametrize("quantizes", [False, True], ids=["float weights", "quantized weights"])
-def test_a_constant_for_each_head_after_a_float_product_of_open_sizes(core, infer, operation, quantizes):
+def _less(data, constant):
+    return opset1.subtract(constant, data)
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply, opset1.subtract, _less])
+@pytest.mark.parametrize("quantizes", ["nothing", "weights", "both"])
+def test_a_constant_for_each_head_after_a_product_of_open_sizes(core, infer, operation, quantizes):
     """There are as many heads as columns: the plugin takes it for one of the columns."""
     x, rng = parameter([1, 8, -1, 6]), np.random.default_rng(0)
-    weights = const(rng.uniform(-1, 1, (8, 6)))
-    product = opset1.matmul(x, quantized(weights, -1, 127 / 128) if quantizes else weights, False, True)
+    data, weights = quantized(x, -2.56, 2.54), const(rng.uniform(-0.4, 0.4, (8, 6)))
+    if quantizes != "nothing":
+        weights = quantized(weights, -1, 127 / 128)
+    product = opset1.matmul(data if quantizes == "both" else x, weights, False, True)
     by_head = operation(product, const(rng.uniform(0.5, 2, (1, 8, 1, 1))))
-    net = model([by_head, quantized(x, -2.56, 2.54)], x)
+    net = model([by_head, data], x)
     inputs = [rng.standard_normal((1, 8, 5, 6)).astype(np.float32)]
     closed = net.clone()
     closed.reshape([1, 8, 5, 6])

@@ -262,13 +262,14 @@ def part_open_columns(product: Node) -> Node | None:
 
 
 def part_by_head(product: Node) -> Node | None:
-    """A float MatMul with weights, four axes or more and a dynamic size reads what is constant along its columns, and as
-    long on another axis, as a value for each column, with the plugin's own LPT, too. So that is not fused.
+    """A MatMul with weights, four axes or more and a dynamic size reads what is constant along its columns, and as long on
+    another axis, as a value for each column, with the plugin's own LPT, too. So that is not fused, but for slopes, which
+    are read rightly.
     """
     shape, last = shape_of(product.output(0)) or (0,), product
-    if is_relaxed(product) or len(shape) < 4 or None not in shape or shape[-1] is None:
+    if len(shape) < 4 or None not in shape or shape[-1] is None:
         return None
-    while (last := _first_by_channel(last)) is not None:
+    while (last := _first_by_channel(last, but=("PRelu",))) is not None:
         target = merged_target(last)
         reader = target.get_node()
         others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
