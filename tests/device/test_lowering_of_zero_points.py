@@ -302,6 +302,19 @@ def test_strides_of_a_float_layer_after_a_split(core, infer, layers):
     assert_close(infer(drop_in(split, core), inputs), infer(truth, inputs))
 
 
+def test_strides_after_a_padded_layer(core, infer):
+    """Moved up through both layers to the dequantization of their data, the padding would stay and come to other cells."""
+    x = parameter([1, 2, 6, 8])
+    half = opset1.split(quantized(x, -1, 1.55), const(1, "i64"), 2).output(0)
+    data = opset1.reduce_mean(half, const([2, 3], "i64"), True)
+    for seed, (shape, stride, pad) in enumerate((((16, 1, 1, 1), 1, 2), ((8, 16, 1, 1), 2, 0))):
+        weights = const(np.random.default_rng(seed).uniform(-1, 1, shape))
+        data = opset1.convolution(data, weights, [stride] * 2, [pad] * 2, [pad] * 2, [1, 1])
+    net = model(data, x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
 def test_a_zero_point_before_weights_with_zero_points_and_open_sizes(core, infer):
     """Such weights are real numbers to the plugin; the zero point of the data then ended the process."""
     x = parameter([-1, 8, -1, -1])

@@ -355,10 +355,10 @@ def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) ->
 
 def keep_stride(convolution: Node) -> Node | None:
     """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point (StridesOptimization), as
-    MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, which
-    stays, comes to other cells: another shape, wrong numbers. Where it ends after a Split, the MaxPool reads the first
-    output: wrong numbers, or it throws. A grouped convolution, here of one group, keeps its stride, and has the same
-    kernel.
+    MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, its own or
+    that of a 1×1 Convolution between, stays and comes to other cells: another shape, wrong numbers. Where it ends after a
+    Split, the MaxPool reads the first output: wrong numbers, or it throws. A grouped convolution, here of one group, keeps
+    its stride, and has the same kernel.
     """
     if not _moves_stride(convolution):
         return None
@@ -383,8 +383,7 @@ def _moves_stride(convolution: Node) -> bool:
     if not _is_pointwise(convolution) or set(attributes["strides"]) == {1}:
         return False
     shifted = convolution.input_value(0).get_node().get_type_name() in ("Add", "Subtract")  # an Add on a GPU
-    padded = any((*attributes["pads_begin"], *attributes["pads_end"]))
-    return padded or (shifted and is_relaxed(convolution)) or _reads_later_output(convolution)
+    return _is_padded(convolution) or (shifted and is_relaxed(convolution)) or _meets_other_cells(convolution)
 
 
 def _is_pointwise(convolution: Node) -> bool:
@@ -392,8 +391,10 @@ def _is_pointwise(convolution: Node) -> bool:
     return shape is not None and set(shape[2:]) == {1}
 
 
-def _reads_later_output(convolution: Node) -> bool:
-    """Whether what a stride is moved up through has data from an output that is not the first of its node."""
+def _meets_other_cells(convolution: Node) -> bool:
+    """Whether what a stride is moved up through is padded on the way, or has data from an output that is not the first of
+    its node.
+    """
     pending, seen = [convolution.input_value(0)], set()
     while pending:
         value = pending.pop()
@@ -406,8 +407,16 @@ def _reads_later_output(convolution: Node) -> bool:
         if node.get_type_name() in _MOVED_THROUGH:
             pending += node.input_values()
         elif node.get_type_name() == "Convolution" and _is_pointwise(node):
-            pending.append(node.input_value(0))
+            source = node.input_value(0)
+            if _is_padded(node) and source.get_node().get_type_name() in (*_MOVED_THROUGH, "Convolution"):
+                return True
+            pending.append(source)
     return False
+
+
+def _is_padded(convolution: Node) -> bool:
+    attributes = convolution.get_attributes()
+    return any((*attributes["pads_begin"], *attributes["pads_end"]))
 
 
 def _in_float(convolution: Node) -> Node:
