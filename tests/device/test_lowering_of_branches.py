@@ -7,19 +7,20 @@ import pytest
 
 import ovlpt
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Core, Model, Type, opset1, opset8
-from tests.lowered import FORMS
+from ovlpt.openvino_api import Core, Model, NodeFactory, Type, opset1, opset8
+from tests.lowered import FORMS, compiled_in
 from tests.networks import const, convolution, model, parameter, quantized
 
 
-def branching(data, size: list[int]):
+def branching(data, size: list[int], precision: str = "f32"):
     """An If of dynamic sizes: twice or three times the data, which is not below 0."""
-    inner = [opset1.parameter(size, Type.f32) for _ in range(2)]
+    inner = [opset1.parameter(size, getattr(Type, precision)) for _ in range(2)]
     bodies = [
-        Model([opset1.relu(opset1.multiply(each, const(factor)))], [each], "body")
+        Model([opset1.relu(opset1.multiply(each, const(factor, precision)))], [each], "body")
         for each, factor in zip(inner, (2.0, 3.0), strict=True)
     ]
-    node = opset8.if_op(opset1.greater(opset1.reduce_max(data, const([0, 1, 2, 3], "i64")), const(0.5)).output(0))
+    largest = opset1.reduce_max(data, const([0, 1, 2, 3], "i64"))
+    node = opset8.if_op(opset1.greater(largest, const(0.5, precision)).output(0))
     node.set_then_body(bodies[0])
     node.set_else_body(bodies[1])
     node.set_input(data.output(0), *inner)
@@ -52,6 +53,23 @@ def test_a_layer_after_branches_of_open_sizes(by_form, form, inputs, expected):
     """Other memory was read at most compilations: numbers of any size."""
     for _ in range(8):
         np.testing.assert_allclose(by_form(network(), inputs, form), expected[0], atol=0.02 * np.abs(expected[0]).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_branches_in_f16_that_are_an_output(core, tmp_path, form, inputs):
+    """The plugin computes them in f32, and their output reads a Convert."""
+    x = parameter([-1, 3, -1, -1], "f16")
+    ends = [const(end, "f16") for end in (-2.56, 2.54) * 2]
+    beside = opset1.matmul(opset1.fake_quantize(x, *ends, 256), x, False, True)
+    net = model(
+        [beside, branching(x, [-1, 3, -1, -1], "f16"), NodeFactory("opset4").create("HSwish", [beside.output(0)], {})],
+        x,
+    )
+    data = inputs[0][:, :, :4, :3].astype(np.float16)
+    expected = np.maximum(data * (2.0 if data.max() > 0.5 else 3.0), 0)
+    for _ in range(8):
+        found = compiled_in(form, net, core, tmp_path)([data])[1]
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
 def test_the_simulation_waits_for_branches(core, inputs, expected):

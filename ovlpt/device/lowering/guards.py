@@ -41,6 +41,7 @@ MOVES_UP = REARRANGES | {
 }  # fmt: skip
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
+_KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
 FLOAT_MAX = float(np.finfo(np.float32).max)
 
 
@@ -600,9 +601,11 @@ def wait_for_branches(node: Node) -> Node | None:
 
 
 def _is_waited_for(value: Output) -> bool:
-    """Whether `wait_for_branches` has seen it, or an output of the model alone reads it, which waits."""
+    """Whether `wait_for_branches` has seen it, or an output of the model alone reads it, which waits; one of another type
+    than the plugin computes in reads a Convert.
+    """
     readers = {target.get_node().get_type_name() for target in value.get_target_inputs()}
-    return readers <= {"Broadcast", "ShapeOf"} or readers == {"Result"}
+    return readers <= {"Broadcast", "ShapeOf"} or (readers == {"Result"} and precision_of(value) in _KEPT_TYPES)
 
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
