@@ -299,11 +299,13 @@ def test_a_scale_by_column_after_the_activation_of_a_layer_of_open_sizes(core, b
 
 @pytest.mark.parametrize("kind", ["add", "subtract"])
 @pytest.mark.parametrize("shift", [0.3, np.linspace(-1, 1, 16).reshape(1, 16, 1, 1)], ids=["scalar", "channels"])
-def test_a_shift_of_what_is_read_without_it_as_well(core, infer, kind, shift):
+@pytest.mark.parametrize("precision", ["f32", "f16"])
+def test_a_shift_of_what_is_read_without_it_as_well(core, infer, kind, shift, precision):
     """As beside a recurrent layer, with the plugin's own LPT on, which would apply the layer's scale twice."""
     x = parameter([-1, 8, 4, 4])
     layer = convolution(quantized(x, 0, 2.55), 16)
-    net = model([getattr(opset1, kind)(layer, const(shift)), layer], x)
+    read = layer if precision == "f32" else opset1.convert(layer, "f16")
+    net = model([getattr(opset1, kind)(read, const(shift, precision)), read], x)
     manager = Manager()
     manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
     manager.register_pass(PluginLowering("CPU", lpt_on=True))
@@ -312,4 +314,5 @@ def test_a_shift_of_what_is_read_without_it_as_well(core, infer, kind, shift):
     inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 8, 4, 4)).astype(np.float32)]
     plain = infer(model([layer], x), inputs, "NO")[0]
     exact = plain + (1 if kind == "add" else -1) * np.asarray(shift, np.float32)
-    assert_close(infer(lowered, inputs, "YES"), [exact, plain])
+    found = [value.astype(np.float32) for value in infer(lowered, inputs, "YES")]
+    assert_close(found, [exact, plain], share=precision == "f16", level=2e-3 * np.abs(plain).max())

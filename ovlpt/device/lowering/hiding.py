@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.device.lowering.guards import FLOAT_MAX
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import sources
@@ -127,15 +126,21 @@ def hide_shifts(model: Model) -> list[Node]:
         late, precision = _folded_late(link.input_value(1).get_node(), "f32"), precision_of(link.input_value(1))
         link.input(1).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
         if _is_shared(link):
-            link.input(0).replace_source_output(opset1.maximum(link.input_value(0), constant(-FLOAT_MAX)).output(0))
+            data = link.input_value(0)
+            least = np.finfo(data.get_element_type().to_dtype()).min
+            link.input(0).replace_source_output(opset1.maximum(data, constant(least, precision_of(data))).output(0))
         changed.append(link)
     return changed
 
 
 def _is_shared(link: Node) -> bool:
-    """Whether something else reads the floats that a constant is added to."""
+    """Whether something else reads the real numbers that a constant is added to, converted or not."""
     data = link.input_value(0)
-    return len(data.get_target_inputs()) > 1 and precision_of(data) == "f32"
+    if precision_of(data) not in ("f32", "f16"):
+        return False
+    while len(data.get_target_inputs()) == 1 and data.get_node().get_type_name() == "Convert":
+        data = data.get_node().input_value(0)
+    return len(data.get_target_inputs()) > 1
 
 
 def _last_by_channel(node: Node) -> Node | None:
