@@ -363,9 +363,13 @@ def reshapable(facts: NodeFacts) -> Reason | None:
         if not followed:
             return along_channels(facts)
         return None if is_per_tensor else _lands_on_channels(reshape, facts)
-    return all_of(along_channels, constant_input(1, "target shape", _PER_CHANNEL), _channels_stay, _scale_not_split)(
-        facts
-    )
+    return all_of(
+        along_channels,
+        constant_input(1, "target shape", _PER_CHANNEL),
+        _channels_stay,
+        _channels_second,
+        _scale_not_split,
+    )(facts)
 
 
 def _channels_stay(facts: NodeFacts) -> Reason | None:
@@ -377,6 +381,16 @@ def _channels_stay(facts: NodeFacts) -> Reason | None:
     if after[1] < channels or after[1] % channels:
         return Reason("channels_merge", f"{channels} channels become {after[1]}")
     return None
+
+
+def _channels_second(facts: NodeFacts) -> Reason | None:
+    """Not those of a MatMul, which lie last; the native library reads them as if they were not, and throws where their number
+    differs from that of the second axis.
+    """
+    channels = max(values.size for values in facts.values)
+    if facts.channel_axis < 2 or (facts.rows_fit and channels == facts.output_shape[1]):
+        return None
+    return Reason("channels_merge", f"its {channels} channels lie on axis {facts.channel_axis}")
 
 
 def _scale_not_split(facts: NodeFacts) -> Reason | None:

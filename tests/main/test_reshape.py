@@ -1,8 +1,12 @@
 import pytest
 
 from ovlpt import Params
+from ovlpt.openvino_api import opset1
 from ovlpt.operations.values import blocks_of
+from tests import networks
+from tests.conftest import assert_close, inputs_of
 from tests.graphs import quantized
+from tests.lowered import drop_in
 
 NATIVE = Params(native_only=True)
 
@@ -83,3 +87,14 @@ def test_groups_per_channel_zero_point_stays(assert_rejected):
 def test_axes_that_hold_the_same_elements(before, after, blocks):
     found = blocks_of(before, after)
     assert blocks == (None if found is None else [(tuple(axes), tuple(others)) for axes, others in found])
+
+
+@pytest.mark.parametrize("columns", [4, 8])
+def test_a_scale_per_column_before_an_axis_more(core, infer, columns):
+    """After a MatMul the channels lie last. The native library throws, or reads them as if they did not."""
+    x = networks.parameter([1, 8, 5])
+    weights = networks.int8_weights([columns, 5])
+    product = opset1.matmul(networks.quantized(x, -2.56, 2.54), weights, False, True)
+    net = networks.model(opset1.reshape(product, networks.const([1, 8, columns, 1], "i64"), False), x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
