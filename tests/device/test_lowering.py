@@ -870,6 +870,18 @@ def test_a_constant_for_each_head_after_a_product_of_open_sizes(core, infer, ope
     assert_close(infer(drop_in(net, core), inputs), infer(closed, inputs, "NO"))
 
 
+@pytest.mark.parametrize("columns", [2, 8])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_constant_for_each_head_less_a_product_of_two_tensors(by_form, form, columns):
+    """The plugin throws, or takes it for one of the columns."""
+    rng = np.random.default_rng(0)
+    x, y = (parameter([1, 8, rows, 6], name=name) for rows, name in ((5, "x"), (columns, "y")))
+    product = opset1.matmul(x, y, False, True)
+    net = model(quantized(opset1.subtract(const(rng.uniform(0.5, 2, (1, 8, 1, 1))), product), -4, 4.1), [x, y])
+    inputs = [rng.standard_normal(tuple(port.shape)).astype(np.float32) for port in net.inputs]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.04, share=0.01)
+
+
 @pytest.mark.parametrize("size", [1, 6])
 def test_scale_and_shift_by_channel_of_integers_before_an_interval_of_open_sizes(core, infer, size):
     """A branch that is normalized alone: one layer, no FakeQuantize of f32 with a Reorder before and after it."""

@@ -263,22 +263,26 @@ def part_open_columns(product: Node) -> Node | None:
 
 
 def part_by_head(product: Node) -> Node | None:
-    """A MatMul with weights, four axes or more and a dynamic size reads what is constant along its columns, and as long on
-    another axis, as a value for each column, with the plugin's own LPT, too. So that is not fused, but for slopes, which
-    are read rightly.
+    """A MatMul of four axes or more takes what is constant along its columns for a value of each column: wrong numbers, or
+    it throws; with weights at dynamic sizes, with the plugin's own LPT, too, and with two tensors where it is added. So that
+    is not fused, but for slopes, which are read rightly.
     """
     shape, last = shape_of(product.output(0)) or (0,), product
-    if len(shape) < 4 or None not in shape or shape[-1] is None:
+    if len(shape) < 4 or shape[-1] is None:
         return None
     while (last := _first_by_channel(last, but=("PRelu",))) is not None:
         target = merged_target(last)
         reader = target.get_node()
         others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
-        if any(
-            values is not None and values.size == shape[-1] and not varies_along(values, len(shape), (len(shape) - 1,))
-            for values in map(constant_above, others)
-        ):
-            return block_fusion(last) if folded_constant(product.input_value(1)) is not None else None
+        constants = [values for values in map(constant_above, others) if values is not None and values.size > 1]
+        by_head = any(varies_along(values, len(shape), (1,)) for values in constants)
+        as_many = any(
+            values.size == shape[-1] and not varies_along(values, len(shape), (len(shape) - 1,)) for values in constants
+        )
+        if by_head or as_many:
+            if folded_constant(product.input_value(1)) is not None:
+                return block_fusion(last) if None in shape else None
+            return block_fusion(last) if by_head and reader.get_type_name() in ("Add", "Subtract") else None
         last = reader
     return None
 

@@ -367,7 +367,7 @@ RULES = (
     ),
     _rule(
         guards.part_by_head, "MatMul", _CPU,
-        "a MatMul of dynamic sizes would read a constant per head as one per column: wrong numbers", phase=Phase.ALL,
+        "a MatMul would read a constant per head as one per column: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
         guards.part_from_vector, "MatMul", _CPU,
