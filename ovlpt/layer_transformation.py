@@ -359,8 +359,13 @@ class LayerTransformation(MatcherPass, _Configured):
             precision=found.precision,
             output_precision=output_precision,
             zero_point_precision=found.zero_point_precision,
+            converts=self.converts(found),
         )
         insert_after(data, output, targets, nodes)
+
+    def converts(self, found: Dequantization) -> bool:
+        """Whether a dequantization that is written converts data of another type to its own."""
+        return True
 
 
 class InTurn(MatcherPass):

@@ -130,17 +130,13 @@ class AddTransformation(ElementwiseTransformation):
             original,
             scale_precision=stored,
             shift_precision=stored,
-            converts=self._converts(found),
+            converts=self.converts(found),
         )
         insert_after(data if shift is None else node.output(0), output, targets, nodes)
 
     def _added(self, constant: np.ndarray, found: Dequantization) -> tuple[np.ndarray, str, str]:
         """The constant, the type in which it is added, and that in which it is stored."""
         return constant, self.params.deq_precision, self.params.deq_precision
-
-    def _converts(self, found: Dequantization) -> bool:
-        """Whether data of another type is converted to that in which it is added."""
-        return True
 
     def _shifted(self, found: Dequantization, moved: np.ndarray) -> tuple[Output, np.ndarray]:
         """The data with its zero point, from which ``moved`` is taken."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.dequantization import Dequantization, write_dequantization
-from ovlpt.layer_transformation import insert_after
+from ovlpt.graph.dequantization import Dequantization
 from ovlpt.main import clamp, mvn, normalize_l2, pad, prelu
 from ovlpt.main.native.constant_second import ConstantSecond
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Node
 
 
 class ClampTransformation(clamp.ClampTransformation):
@@ -20,21 +16,9 @@ class ClampTransformation(clamp.ClampTransformation):
         """In f16 where the result is."""
         return precision_of(node.output(0))
 
-    def dequantize(
-        self,
-        data: Output,
-        name: str,
-        targets: Iterable[object],
-        found: Dequantization,
-        scale: np.ndarray | None,
-        zero_point: np.ndarray | None,
-        output_precision: str,
-    ) -> None:
+    def converts(self, found: Dequantization) -> bool:
         """What follows reads f16 as it is."""
-        links = write_dequantization(
-            data, name, scale, zero_point, found.precision, output_precision, found.zero_point_precision, converts=False
-        )
-        insert_after(data, links[0], targets, links[1])
+        return False
 
 
 class MVNTransformation(ConstantSecond, mvn.MVNTransformation):

@@ -62,7 +62,7 @@ class AddTransformation(_Elementwise, add.AddTransformation):
             stored = "f32"  # both are broadcast
         return constant, deq, stored
 
-    def _converts(self, found: Dequantization) -> bool:
+    def converts(self, found: Dequantization) -> bool:
         """Where it was before."""
         return found.convert is not None
 
