@@ -14,7 +14,7 @@ import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
 from ovlpt.graph.bodies import all_nodes, with_bodies
-from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.grafting import graft
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -441,6 +441,9 @@ def _causal_mask(query: Output, key: Output, precision: str) -> Output:
 
 
 def _of_mask(condition: Output, then: float, otherwise: float, precision: str) -> Output:
+    known = constant_above(condition)
+    if known is not None:  # a Select of constants would look like data to whoever asks what is added
+        return constant(np.where(known, np.float32(then), np.float32(otherwise)), precision).output(0)
     chosen = (constant(np.float32(value), precision) for value in (then, otherwise))
     return opset1.select(condition, *chosen).output(0)
 

@@ -104,6 +104,45 @@ def test_a_transformed_model_that_is_saved_and_compiled_by_ovlpt(core, tmp_path,
     assert all(layer.is_int8 for layer in weighted(ovlpt.execution_types(compiled)))
 
 
+@pytest.mark.parametrize("axes", [(3,), (2, 3), (2,), (1,)], ids=["columns", "both", "rows", "heads"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_constant_mask_on_quantized_scores(by_form, form, axes):
+    """As a part of the interval it was read wrongly in the Subgraph of the attention, without an error."""
+    shapes = [(1, 16, 4, 8), (1, 16, 4, 8), (1, 16, 4, 8)]
+    queries, keys, values = (parameter(list(shape), name=name) for shape, name in zip(shapes, "qkv", strict=True))
+    scale, rng = np.float32(1 / 16), np.random.default_rng(0)
+    heads = [
+        opset1.transpose(quantized(each, -128 * scale / 2, 127 * scale / 2), const(order, "i64"))
+        for each, order in ((queries, [0, 2, 1, 3]), (keys, [0, 2, 3, 1]), (values, [0, 2, 1, 3]))
+    ]
+    scores = quantized(opset1.matmul(*heads[:2], False, False), -128 * scale * 4, 127 * scale * 4)
+    sizes = [size if axis in axes else 1 for axis, size in enumerate((1, 4, 16, 16))]
+    mask = np.where(rng.random(sizes) < 0.3, -1e4, rng.uniform(-1, 1, sizes))
+    masked = opset1.add(opset1.multiply(scores, const(0.35)), const(mask))
+    net = model(opset1.matmul(opset1.softmax(masked, 3), heads[2], False, False), [queries, keys, values])
+    inputs = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.002, share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_constant_boolean_mask_on_an_attention_of_open_columns(by_form, form):
+    """A Select of constants, which the plugin fused into the product once it had folded it, and threw."""
+    queries, past, new = (parameter([1, 8, rows, 8], name=name) for rows, name in ((1, "q"), (-1, "past"), (1, "new")))
+    keys = opset1.concat([past, new], 2)
+    mask = opset1.constant(np.array([[True, False, True]]))
+    data = quantized(keys, -1.8, 1.77)
+    attention = NodeFactory("opset13").create(
+        "ScaledDotProductAttention",
+        [queries.output(0), data.output(0), data.output(0), mask.output(0)],
+        {"causal": False},
+    )
+    net = model(quantized(attention, -1.8, 1.77), [queries, past, new])
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal((1, 8, rows, 8)).astype(np.float32) for rows in (1, 2, 1)]
+    apart = {"SNIPPETS_MODE": "DISABLE"}  # as in a model with states
+    assert_close([by_form(net, inputs, form, **apart)], [by_form(net, inputs)], level=0.04, share=0.05)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_attention_of_open_columns_whose_scale_is_computed(by_form, form):
     """What stood between scale and mask was more than the plugin has in a layer of attention: it threw, or the process ended."""

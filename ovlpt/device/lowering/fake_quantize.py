@@ -26,7 +26,7 @@ from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Node, NodeFactory, Output, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
@@ -96,14 +96,31 @@ def _joined(node: Node) -> Node | None:
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return None  # the constants settle a size that is open in the data
     zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
-    low, high = ((end - zero_point) * found.scale for end in (details.output_low, details.output_high))
+    mask = zero_point * found.scale if _is_mask(node, zero_point, found.scale) else None
+    shift = zero_point if mask is None else np.float32(0)
+    low, high = ((end - shift) * found.scale for end in (details.output_low, details.output_high))
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
     if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
         return None
     joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    if mask is not None:
+        joined.set_friendly_name(node.get_friendly_name())
+        joined = opset1.add(joined, constant(-mask))
     joined.set_friendly_name(found.multiply.get_friendly_name())
     replace_output(found.multiply.output(0), joined.output(0))
     return joined
+
+
+def _is_mask(quantize: Node, zero_point: np.ndarray, scale: np.ndarray) -> bool:
+    """Whether the zero point is what was added to the scores of an attention, different values for its columns.
+
+    A MatMul of two tensors of integers reads an interval per column from elsewhere, in one Subgraph with what follows:
+    wrong numbers, no error. A sum is right there.
+    """
+    if zero_point.size == 1 or scale.size > 1:
+        return False
+    product = links_above(quantize.input_value(0).get_node())[1]
+    return product.get_type_name() == "MatMul" and not isinstance(product.input_value(1).get_node(), Constant)
 
 
 def requantize_floats(node: Node) -> Node | None:
