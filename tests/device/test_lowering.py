@@ -143,6 +143,22 @@ def test_a_constant_boolean_mask_on_an_attention_of_open_columns(by_form, form):
     assert_close([by_form(net, inputs, form, **apart)], [by_form(net, inputs)], level=0.04, share=0.05)
 
 
+@pytest.mark.parametrize("native_only", [False, True])
+def test_a_scale_after_a_product_of_integers(core, infer, native_only):
+    """As ONNX's MatMulInteger is read. The native library takes the Convert into the scale, which MatMulMultiplyFusion
+    would then move into the weights: it threw.
+    """
+    x, rng = parameter([1, 6, 32]), np.random.default_rng(0)
+    stored = opset1.convert(opset1.fake_quantize(x, const(0), const(255 / 64), const(0), const(255), 256), "u8")
+    centred = opset1.subtract(opset1.convert(stored, "i32"), const(120, "i32"))
+    weights = opset1.convert(const(rng.integers(-62, 63, (32, 16)), "i8"), "i32")
+    product = opset1.convert(opset1.matmul(centred, weights, False, False), "f32")
+    net = model(opset1.multiply(product, const(rng.uniform(1e-4, 2e-4, 16))), x)
+    inputs = [rng.uniform(0, 4, (1, 6, 32)).astype(np.float32)]
+    found = ovlpt.transform(net, core=core, native_only=native_only)
+    assert_close(infer(found, inputs), [core.compile_model(net, "CPU", TRUTH)(inputs)[0]])
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_attention_of_open_columns_whose_scale_is_computed(by_form, form):
     """What stood between scale and mask was more than the plugin has in a layer of attention: it threw, or the process ended."""

@@ -71,12 +71,17 @@ def settings_of(seed: int) -> Settings:
 
 def prepared(model: Model) -> Model:
     """As every plugin has it before its own pass: constants of 16 bits that only a Convert reads in f32, differences as
-    sums, known shapes as constants.
+    sums, known shapes and what is only rearranged of a constant as constants.
     """
     manager = Manager()
     manager.register_pass(ConvertSubtract())
     manager.run_passes(model)
     for node in list(all_nodes(model)):
+        if node.get_type_name() in ("Reshape", "Transpose", "Unsqueeze"):
+            folded = _rearranged(node)
+            if folded is not None:
+                replace_output(node.output(0), folded.output(0))
+                continue
         if node.get_type_name() == "ShapeOf" and node.get_input_partial_shape(0).is_static:
             sizes = np.array(node.get_input_shape(0))
             replace_output(node.output(0), constant(sizes, precision_of(node.output(0))).output(0))
@@ -88,6 +93,19 @@ def prepared(model: Model) -> Model:
             if stored is not None:
                 replace_output(node.output(0), constant(stored, precision_of(node.output(0))).output(0))
     return model
+
+
+def _rearranged(node: Node) -> Constant | None:
+    """What a node makes of a constant, by constants."""
+    if not all(isinstance(value.get_node(), Constant) for value in node.input_values()):
+        return None
+    stored = node.input_value(0).get_node()
+    order = values_of(node.input_value(1).get_node())
+    if node.get_type_name() == "Transpose":
+        values = values_of(stored).transpose([int(axis) for axis in order])
+    else:
+        values = values_of(stored).reshape(node.get_output_shape(0))
+    return constant(values, precision_of(stored.output(0)))
 
 
 def ours(model: Model, settings: Settings) -> Model:

@@ -137,9 +137,10 @@ def scale_in_f32(multiply: Node) -> Node | None:
     does it between a Transpose and a Concat or a sum of tensors, and a Convert would be moved before the Transpose, which
     then moves floats. Elsewhere before a Concat the Convert stays: without it the plugin's fusion of a rotary embedding has thrown.
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
-    computed in the type of the result.
+    computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights.
     """
-    if _readers(multiply) <= _NO_FUSION and not _follows_constant(multiply, AFFINE):
+    follows = _follows_constant(multiply, AFFINE) or multiply.input_value(0).get_node().get_type_name() == "MatMul"
+    if _readers(multiply) <= _NO_FUSION and not follows:
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
