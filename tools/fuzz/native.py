@@ -21,7 +21,7 @@ from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Manager, Model, Node, PartialShape
-from ovlpt.precisions import INT8
+from ovlpt.precisions import FLOAT8, INT8
 from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from tools.fuzz import operations
 from tools.fuzz.graphs import Graph, NoFloatRun, build, pruned
@@ -181,11 +181,19 @@ def _native(model: Model, settings: Settings) -> Model:
     for before, after in zip(model.outputs, result.outputs, strict=True):
         if not before.get_partial_shape().compatible(after.get_partial_shape()):
             raise NativePassFails("the native pass changes the shape of an output")
+    if _roundings_to_float_8(result) < _roundings_to_float_8(model):
+        raise NativePassFails("the native pass drops a rounding to f8")
     read = _read_by_reshapes(model)
     for name, shape in _read_by_reshapes(result).items():
         if name in read and not shape.compatible(read[name]):
             raise NativePassFails("the native pass changes a shape that a Reshape reads")
     return result
+
+
+def _roundings_to_float_8(model: Model) -> int:
+    return sum(
+        node.get_type_name() == "Convert" and precision_of(node.output(0)) in FLOAT8 for node in all_nodes(model)
+    )
 
 
 def _read_by_reshapes(model: Model) -> dict[str, PartialShape]:
