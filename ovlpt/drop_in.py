@@ -37,7 +37,7 @@ def transform(
     ``config``: settings other than the device's own; the device then need not be on this machine. ``lowered=False``: the
     result of the pass, without the changes that let a plugin take it. ``serializable=False``: the result will be compiled
     directly and never saved. ``precision``: the type in which a GPU will run what is not in low precision, "f16" or
-    "f32"; by default the device's own. ``tune``: choose the forms of layers by measurement on this machine
+    "f32"; by default the device's own. On a CPU, "f16" where floats will be asked for in it, before 2026.3. ``tune``: choose the forms of layers by measurement on this machine
     (`ovlpt.inspect.tune`). A model that was lowered before is returned as it is. One with compressed weights only, or
     quantized to 8-bit floats, is returned unchanged, with a warning. Raises `InputError` for an unusable model or device,
     and for a model without quantization.

@@ -73,6 +73,8 @@ Assign, If, Loop, TensorIterator = (
 
 # Whether an IR names the opset of a type-relaxed operation. Earlier releases know the first version of each only.
 RELAXES_EVERY_OPSET = RELEASE >= (2025, 2)
+# Whether a node can be marked as one whose f32 is to become bf16, but not f16.
+MARKS_TYPES = RELEASE >= (2026, 3)
 
 
 def relaxed_version(opset: str) -> str:

@@ -307,7 +307,9 @@ def transform(commands, summary: str) -> None:
     _add_settings(parser)
     _add_virtual(parser)
     parser.add_argument(
-        "--precision", choices=("f16", "f32"), help="the type of floats on a GPU; default: its own, f16"
+        "--precision",
+        choices=("f16", "f32"),
+        help="the type that floats are asked for in; default: a GPU's own, f16; a CPU: f32 or bf16",
     )
     parser.add_argument(
         "--tune",

@@ -58,20 +58,18 @@ def float_types(core: Core, device: str = "CPU") -> tuple[str, ...]:
 
 
 def inference_precision(core: Core, device: str, properties: Mapping[str, object] | None = None) -> str:
-    """In which type a GPU runs what is not in low precision, "f16" or "f32"; "f32" for any other device.
+    """Whether a plugin changes the types of a model to "f16" before it does anything else; "f32" where it does not.
 
-    The GPU plugin changes the model's types before it does anything else, and type-relaxed operations then have to
-    report the new one. A CPU changes types after its transformations.
+    A GPU does so by default, and type-relaxed operations then have to report the new type. A CPU does so where the hint is
+    f16, and the model has to be kept from it; for bf16 it changes types after its transformations.
     """
-    if plugin_config.kind(device) != "GPU":
-        return "f32"
-    properties = properties or {}
+    is_gpu, properties = plugin_config.kind(device) == "GPU", properties or {}
     if "INFERENCE_PRECISION_HINT" not in properties and "ACCURACY" in str(properties.get("EXECUTION_MODE_HINT", "")):
         return "f32"
     try:
         hint = properties.get("INFERENCE_PRECISION_HINT") or core.get_property(device, "INFERENCE_PRECISION_HINT")
     except RuntimeError:
-        return "f16"  # no such device here: its default
+        return "f16" if is_gpu else "f32"  # no such device here: its default
     return "f16" if hint in (Type.f16, "f16") else "f32"
 
 
@@ -112,8 +110,6 @@ def _transformed(
 ) -> Model:
     own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
-    if precision == "f16" and plugin_config.kind(physical) != "GPU":
-        raise InputError(f'a precision of "f16" can be chosen for GPUs only; leave it out for "{device}"')
     source = read_model(model, core)
     label = label_of(model, source)
     work = source.clone() if isinstance(model, Model) else source

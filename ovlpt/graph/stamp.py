@@ -9,7 +9,7 @@ SECTION = "ovlpt"
 TRANSFORMED = "transformed"  # by `LowPrecision`
 LOWERED = "lowered"  # for which plugin
 CPU = "cpu"  # the kind of CPU that the forms of its layers were chosen for
-PRECISION = "precision"  # in which a GPU runs what is not in low precision, where that is not f32
+PRECISION = "precision"  # in which floats are asked for, where that is f16
 QUANTIZATION = "quantization"  # of a model that passes unchanged
 
 

@@ -15,7 +15,7 @@ from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.graph.constants import constant_above
-from ovlpt.openvino_api import CompiledModel, Manager, Model, Node
+from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
 from tools.fuzz.graphs import Graph, build, in_float, observed, pruned, reference
 from tools.fuzz.native_library import native_result
@@ -39,6 +39,7 @@ DROP_IN_ON = "drop-in, LPT on"
 EVERY = "every way"
 ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles it
 AGAIN = "second inference"  # of a model with variables
+IN_F16 = "floats in f16"  # asked for, of a CPU that computes in f16
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
 _REPEATS = 40  # of a compilation, which some kernels make another result of once in ten times
 
@@ -96,6 +97,11 @@ def transformed(model: Model) -> Model:
 def compiled_as_it_stands(model: Model) -> Model:
     """What `ovlpt.compile_model` compiles."""
     return ovlpt.transform(model, core=core(), serializable=False)
+
+
+def compiled_in_f16(model: Model) -> Model:
+    """What `ovlpt.compile_model` compiles where floats are asked for in f16."""
+    return ovlpt.transform(model, core=core(), serializable=False, precision="f16")
 
 
 def as_natively(model: Model) -> Model:
@@ -176,7 +182,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
             if not theirs and way == failure.way == NATIVE_ONLY:
                 theirs = is_as_natively(graph, model, found, simulated, near, stock is None, hint)
             yield failure.as_stock() if theirs else failure
-    for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference)):
+    for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference), (IN_F16, in_f16)):
         yield from others(graph, model, hint) if only in (None, way) else ()
 
 
@@ -236,6 +242,33 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
         return
     near = functools.cache(lambda: nearby(fixed, inputs, count, kernel_grids(model)))
     if failure := of_numbers(ONE_PIXEL, found, simulated, stock, near):
+        yield failure
+
+
+def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
+    """What is wrong where floats are asked for in f16; nothing on a CPU that does not compute in it.
+
+    Stock is no measure of a number: what its floats lose in f16 would hide what is wrong.
+    """
+    if "FP16" not in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+        return
+    hint, inputs, exact = {**hint, "INFERENCE_PRECISION_HINT": "f16"}, graph.inputs(), reference(graph)
+    simulated = simulate(exact, inputs)[: len(graph.results)]
+    near = functools.cache(lambda: nearby(exact, inputs, len(simulated), kernel_grids(model)))
+    ways = (compiled_in_f16, transformed, dropped_in, as_natively) if MARKS_TYPES else (compiled_in_f16,)
+    change = ways[graph.seed % len(ways)]
+    try:
+        changed = change(model)
+        in_f32 = run(changed, inputs, as_told(changed), **{**hint, "INFERENCE_PRECISION_HINT": "f32"})
+    except Exception:  # a finding of the other ways
+        return
+    try:
+        found = run(changed, inputs, as_told(changed), **hint)
+    except RuntimeError as error:
+        yield Failure(IN_F16, cause_of(error), str(error)[-300:])
+        return
+    failure = of_numbers(IN_F16, found, simulated, in_f32, near)
+    if failure is not None and failure.way == IN_F16:  # else it is no better in f32
         yield failure
 
 

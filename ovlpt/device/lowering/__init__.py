@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from ovlpt import plugin_config
 from ovlpt.device.lowering import guards
+from ovlpt.device.lowering.float_types import keep_types
 from ovlpt.device.lowering.rules import RULES, Phase, Rule
 from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
@@ -18,7 +19,7 @@ from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
-from ovlpt.openvino_api import Model, ModelPass, Node
+from ovlpt.openvino_api import MARKS_TYPES, Model, ModelPass, Node
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
 
@@ -32,7 +33,8 @@ class PluginLowering(ModelPass):
     layers on a CPU, as `ovlpt.lpt_properties` tells ``compile_model``.
     ``serializable``: the result may be saved and compiled from the file; False is for a model that is compiled directly,
     and omits what hides a saved model from the plugin's own LPT.
-    ``precision``: the type in which a GPU will run what is not in low precision, "f16" or "f32".
+    ``precision``: the type in which a GPU will run what is not in low precision, "f16" or "f32"; "f16" where a CPU will
+    be asked for that (`keep_types`).
     ``faster_kernels``: choose a kernel where another than the plugin's choice is faster on this machine's CPU, in a model
     that is compiled directly.
     ``trace``: receives an event for each node that a rule changes, with what the plugin would do without the rule.
@@ -77,6 +79,8 @@ class PluginLowering(ModelPass):
             for body in with_bodies(model):
                 self._record(rule, rule.apply(body))
         model.validate_nodes_and_infer_types()
+        if self.device == "CPU" and (MARKS_TYPES or self.precision == "f16"):
+            keep_types(model)
         if self.serializable:
             stamp(model, lowered=self.device)
         return True

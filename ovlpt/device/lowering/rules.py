@@ -423,7 +423,11 @@ RULES = (
     ),
     # models
     _rule(
-        zero_points.keep_apart, "Subtract", _BOTH,
+        zero_points.keep_apart, "Subtract", _CPU,
+        "equal zero points of one tensor would be merged, and one would be lost: wrong numbers", phase=Phase.MODEL,
+    ),
+    _rule(
+        zero_points.keep_apart, "Subtract", _GPU,
         "equal zero points of one tensor would be merged, and one would be lost: wrong numbers",
         phase=Phase.MODEL, precision="f32",
     ),

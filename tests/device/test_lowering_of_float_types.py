@@ -1,0 +1,153 @@
+"""Floats that are asked for in f16. The numbers tell something on a CPU that computes in f16 only: another one ignores the
+hint. That the nodes are marked is told on any.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import openvino
+import pytest
+
+import ovlpt
+from ovlpt import data
+from ovlpt.device import PluginLowering
+from ovlpt.device.compile import inference_precision
+from ovlpt.openvino_api import MARKS_TYPES, Core, Manager, Model, Type, opset1
+from tests.conftest import TRUTH, assert_close, inputs_of
+from tests.lowered import recurrent
+from tests.networks import const, convolution, encoder, int8_weights, model, parameter, quantized, residual
+from tests.test_bodies import with_if, with_loop
+
+F32, IN_F16 = ({"INFERENCE_PRECISION_HINT": each} for each in ("f32", "f16"))
+PRECISION = None if MARKS_TYPES else "f16"  # a release that has no mark for f16 alone has to be told
+LARGE = 1e6  # f16 ends at 65504
+
+
+def large() -> Model:
+    """Integers, sums and floats beyond f16; the first sums of integers are."""
+    x = parameter([1, 16, 8, 8])
+    first = opset1.convolution(
+        quantized(x, -LARGE, LARGE), int8_weights([16, 16, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1]
+    )
+    second = opset1.convolution(
+        quantized(opset1.relu(first), 0, 2 * LARGE), int8_weights([8, 16, 1, 1], seed=1), [1, 1], [0, 0], [0, 0], [1, 1]
+    )
+    return model([opset1.add(second, const(LARGE))], [x])
+
+
+def small() -> Model:
+    """Scales below the smallest number of f16."""
+    x = parameter([1, 16, 8, 8])
+    weights = opset1.multiply(int8_weights([16, 16, 3, 3]), const(1e-4))
+    node = opset1.convolution(quantized(x, 0, 2.55e-4), weights, [1, 1], [1, 1], [1, 1], [1, 1])
+    return model([opset1.multiply(node, const(1e6)), opset1.relu(node)], [x])
+
+
+def wide() -> Model:
+    """65536 levels beside an int8 layer, as ONNX files of mixed precision have them."""
+    x = parameter([1, 16, 8, 8])
+    node = quantized(convolution(quantized(x, 0, 2.55), 16, 16), -8, 8, 65536)
+    return model([convolution(quantized(opset1.sigmoid(node), 0, 1.02), 8, 16)], [x])
+
+
+NETWORKS = {
+    "large": (large, LARGE),
+    "small": (small, 1e-4),
+    "wide": (wide, 1),
+    "residual": (residual, 1),
+    "zero points": (encoder, 1),
+    "recurrent": (lambda: recurrent()[0], 1),
+    "branches": (with_if, 1),
+    "loop": (with_loop, 1),
+}
+
+
+def saved(net, core, folder):
+    openvino.save_model(
+        ovlpt.transform(net, core=core, precision=PRECISION), folder / "net.xml", compress_to_fp16=False
+    )
+    return core.read_model(folder / "net.xml")
+
+
+def in_a_pipeline(net, core, folder):
+    manager, net = Manager(), net.clone()
+    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
+    manager.register_pass(PluginLowering("CPU", precision=PRECISION or "f32"))
+    manager.run_passes(net)
+    return net
+
+
+def natively(net, core, folder):
+    return ovlpt.transform(net, core=core, native_only=True, precision=PRECISION)
+
+
+def layers(compiled) -> list[tuple[str, str]]:
+    return sorted((layer.layer_type, layer.exec_type) for layer in ovlpt.execution_types(compiled).executed)
+
+
+@pytest.mark.parametrize("change", [saved, in_a_pipeline, natively], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_is_compiled_with_the_hint(name, change, core, tmp_path):
+    """Layers were parted from their post-operations, scales lost bits, sums were infinite, and some models threw."""
+    build, factor = NETWORKS[name]
+    ready = change(build(), core, tmp_path)
+    properties = ovlpt.lpt_properties(ready, "CPU")
+    assert_unmoved(*(core.compile_model(ready, "CPU", {**hint, **properties}) for hint in (F32, IN_F16)), factor)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_compile_model(name, core):
+    build, factor = NETWORKS[name]
+    assert_unmoved(*(ovlpt.compile_model(build(), config=hint, core=core) for hint in (F32, IN_F16)), factor)
+
+
+def assert_unmoved(in_f32, in_f16, factor):
+    values = [factor * each for each in inputs_of(in_f32)]
+    assert layers(in_f16) == layers(in_f32)
+    for found, expected in zip(in_f16(values).values(), in_f32(values).values(), strict=True):
+        assert np.isfinite(expected).all()
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+def test_the_bundled_network(core):
+    compiled = ovlpt.compile_model(data.digits(), config=IN_F16, core=core)
+    assert layers(compiled) == layers(ovlpt.compile_model(data.digits(), config=F32, core=core))
+    simulation = core.compile_model(str(data.digits()), "CPU", TRUTH)
+    images, _ = data.heldout()
+    assert_close(
+        [compiled([image[None]])[0] for image in images[:8]],
+        [simulation([image[None]])[0] for image in images[:8]],
+        level=0.5, share=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("build", [residual, encoder, lambda: recurrent()[0]])
+def test_each_node_with_real_numbers_is_marked(build, core):
+    ready = ovlpt.transform(build(), core=core, precision="f16")
+    for node in ready.get_ops():
+        values = (*node.outputs(), *node.input_values())
+        if any(value.get_element_type().is_real() for value in values):
+            assert {"DisablePrecisionConversion_0", "precise_0"} & set(node.get_rt_info()), node
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, "f32"),
+        ({"INFERENCE_PRECISION_HINT": "bf16"}, "f32"),
+        ({"INFERENCE_PRECISION_HINT": "f16"}, "f16"),
+        ({"INFERENCE_PRECISION_HINT": Type.f16}, "f16"),
+        ({"EXECUTION_MODE_HINT": "ACCURACY"}, "f32"),
+        ({"EXECUTION_MODE_HINT": "ACCURACY", "INFERENCE_PRECISION_HINT": "f16"}, "f16"),
+    ],
+    ids=str,
+)
+def test_whether_the_plugin_changes_the_types_of_the_model(properties, expected, core):
+    assert inference_precision(core, "CPU", properties) == expected
+
+
+def test_a_hint_of_the_core():
+    core = Core()
+    core.set_property("CPU", IN_F16)
+    build, factor = NETWORKS["zero points"]
+    assert_unmoved(ovlpt.compile_model(build(), config=F32, core=core), ovlpt.compile_model(build(), core=core), factor)
