@@ -488,6 +488,20 @@ def test_the_plugin_answers_where_what_it_fuses_throws():
         np.testing.assert_allclose(found, right, atol=1e-5)
 
 
+@pytest.mark.skipif(not numbers.computes_in_f16(), reason="needs a CPU that computes in f16")
+def test_floats_that_are_asked_for_in_f16(monkeypatch):
+    steps = (
+        Step("Parameter", (), 1, (1, 8, 6, 6)),
+        Step("FakeQuantize", ((0, 0),), 2, (1, 8, 6, 6)),
+        Step("Convolution", ((1, 0),), 3, (1, 8, 4, 4)),
+        Step("PRelu", ((2, 0),), 4, (1, 8, 4, 4)),
+    )
+    graph = Graph(steps, ((3, 0),), 0)
+    assert not list(numbers.failures(graph))
+    monkeypatch.setattr("ovlpt.device.lowering.keep_types", lambda model: None)
+    assert {failure.way for failure in numbers.failures(graph)} == {numbers.IN_F16}
+
+
 @pytest.mark.parametrize(("opened", "expected"), [("[1,8,?,?]", numbers.STOCK), ("[?,?,?,?]", "transform")])
 def test_sizes_that_stock_opens_are_its_own(monkeypatch, opened, expected):
     """And no others."""

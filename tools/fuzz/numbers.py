@@ -15,7 +15,7 @@ from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.graph.constants import constant_above
-from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Manager, Model, Node
+from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
 from tools.fuzz.graphs import Graph, build, in_float, observed, pruned, reference
 from tools.fuzz.native_library import native_result
@@ -250,7 +250,7 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
 
     Stock is no measure of a number: what its floats lose in f16 would hide what is wrong.
     """
-    if "FP16" not in core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+    if not computes_in_f16():
         return
     hint, inputs, exact = {**hint, "INFERENCE_PRECISION_HINT": "f16"}, graph.inputs(), reference(graph)
     simulated = simulate(exact, inputs)[: len(graph.results)]
@@ -270,6 +270,11 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     failure = of_numbers(IN_F16, found, simulated, in_f32, near)
     if failure is not None and failure.way == IN_F16:  # else it is no better in f32
         yield failure
+
+
+@functools.cache
+def computes_in_f16() -> bool:
+    return "FP16" in Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def of_one_pixel(graph: Graph, model: Model) -> list[np.ndarray] | None:
