@@ -13,7 +13,7 @@ from ovlpt import data
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import inference_precision
 from ovlpt.openvino_api import MARKS_TYPES, Core, Manager, Model, Type, opset1
-from tests.conftest import TRUTH, assert_close, inputs_of
+from tests.conftest import inputs_of
 from tests.lowered import recurrent
 from tests.networks import const, convolution, encoder, int8_weights, model, parameter, quantized, residual
 from tests.test_bodies import with_if, with_loop
@@ -110,15 +110,7 @@ def assert_unmoved(in_f32, in_f16, factor):
 
 
 def test_the_bundled_network(core):
-    compiled = ovlpt.compile_model(data.digits(), config=IN_F16, core=core)
-    assert layers(compiled) == layers(ovlpt.compile_model(data.digits(), config=F32, core=core))
-    simulation = core.compile_model(str(data.digits()), "CPU", TRUTH)
-    images, _ = data.heldout()
-    assert_close(
-        [compiled([image[None]])[0] for image in images[:8]],
-        [simulation([image[None]])[0] for image in images[:8]],
-        level=0.5, share=1,
-    )  # fmt: skip
+    assert_unmoved(*(ovlpt.compile_model(data.digits(), config=hint, core=core) for hint in (F32, IN_F16)), 1)
 
 
 @pytest.mark.parametrize("build", [residual, encoder, lambda: recurrent()[0]])
