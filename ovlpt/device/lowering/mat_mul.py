@@ -13,6 +13,7 @@ from ovlpt.graph.relaxed import relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
+from ovlpt.operations.families import AFFINE
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -51,7 +52,8 @@ def run_at_rank_3(node: Node) -> Node | None:
     there.
 
     After a MatMul of rank 4 no per-channel constant fuses, a bias for instance; since 2026 its scale does. The layer and the
-    elementwise chain after it run at rank 3 between two Reshapes, which cost nothing.
+    elementwise chain after it run at rank 3 between two Reshapes, which move no data. Not where a size
+    is dynamic and a sum with another tensor follows: that takes in the chain, and is a layer at either rank.
     """
     shape, weights = shape_of(node.input_value(0)), node.input_value(1)
     plain = (
@@ -67,7 +69,17 @@ def run_at_rank_3(node: Node) -> Node | None:
     others = (value.get_node() for link in after for value in link.input_values())
     if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
         return None
+    if None in shape and _is_taken_in(chain[-1]):
+        return None
     return _with_merged(node, chain, slice(1, 3))
+
+
+def _is_taken_in(link: Node) -> bool:
+    """Whether all that reads the result is a sum or a product of it and another tensor."""
+    targets = list(link.output(0).get_target_inputs())
+    if len(targets) != 1 or (reader := targets[0].get_node()).get_type_name() not in AFFINE:
+        return False
+    return not any(is_constant(value) for value in reader.input_values())
 
 
 def run_columns_at_rank_3(node: Node) -> Node | None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Set
 from itertools import pairwise
 
-from ovlpt.graph.constants import constant, precision_of, values_of
+import numpy as np
+
+from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
-from ovlpt.openvino_api import Constant, Node, Output
-from ovlpt.operations.families import ACTIVATIONS, AFFINE
+from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.operations.families import ACTIVATIONS, AFFINE, CONVOLUTIONS
 
 ELEMENTWISE = AFFINE | {"Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Relu", "Sigmoid", "Swish", "Tanh"}
 # What a GPU fuses into a layer
@@ -61,3 +64,47 @@ def between_reshapes(chain: list[Node], new: Node, changed: Callable[[Shape], Sh
         target.replace_source_output(shaped.output(0))
     move_tensor_names(end, shaped.output(0))
     return new
+
+
+def lay_channels_last(node: Node) -> Node | None:
+    """A Transpose of the channels of a convolution to the end, before sums, with its spatial axes as one.
+
+    The plugin keeps the order in memory that the convolution has, with the channels last, as that of the axes now: a
+    sum with the result of a MatMul takes it over, and so does each sum after that one, with a Reorder before and after each.
+    """
+    source, shape = node.input_value(0), shape_of(node.input_value(0))
+    order = constant_above(node.input_value(1))
+    if shape is None or len(shape) < 4 or None in shape[1:] or order is None:
+        return None
+    if [int(axis) for axis in order.flat] != [0, *range(2, len(shape)), 1] or not _begins_sums(node):
+        return None
+    while source.get_node().get_type_name() in ELEMENTWISE:
+        source = source.get_node().input_value(0)
+    if source.get_node().get_type_name() not in CONVOLUTIONS:
+        return None
+    channels, *sizes = shape[1:]
+    flat = reshaped(node.input_value(0), (shape[0], channels, math.prod(sizes)))
+    swapped = opset1.transpose(flat, constant(np.array([0, 2, 1]), "i64"))
+    result = reshaped(swapped.output(0), (shape[0], *sizes, channels))
+    result.set_friendly_name(node.get_friendly_name())
+    swapped.set_friendly_name(made_for(node.get_friendly_name(), Made.RANK_3))
+    replace_output(node.output(0), result.output(0))
+    return result
+
+
+def _begins_sums(node: Node) -> bool:
+    """Whether a sum of the result and another tensor is in its turn added to another."""
+    return any(_sums_with_another(each) for each in _sums_with_another(node))
+
+
+def _sums_with_another(node: Node) -> list[Node]:
+    """The sums with another tensor that read the result, as it is or after operations with constants."""
+    found = []
+    for target in node.output(0).get_target_inputs():
+        reader = target.get_node()
+        others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
+        if reader.get_type_name() in ELEMENTWISE and all(map(is_constant, others)):
+            found += _sums_with_another(reader)
+        elif reader.get_type_name() == "Add":
+            found.append(reader)
+    return found

@@ -27,6 +27,7 @@ from ovlpt.device.lowering import (
     mat_mul,
     recurrent,
     reductions,
+    reshaping,
     sharing,
     variables,
     windows,
@@ -346,6 +347,11 @@ RULES = (
     _rule(
         recurrent.one_direction_each, RECURRENT, _CPU,
         "the plugin would rename both directions, and their layers could not be found by name", phase=Phase.ALL,
+    ),
+    _rule(
+        reshaping.lay_channels_last, "Transpose", _CPU,
+        "each sum after a convolution whose channels are moved to the end would keep the order of its memory, between two Reorders",
+        phase=Phase.ALL,
     ),
     _rule(
         fake_quantize.keep_after_transpose, "FakeQuantize", _CPU,

@@ -1,0 +1,82 @@
+"""The order in memory that a plugin gives to data: what the lowering does so that it is not changed again and again."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from ovlpt.plugin_config import cpu
+
+import ovlpt
+from ovlpt.openvino_api import Model, NodeFactory, opset1
+from tests.conftest import EXACT, TRUTH, assert_close
+from tests.networks import const, int8_weights, model, parameter, quantized
+
+CHANNELS = 32
+
+
+def patches_and_sums(rank: int, count: int, quantized_sums: bool = False) -> Model:
+    """A convolution whose channels go to the last axis, and blocks of a normalization, a MatMul and a sum over there."""
+    more, generator = rank - 2, np.random.default_rng(0)
+    x = parameter([-1, 3, *[16] * more])
+    weights = int8_weights([CHANNELS, 3, *[2] * more])
+    patches = opset1.convolution(quantized(x, -3, 3), weights, [2] * more, [0] * more, [0] * more, [1] * more)
+    patches = opset1.add(patches, const(generator.standard_normal((1, CHANNELS, *[1] * more))))
+    total = opset1.transpose(patches, const([0, *range(2, rank), 1], "i64"))
+    attributes = {"eps": 1e-5, "normalize_variance": True, "eps_mode": "inside_sqrt"}
+    for seed in range(count):
+        total = quantized(total, -8, 8) if quantized_sums else total
+        normal = NodeFactory("opset6").create("MVN", [total.output(0), const([-1], "i64").output(0)], attributes)
+        product = opset1.matmul(quantized(normal, -3, 3), int8_weights([CHANNELS, CHANNELS], seed=seed), False, True)
+        bias = const(generator.standard_normal([*[1] * (rank - 1), CHANNELS]))
+        total = opset1.add(total, opset1.add(product, bias))
+    means = opset1.reduce_mean(total, const([*range(1, rank - 1)], "i64"), False)
+    return model(opset1.matmul(quantized(means, -4, 4), int8_weights([8, CHANNELS]), False, True), x)
+
+
+def layers_of(core, net: Model, batch: int) -> Counter[str]:
+    """How many layers of each type ovlpt executes."""
+    net.reshape([batch, *list(net.input(0).partial_shape)[1:]])
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT, config=cpu.config())
+    inputs = [np.zeros([1, *(size.get_length() for size in list(net.input(0).partial_shape)[1:])], np.float32)]
+    return Counter(layer.layer_type for layer in ovlpt.execution_types(compiled, inputs).executed)
+
+
+@pytest.mark.parametrize("batch", [1, -1], ids=["static", "open"])
+@pytest.mark.parametrize("rank", [4, 5])
+@pytest.mark.parametrize("quantized_sums", [False, True], ids=["floats", "integers"])
+def test_sums_after_a_convolution_whose_channels_are_last(core, rank, batch, quantized_sums):
+    """Each kept the order in memory of the convolution, between Reorders."""
+    few, many = (layers_of(core, patches_and_sums(rank, count, quantized_sums), batch) for count in (2, 5))
+    assert many["Reorder"] == few["Reorder"]
+
+
+@pytest.mark.parametrize("batch", [1, -1], ids=["static", "open"])
+@pytest.mark.parametrize("rank", [4, 5])
+def test_numbers_after_a_convolution_whose_channels_are_last(core, rank, batch):
+    net = patches_and_sums(rank, 3)
+    net.reshape([batch, *list(net.input(0).partial_shape)[1:]])
+    shape = [1, *(size.get_length() for size in list(net.input(0).partial_shape)[1:])]
+    inputs = [np.random.default_rng(1).standard_normal(shape, np.float32)]
+    closed = net.clone()
+    closed.reshape(shape)
+    expected = core.compile_model(closed, "CPU", TRUTH)(inputs)[0]
+    trace = ovlpt.Trace()
+    found = ovlpt.compile_model(net, "CPU", EXACT, core=core, trace=trace)(inputs)[0]
+    assert "lay_channels_last" in {event.transformation for event in trace}
+    assert_close([found], [expected], level=0.02 * float(np.abs(expected).max()), share=1)
+
+
+def test_one_sum_keeps_the_order_that_there_is(core):
+    """Two more layers would be more than the two Reorders."""
+    trace = ovlpt.Trace()
+    ovlpt.transform(patches_and_sums(4, 1), trace=trace)
+    assert "lay_channels_last" not in {event.transformation for event in trace}
+
+
+def test_a_bias_before_a_sum_of_dynamic_sizes_stays_with_it(core):
+    """The sum is a layer that takes the bias in; the Reshapes around the MatMul were two layers more."""
+    layers = layers_of(core, patches_and_sums(4, 4), -1)
+    stock = core.compile_model(patches_and_sums(4, 4), "CPU", EXACT)
+    assert layers.total() <= len(ovlpt.execution_types(stock, [np.zeros([1, 3, 16, 16], np.float32)]).executed)
