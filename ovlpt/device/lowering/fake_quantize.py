@@ -95,7 +95,7 @@ def _joined(node: Node) -> Node | None:
         return None  # the plugin has no such FakeQuantize for dynamic sizes
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return None  # the constants settle a size that is open in the data
-    zero_point = found.zero_point if found.zero_point is not None else np.float32(0)
+    zero_point = found.zero_point if found.zero_point is not None else np.zeros((), np.float32)
     mask = zero_point * found.scale if _is_mask(node, zero_point, found.scale) else None
     shift = zero_point if mask is None else np.float32(0)
     low, high = ((end - shift) * found.scale for end in (details.output_low, details.output_high))
