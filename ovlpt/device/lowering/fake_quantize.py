@@ -90,14 +90,13 @@ def _joined(node: Node) -> Node | None:
     if found.multiply is None or (details := QuantizationDetails.of(node)) is None:
         return None
     shape = shape_of(node.output(0)) or (None,)
-    constants = [values for values in (found.scale, found.zero_point) if values is not None]
-    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in constants):
+    zero_point = found.zero_point if found.zero_point is not None else np.zeros((), np.float32)
+    mask = zero_point * found.scale if _is_mask(node, zero_point, found.scale) else None
+    shift = zero_point if mask is None else np.zeros((), np.float32)
+    if None in shape and not all(varies_along(values, len(shape), (1,)) for values in (found.scale, shift)):
         return None  # the plugin has no such FakeQuantize for dynamic sizes
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return None  # the constants settle a size that is open in the data
-    zero_point = found.zero_point if found.zero_point is not None else np.zeros((), np.float32)
-    mask = zero_point * found.scale if _is_mask(node, zero_point, found.scale) else None
-    shift = zero_point if mask is None else np.float32(0)
     low, high = ((end - shift) * found.scale for end in (details.output_low, details.output_high))
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
     if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
