@@ -364,11 +364,13 @@ def execute(
         config = load_config(config)
     core = core or Core()
     name = _full_name(core, device)
+    floats = _PROPERTIES.get(plugin_config.kind(device), {}) | (
+        {"INFERENCE_PRECISION_HINT": precision} if precision else {}
+    )
     properties = (
         UNCACHED
-        | _PROPERTIES.get(plugin_config.kind(device), {})
+        | floats
         | (virtual_gpu.properties(virtual) if virtual else {})
-        | ({"INFERENCE_PRECISION_HINT": precision} if precision else {})
         | ({"PERF_COUNT": True} if count else {})
     )
     source = read_model(model, core)
@@ -379,9 +381,7 @@ def execute(
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
     compared = None
     if numbers is not None:
-        compared = compare_numbers(
-            source, device, core, config, numbers.inputs, _PROPERTIES.get(plugin_config.kind(device), {}), progress
-        )
+        compared = compare_numbers(source, device, core, config, numbers.inputs, floats, progress)
     fused = layers.get(OVLPT, ()) if look_inside else ()
     inside = _float_inside(source, device, config, core, operations, fused)
     again, default = None, _other_default(core, device, precision) if in_default else None

@@ -24,6 +24,7 @@ from tests import networks
 from tests.graphs import f32, fake_quantize, i64, model, parameter
 from tests.inspect.faults import break_lowering, pointwise
 from tests.test_cli import save
+from tools.fuzz.numbers import computes_in_f16
 
 
 def anywhere(*_):
@@ -163,6 +164,21 @@ def test_the_devices_own_precision_where_it_is_another(monkeypatch):
     found = ovlpt.check(pointwise([1, 16, 4, 4]))
     assert found.ok
     assert {"f32", "bf16"} <= {record.setting for record in found.numbers.records}
+
+
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
+def test_the_type_that_is_asked_for(precision):
+    """Numbers were compared in f32 and in the CPU's own type, whatever was asked for."""
+    found = ovlpt.check(pointwise([1, 16, 4, 4]), against="stock", precision=precision)
+    assert found.ok
+    assert {record.setting.split(",")[0] for record in found.numbers.records} == {precision}
+
+
+@pytest.mark.skipif(not computes_in_f16(), reason="needs a CPU that computes in f16")
+def test_wrong_numbers_in_f16(monkeypatch):
+    monkeypatch.setattr("ovlpt.device.lowering.keep_types", lambda model: None)
+    found = ovlpt.check(data.digits(), against="stock", precision="f16")
+    assert {record.form for record in found.numbers.failures} == {COMPILED, SAVED}
 
 
 def with_indices(k: int) -> Model:
