@@ -60,7 +60,7 @@ def _measured(models: list[str], options: argparse.Namespace, out) -> Iterator[B
 
 
 def _print(out, found: Bench) -> None:
-    kept = ", ovlpt's in f32" if found.precision == "f16" and found.device == "CPU" else ""
+    kept = ", ovlpt's in f32" if found.precision == "f16" and found.device.startswith("CPU") else ""
     out.print(f"{found.model} on {found.device}, hint {found.hint}, floats in {found.precision}{kept}", style="bold")
     rows = table("side", ">latency (ms)", ">throughput (FPS)", ">runs", ">requests", ">compile (ms)", ">memory (MB)")
     beside = [replace(side, name=f"{side.name} in f32") for side in (found.in_f32.sides if found.in_f32 else ())]
