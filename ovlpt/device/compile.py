@@ -255,8 +255,6 @@ class _Compilation:
     def run(self, trace: Trace | None) -> CompiledModel:
         physical = plugin_config.physical_devices(self.core, self.device)[0]
         precision = inference_precision(self.core, physical, self.properties)
-        if precision == "f16" and plugin_config.kind(physical) == "CPU":
-            _logger.info("what is not in int8 runs in f32: the plugin would give wrong numbers in f16")
         cache = self._cache(physical, precision) if trace is None else None
         trace = Trace() if trace is None else trace
 
