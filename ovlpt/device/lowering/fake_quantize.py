@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from itertools import takewhile
 
 import numpy as np
@@ -19,16 +20,16 @@ from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
-from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.names import Made, dequantization, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed, same_on
+from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import CONVOLUTIONS
+from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
@@ -37,6 +38,11 @@ _REDUCTIONS = frozenset(
     f"Reduce{name}" for name in ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 )
 _ROWS, _COLUMNS = 64, 128  # of an attention
+_LEVELS = 256  # of u8
+# What the plugin computes in one layer with what stands before it, a dequantization too
+_JOINED = ARITHMETIC | frozenset(
+    "Abs Clamp Elu Erf Exp FakeQuantize Gelu HSigmoid HSwish Relu Sigmoid Swish Tanh".split()
+)
 _MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
 
 
@@ -120,6 +126,72 @@ def _is_mask(quantize: Node, zero_point: np.ndarray, scale: np.ndarray) -> bool:
         return False
     product = links_above(quantize.input_value(0).get_node())[1]
     return product.get_type_name() == "MatMul" and not isinstance(product.input_value(1).get_node(), Constant)
+
+
+def store_integers(node: Node) -> Node | None:
+    """``FQ(x; low, high) == (FQ(x; 0, levels - 1) + low / s) * s`` after an int8 layer, for each of several readers.
+
+    A layer stores what several operations read. In floats that takes four times the memory, and where floats are bf16
+    the 8 bits of their fraction lose a part of each level. As integers it is exact, and the dequantization is part of
+    the elementwise operations that read it, as in a Sigmoid and the product with what it is of. A reader that is a layer
+    of another kind, or that another layer would take in, reads floats.
+    """
+    details, reported = QuantizationDetails.of(node), precision_of(node.output(0))
+    if details is None or not all(map(is_scalar_like, details.intervals)) or details.levels > _LEVELS:
+        return None
+    targets = node.output(0).get_target_inputs()
+    if {precision_of(value) for value in (*node.input_values(), *node.outputs())} != {"f32"} or len(targets) < 2:
+        return None
+    low, high = (float(end.flat[0]) for end in (details.output_low, details.output_high))
+    head = _head(node.input_value(0).get_node())
+    if not low < high or head is None or not is_int8_layer(head) or not _meet_again(node):
+        return None
+    steps = np.float32(details.levels - 1)
+    ends = [*node.input_values()[1:3], constant(np.float32(0)).output(0), constant(steps).output(0)]
+    stored = fake_quantize_node(node.input_value(0), ends, details.levels, "u8")
+    stored.set_friendly_name(node.get_friendly_name())
+    scale = (high - low) / steps
+    for number, target in enumerate(targets):
+        target.replace_source_output(_dequantized(stored, low / scale, scale, reported, number))
+    return stored
+
+
+def _dequantized(stored: Node, shift: float, scale: float, reported: str, number: int) -> Output:
+    """``(stored + shift) * scale``, which the plugin does not merge with that of another number."""
+    data, name = stored.output(0), stored.get_friendly_name()
+    for kind, value in (("Add", shift), ("Multiply", scale)):
+        if value or kind == "Multiply":
+            inputs = [data, constant(np.float32(value)).output(0)]
+            part = relaxed(kind, inputs, reported, {"auto_broadcast": "numpy"}, siblings=number)
+            part.set_friendly_name(dequantization(f"{name}/{number}", kind))
+            data = part.output(0)
+    return data
+
+
+def _meet_again(node: Node) -> bool:
+    """Whether each reader is an elementwise operation that reads ``node`` and what is computed of it alone."""
+    known, waiting = {node.get_instance_id()}, readers_of(node)
+    first = {reader.get_instance_id() for reader in waiting}
+    while waiting:
+        ready = [each for each in waiting if _is_computed_of(each, known)]
+        if not ready:
+            return False
+        known |= {each.get_instance_id() for each in ready}
+        if first <= known:
+            return True
+        after = {each.get_instance_id(): each for done in ready for each in readers_of(done)}
+        left = {each.get_instance_id(): each for each in waiting}
+        waiting = [each for key, each in (left | after).items() if key not in known]
+    return False
+
+
+def _is_computed_of(node: Node, known: Set[int]) -> bool:
+    if node.get_type_name() not in _JOINED or is_relaxed(node):
+        return False
+    return all(
+        value.get_node().get_instance_id() in known or constant_above(value) is not None
+        for value in node.input_values()
+    )
 
 
 def requantize_floats(node: Node) -> Node | None:
@@ -253,12 +325,18 @@ def keep_scale_before(node: Node) -> Node | None:
 
 def _is_of_layer(node: Node) -> bool:
     """Whether a layer gives the result, with what may be fused into it, quantizations and a scale in f64 among it."""
+    head = _head(node)
+    return head is not None and head.get_type_name() in WEIGHTED
+
+
+def _head(node: Node) -> Node | None:
+    """What gives the result, with what may be fused into that; None where something else reads it on its way, too."""
     while node.get_type_name() in POST_OPERATIONS:
         data, *others = node.input_values()
         if any(constant_above(value) is None for value in others) or len(readers_of(node)) > 1:
-            return False
+            return None
         node = data.get_node()
-    return node.get_type_name() in WEIGHTED
+    return node
 
 
 def keep_after_transpose(node: Node) -> Node | None:

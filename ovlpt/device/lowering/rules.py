@@ -329,6 +329,11 @@ RULES = (
         "there is no FakeQuantize kernel along an axis other than the channels: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        fake_quantize.store_integers, "FakeQuantize", _CPU,
+        "what several operations read of a layer would be stored in floats, and in bf16 lose a part of each level",
+        phase=Phase.ALL,
+    ),
+    _rule(
         recurrent.drop_grid_of_stored, "FakeQuantize", _CPU,
         "stored integers would be quantized to themselves in an extra layer", phase=Phase.ALL,
     ),

@@ -1,0 +1,66 @@
+"""What a layer stores for several elementwise operations: integers, also where floats are bf16."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device import execution_types
+from ovlpt.openvino_api import NodeFactory, opset1
+from tests.conftest import TRUTH, needs_avx2
+from tests.lowered import FORMS, compiled_in, weighted
+from tests.networks import const, convolution, int8_weights, model, parameter, quantized
+
+
+def gated(shape, low: float, gate: str = "Sigmoid", kind: str = "Convolution"):
+    """The result of a layer times a function of it, each quantized, before another layer."""
+
+    def layer(data):
+        if kind == "Convolution":
+            return convolution(data, 8, bias=True)
+        return opset1.add(opset1.matmul(data, int8_weights([8, 8]), False, True), const(np.linspace(-1, 1, 8)))
+
+    x = parameter(shape)
+    stored = quantized(layer(quantized(x, -1, 1.5)), low, 4)
+    part = NodeFactory("opset4").create(gate, [stored.output(0)])
+    return model(layer(quantized(opset1.multiply(stored, quantized(part, 0, 1)), -0.3, 4)), x)
+
+
+def samples(shape):
+    return [np.random.default_rng(seed).uniform(-1, 1.5, shape).astype(np.float32) for seed in range(4)]
+
+
+def decibels(compiled, expected, data) -> float:
+    """Of the distance between a compiled model and another one."""
+    found, true = (np.concatenate([each(value.copy())[0].ravel() for value in data]) for each in (compiled, expected))
+    return 10 * np.log10((true**2).sum() / max(((true - found) ** 2).sum(), 1e-30))
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("low", [-3, 0])
+@pytest.mark.parametrize("open_sizes", [False, True])
+@pytest.mark.parametrize("kind", ["Convolution", "MatMul"])
+def test_what_a_sigmoid_and_its_product_read(core, tmp_path, form, precision, low, open_sizes, kind):
+    """It was stored in floats; in bf16 a level was hit or missed by the rounding of its value."""
+    sizes = [1, 8, 9, 9] if kind == "Convolution" else [1, 9, 8]
+    net = gated([-1, 8, -1, -1] if open_sizes and kind == "Convolution" else sizes, low, kind=kind)
+    data, hint = samples(sizes), {"INFERENCE_PRECISION_HINT": precision}
+    fixed = net.clone()
+    fixed.reshape(sizes)
+    truth = core.compile_model(fixed, "CPU", TRUTH)
+    compiled, stock = compiled_in(form, net, core, tmp_path, **hint), core.compile_model(net, "CPU", hint)
+    first, _ = weighted(execution_types(compiled, [data[0].copy()]))
+    assert first.output_precision == "u8"
+    assert decibels(compiled, truth, data) > min(60, decibels(stock, truth, data)) - 1
+
+
+@pytest.mark.parametrize("gate", ["SoftPlus", "Mish"])
+def test_what_a_layer_of_its_own_reads_is_stored_in_floats(core, gate):
+    """A dequantization before it would be a layer more."""
+    net = gated([1, 8, 9, 9], -3, gate)
+    transformed = ovlpt.transform(net, core=core, serializable=False)
+    (part,) = (node for node in transformed.get_ops() if node.get_type_name() == gate)
+    assert part.input_value(0).get_node().get_type_name() == "FakeQuantize"
