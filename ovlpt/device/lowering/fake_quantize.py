@@ -29,7 +29,7 @@ from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
@@ -40,9 +40,7 @@ _REDUCTIONS = frozenset(
 _ROWS, _COLUMNS = 64, 128  # of an attention
 _LEVELS = 256  # of u8
 # What the plugin computes in one layer with what stands before it, a dequantization too
-_JOINED = ARITHMETIC | frozenset(
-    "Abs Clamp Elu Erf Exp FakeQuantize Gelu HSigmoid HSwish Relu Sigmoid Swish Tanh".split()
-)
+_JOINED = ARITHMETIC | ACTIVATIONS - {"Mish", "SoftPlus"} | {"Abs", "Clamp", "Erf", "Exp", "FakeQuantize", "Relu"}
 _MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
 
 
