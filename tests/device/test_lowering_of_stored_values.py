@@ -12,7 +12,6 @@ from tests.conftest import TRUTH, needs_avx2
 from tests.lowered import FORMS, compiled_in, weighted
 from tests.networks import const, convolution, int8_weights, model, parameter, quantized
 
-
 RESULT_IN_BF16 = 53  # dB, where nothing else is rounded to that
 
 

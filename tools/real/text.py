@@ -57,6 +57,21 @@ class Typesetter:
             y += int(bottom + self.rng.integers(8, 40))
         return self._noise(image), boxes
 
+    def scatter(self, picture: np.ndarray, count: int) -> tuple[np.ndarray, list[Box]]:
+        """A square picture uint8 [side, side, 3] with ``count`` letters in the cells of a grid of 3x3, and the box of each."""
+        from PIL import Image, ImageDraw
+
+        image, boxes, cell = Image.fromarray(picture), [], len(picture) // 3
+        draw = ImageDraw.Draw(image)
+        for place in self.rng.permutation(9)[:count]:
+            letter, font = chr(ord("A") + int(self.rng.integers(26))), self._font(cell * 2 // 5, cell * 3 // 5)
+            paper, ink = self._colours()
+            left, top, right, bottom = draw.textbbox((0, 0), letter, font=font, stroke_width=2)
+            x, y = (int(index) * cell + int(self.rng.integers(5, cell * 2 // 5)) for index in (place % 3, place // 3))
+            draw.text((x - left, y - top), letter, fill=paper, font=font, stroke_width=2, stroke_fill=ink)
+            boxes.append((x, y, x + int(right - left), y + int(bottom - top)))
+        return np.asarray(image), boxes
+
     def _font(self, low: int, high: int):
         from PIL import ImageFont
 
