@@ -144,8 +144,8 @@ def store_integers(node: Node) -> Node | None:
     head = _head(node.input_value(0).get_node())
     if not low < high or head is None or not is_int8_layer(head) or not _meet_again(node):
         return None
-    steps = np.float32(details.levels - 1)
-    ends = [*node.input_values()[1:3], constant(np.float32(0)).output(0), constant(steps).output(0)]
+    steps = details.levels - 1
+    ends = [*node.input_values()[1:3], constant(np.float32(0)).output(0), constant(np.float32(steps)).output(0)]
     stored = fake_quantize_node(node.input_value(0), ends, details.levels, "u8")
     stored.set_friendly_name(node.get_friendly_name())
     scale = (high - low) / steps
