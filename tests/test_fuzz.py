@@ -17,7 +17,7 @@ from tests.graphs import f32, fake_quantize, model, parameter
 from tools.fuzz import native, numbers, sheltered, stages, truth
 from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
-from tools.fuzz.operations import ADDED, KINDS, STATES
+from tools.fuzz.operations import ADDED, KINDS, STATES, create
 from tools.fuzz.shard import Judged, Settings, judge
 from tools.fuzz.shifts import kernel_grids, with_kernel_weights
 from tools.fuzz.shrink import shrink
@@ -331,6 +331,9 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     first, second, stride = (opset1.constant(np.array(each)) for each in ([0, 0, 0], [0, 0, 1], [1, 1, 1]))
     assert fits(fake_quantize(data, np.zeros((4, 1, 1)), np.ones((1, 4, 1, 2))))
     assert not fits(fake_quantize(data, np.zeros((1, 1, 6, 1)), np.ones((1, 1, 6, 1))))
+    how = {"axis": 3, "mode": "max", "sort": "value"}
+    assert fits(create("opset11", "TopK", [data, opset1.constant(np.array(2))], **how))
+    assert not fits(create("opset11", "TopK", [data, opset1.constant(np.array(3))], **how))
     masks = {"begin_mask": [1, 1, 0], "end_mask": [1, 1, 0], "shrink_axis_mask": [0, 0, 1]}
     assert fits(opset1.strided_slice(narrow, second, stride, stride, **masks))
     assert fits(opset1.strided_slice(data, first, stride, stride, **masks))

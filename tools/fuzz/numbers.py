@@ -313,6 +313,9 @@ def reads_within(node: Node) -> bool:
         indices, axis = (constant_above(node.input_value(port)) for port in (1, 2))
         size = shape[int(axis)] if axis is not None else 0
         return indices is None or axis is None or bool((indices < size).all() and (indices >= -size).all())
+    if node.get_type_name() == "TopK":
+        count = constant_above(node.input_value(1))
+        return count is None or int(count) <= shape[node.get_attributes()["axis"]]
     if node.get_type_name() == "FakeQuantize":
         ends = (node.get_input_shape(port) for port in range(1, 5))
         return all(np.broadcast_shapes(shape, end) == tuple(shape) for end in ends)
