@@ -340,6 +340,14 @@ def test_what_reads_past_its_data_at_one_pixel_is_not_run():
     assert not fits(opset1.strided_slice(data, second, stride, stride, **masks))
 
 
+@against_native
+def test_a_shift_in_f32_amid_f16_is_the_native_librarys():
+    """Of what was an Add of a constant, before OpenVINO 2026.0."""
+    sizes = (2, 6, 4, 4)
+    steps = (Step("Parameter", (), 1, sizes), Step("Hide", ((0, 0),), 2, sizes), Step("Transpose", ((1, 0),), 3, sizes))
+    assert not ours(native, Graph(steps, ((2, 0),), 1210004, Form("f16")))
+
+
 def a_recurrent_graph() -> Graph:
     steps = [
         ("Parameter", (), 860176395),
