@@ -316,3 +316,40 @@ def test_a_shift_of_what_is_read_without_it_as_well(core, infer, kind, shift, pr
     exact = plain + (1 if kind == "add" else -1) * np.asarray(shift, np.float32)
     found = [value.astype(np.float32) for value in infer(lowered, inputs, "YES")]
     assert_close(found, [exact, plain], share=precision == "f16", level=2e-3 * np.abs(plain).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("moved", [False, True], ids=["next", "transposed"])
+@pytest.mark.parametrize("shape", [(1, 4, 1, 1), (1, 1, 1, 8)], ids=["channels", "columns"])
+@pytest.mark.parametrize("kind", ["add", "multiply", "subtract"])
+def test_a_scale_before_two_tensors_meet_and_are_quantized(by_form, form, kind, shape, moved):
+    """A FakeQuantize is not moved through what two tensors give, so that nothing has to keep it from the scale."""
+    x, y = parameter([-1, 4, -1, 8], name="x"), parameter([-1, 4, -1, 8], name="y")
+    scaled = opset1.multiply(x, const(np.linspace(0.5, 2, shape[1] * shape[3]).reshape(shape)))
+    met = getattr(opset1, kind)(scaled, y)
+    met = opset1.transpose(met, const([0, 2, 1, 3], "i64")) if moved else met
+    net = model(opset1.matmul(quantized(met, -3, 3), int8_weights([6, 8]), False, True), [x, y])
+    for sizes in ((1, 4, 1, 8), (1, 4, 3, 8), (2, 4, 1, 8)):
+        inputs = [np.random.default_rng(seed).uniform(-1.5, 1.5, sizes).astype(np.float32) for seed in (0, 1)]
+        expected = by_form(net, inputs)
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+def test_a_rotation_of_positions_before_a_quantization_stays_one_layer(core):
+    """As in ModernBERT; the scale by the cosines was kept from the FakeQuantize, and the plugin did not see the rotation."""
+    x, y = parameter([-1, 12, 4, 8], name="x"), parameter([-1, 4, 12, 8], name="y")
+    heads = opset1.transpose(x, const([0, 2, 1, 3], "i64"))
+    angles = np.outer(np.arange(12), np.tile([1, 0.5, 0.2, 0.1], 2)).reshape(1, 1, 12, 8)
+    steps, masks = const([1, 1, 1, 1], "i64"), ([1, 1, 1, 0], [1, 1, 1, 0])
+    low, high = (
+        opset1.strided_slice(heads, const([0, 0, 0, begin], "i64"), const([0, 0, 0, begin + 4], "i64"), steps, *masks)
+        for begin in (0, 4)
+    )
+    rotated = opset1.concat([opset1.multiply(high, const(-1)), low], -1)
+    turned = opset1.add(opset1.multiply(heads, const(np.cos(angles))), opset1.multiply(rotated, const(np.sin(angles))))
+    net = model(opset1.matmul(quantized(turned, -3, 3), quantized(y, -3, 3), False, True), [x, y])
+    inputs = [np.zeros((1, 12, 4, 8), np.float32), np.zeros((1, 4, 12, 8), np.float32)]
+    stock = ovlpt.execution_types(core.compile_model(net, "CPU", EXACT), inputs).executed
+    found = ovlpt.execution_types(ovlpt.compile_model(net, "CPU", EXACT, core=core), inputs).executed
+    assert sum(layer.layer_type == "RoPE" for layer in found) == sum(layer.layer_type == "RoPE" for layer in stock)
+    assert len(found) <= len(stock)

@@ -302,7 +302,8 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
 def keep_scale_before(node: Node) -> Node | None:
     """With dynamic sizes a per-tensor FakeQuantize is moved up through a Transpose and the like, where it takes scales and
     shifts by channel as `differ_by_channel` tells. Nothing is moved through the maximum of them and the lowest number. Next
-    to the FakeQuantize it takes what LPT has left there, unless a layer does, and reads it wrongly at all sizes.
+    to the FakeQuantize it takes what LPT has left there, unless a layer does, and reads it wrongly at all sizes. It is not
+    moved through a sum of two tensors, whose scales may belong to a rotation of positions, which is one layer.
     """
     if not may_be_open(node.output(0)):
         return None
@@ -313,6 +314,8 @@ def keep_scale_before(node: Node) -> Node | None:
     is_moved, is_next = False, not _is_of_layer(head)
     for link in links:
         is_next = is_next and len(readers_of(link)) == 1
+        if link.get_type_name() in ARITHMETIC and other_constant(link) is None:
+            return None
         if link.get_type_name() in MOVES_UP:
             is_moved = True
         elif (is_moved or is_next) and (values := other_constant(link)) is not None and not is_scalar_like(values):
