@@ -47,19 +47,7 @@ EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     ("timm/nest_tiny", DEFAULT): {"layers": _RANK},
     ("timm/gmlp_ti16_224", DEFAULT): {"layers": _MEAN},
     ("timm/resmlp_12_224", DEFAULT): {"layers": _MEAN},
-    ("timm/sequencer2d_s", DEFAULT): {
-        "layers": (
-            "stock clips the states of LSTMs: each LSTM here has its data on the grid of its states, in a FakeQuantize of its "
-            f"own, since two read the same data; else {_RANK}"
-        )
-    },
     ("timm/tiny_vit_5m_224", DEFAULT): {"layers": _BIAS},
-    ("timm/volo_d1_224", DEFAULT): {
-        "layers": (
-            "MatMuls of rank 4 run at rank 3, with bias and activation in one layer, between Reshapes; with a dynamic batch or "
-            "in bf16 sums beside them keep the layout of the first convolution, and Reorders lie between"
-        )
-    },
     ("timm/mixer_s32_224", "every_range_halved"): {"layers": _MEAN},
     ("timm/tiny_vit_5m_224", "every_range_halved"): {"layers": _BIAS},
     ("timm/tiny_vit_5m_224", "onnx_runtime"): {"layers": _SUMS},

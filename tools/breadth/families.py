@@ -47,7 +47,8 @@ TIMM = {
     "swiftformer_xs": 96, "swin_tiny_patch4_window7_224": 224, "swinv2_tiny_window8_256": 128, "tf_efficientnet_lite0": 96,
     "tiny_vit_5m_224": 224, "tinynet_e": 96, "tnt_s_patch16_224": 224, "tresnet_m": 96, "twins_svt_small": 96,
     "vgg11_bn": 64, "visformer_tiny": 224, "vit_tiny_patch16_224": 96, "vit_relpos_small_patch16_224": 224,
-    "volo_d1_224": 224, "xception41": 96, "xcit_nano_12_p16_224": 96,
+    "volo_d1_224": 224, "xception41": 96, "xcit_nano_12_p16_224": 96, "cpubone_nano": 96, "efficientvim_m1": 224,
+    "iformer_t": 224, "lcnetv2_small": 96, "lowformer_b0": 96, "vit_tiny_r_s16_p8_224": 96,
 }  # fmt: skip
 TRANSFORMERS_OF_TIMM = (
     "cait", "convit", "crossvit", "deit", "eva02", "gcvit", "hiera", "levit", "mixer", "gmlp", "mvit", "nest", "pit", "pvt",
@@ -250,6 +251,18 @@ FAMILIES: dict[str, Family] = {
         {"depths": [1, 1, 1, 1], "hidden_sizes": [16, 32, 48, 64], "num_attention_heads": [1, 2, 3, 4], "decoder_hidden_size": 32},
         {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0],
     ),
+    "transformers/modernbert": of_transformers(
+        "ModernBertModel ModernBertConfig", {**SMALL, "global_attn_every_n_layers": 2, "pad_token_id": 0}, MASK, masked
+    ),
+    "transformers/layoutlm": of_transformers("LayoutLMModel LayoutLMConfig", SMALL, MASK, masked),
+    "transformers/canine": of_transformers("CanineModel CanineConfig", SMALL, MASK, masked),
+    "transformers/phi3": of_transformers(
+        "Phi3ForCausalLM Phi3Config", {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}, MASK, uncached
+    ),
+    "transformers/olmo2": of_transformers("Olmo2ForCausalLM Olmo2Config", {**SMALL, "num_key_value_heads": 2}, MASK, uncached),
+    "transformers/stablelm": of_transformers("StableLmForCausalLM StableLmConfig", {**SMALL, "num_key_value_heads": 2}, MASK, uncached),
+    "transformers/falcon": of_transformers("FalconForCausalLM FalconConfig", SMALL, MASK, uncached),
+    "transformers/gpt_neox": of_transformers("GPTNeoXForCausalLM GPTNeoXConfig", SMALL, MASK, uncached),
     "torch/lstm": recurrent("LSTM", False),
     "torch/lstm_both": recurrent("LSTM", True),
     "torch/gru": recurrent("GRU", False),
