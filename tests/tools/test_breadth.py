@@ -65,6 +65,11 @@ def test_where_stock_fails_nothing_is_compared():
     assert flags({**line(numbers()), "open": {"failure": "cannot be reshaped"}}) == []
 
 
+def test_where_stock_fails_the_fixed_shape_is_compared_with():
+    """Numbers far from those at the fixed shape passed, as nothing was compared."""
+    assert flags(line(numbers(decibels=4.0), {"failure": "no"})) == ["open SQNR"]
+
+
 def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
     asked = []
 
