@@ -37,6 +37,7 @@ class Made(StrEnum):
     ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
     TWO_AXES = "TwoAxes"
+    WIDE = "Wide"  # of some columns more, which are sliced off
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own
     ZERO_POINT = "ZeroPoint"
 
@@ -51,6 +52,7 @@ _RENAMED = (
             Made.TWO_AXES,
             Made.GUARD,
             Made.SCALE,
+            Made.WIDE,
             Made.WITHOUT_BIASES,
             Made.OF_VECTOR,
             Made.FORWARD,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import numpy as np
 import pytest
@@ -136,6 +137,59 @@ def test_a_window_on_a_column_of_padding_alone(core, infer, case, low, groups):
         fixed.reshape([1, 16, *size])
         expected = infer(fixed, values, "NO")
         assert_close(infer(drop_in(net, core), values), expected, level=0.05)
+
+
+TRANSPOSED = {  # sizes, kernel, strides, begin and end of the padding, output padding
+    "one_column": ([2, 1], [3, 3], [2, 2], [0, 0], [0, 0], [0, 0]),
+    "stride_of_three": ([5, 8], [4, 4], [3, 3], [0, 0], [0, 0], [0, 0]),
+    "first_column_cut": ([2, 5], [3, 3], [1, 3], [0, 1], [0, 0], [0, 0]),
+    "one_axis": ([2], [5], [2], [1], [1], [0]),
+    "three_axes": ([3, 2, 5], [3, 5, 3], [3, 3, 3], [0, 0, 1], [0, 0, 0], [0, 0, 2]),
+    "stride_longer_than_the_window": ([5, 5], [1, 6], [2, 3], [0, 1], [0, 1], [0, 0]),
+    "beyond_the_last_tap": ([5, 4], [2, 3], [3, 3], [1, 0], [1, 0], [0, 2]),
+}
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "i8"])
+@pytest.mark.parametrize("case", TRANSPOSED)
+def test_a_transposed_convolution_of_part_of_a_stride(core, infer, case, low, groups, how):
+    """Its last columns were wrong, or what lay in memory, and what no tap reaches was not quantized, in stock, too."""
+    size, kernel, strides, begin, end, padded = TRANSPOSED[case]
+    stored = np.random.default_rng(0).integers(-31, 32, (groups, 16 // groups, 8, *kernel))
+    weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
+    layer = opset1.convolution_backprop_data if groups == 1 else opset1.group_convolution_backprop_data
+    bias = const(np.linspace(-0.3, 0.3, 8 * groups).reshape(1, -1, *[1] * len(size)))
+    for sizes, after in itertools.product(([1, 16, *size], [1, 16, *size[:-1], -1]), (opset1.relu, quantized_sum)):
+        x, window = parameter(sizes), {"pads_begin": begin, "pads_end": end, "output_padding": padded}
+        data = quantized(x, low, 1.27 if low else 2)
+        net = model(after(opset1.add(layer(data, weights, strides, dilations=[1] * len(size), **window), bias)), x)
+        values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
+        fixed.reshape([1, 16, *size])
+        assert_close(infer(how(net, core=core), values), infer(fixed, values, "NO"), level=0.0099, share=1e-3)
+
+
+def quantized_sum(value):
+    return quantized(value, -1, 1.5)
+
+
+def test_a_transposed_convolution_to_a_given_size(core, infer):
+    """Where "same" padding or the output shape cut off part of a stride."""
+    x = parameter([1, 16, 4, 2])
+    stored = np.random.default_rng(0).integers(-31, 32, (16, 8, 5, 4))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    for mode in ("same_upper", "same_lower", "explicit"):
+        for shape in ([8, 3], [9, 5]):
+            data, wanted = quantized(x, -1.28, 1.27), const(shape, "i64")
+            layer = opset1.convolution_backprop_data(
+                data, weights, [2, 2], wanted, pads_begin=[0, 1], pads_end=[0, 0], dilations=[1, 1], auto_pad=mode
+            )
+            net = model(layer, x)
+            inputs = inputs_of(net)
+            expected = infer(net, inputs, "NO")
+            assert expected[0].shape[2:] == tuple(shape)
+            assert_close(infer(drop_in(net, core), inputs), expected, level=0.05)
 
 
 def errors_of_groups() -> list[float]:

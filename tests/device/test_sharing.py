@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import ovlpt
 from ovlpt.device.lowering.sharing import share_constants
 from ovlpt.openvino_api import Model, opset1
 from tests.conftest import EXACT, assert_close, inputs_of
-from tests.networks import convolution, model, parameter, quantized
+from tests.lowered import drop_in
+from tests.networks import const, convolution, model, parameter, quantized
 
 
 def of_kind(net, kind):
@@ -80,3 +82,28 @@ def test_arrays_and_real_constants_stay():
     net = model(value, x)
     share_constants(net)
     assert len(of_kind(net, "Constant")) == 10
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("stored", ["once", "twice"])
+@pytest.mark.parametrize("kind", ["convolution", "matmul"])
+def test_equal_layers_of_open_sizes(core, infer, kind, stored, how):
+    """The scale of one was applied to what the other gave, which then had it twice."""
+    shape, open_shape = ([2, 8], [-1, 8]) if kind == "matmul" else ([1, 8, 6, 6], [1, 8, -1, -1])
+    integers = np.random.default_rng(0).integers(-31, 32, (8, 8, 3, 3)[: 2 if kind == "matmul" else 4])
+
+    def layer(data, weights):
+        if kind == "matmul":
+            return opset1.matmul(data, weights, False, True)
+        return opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1])
+
+    x = parameter(open_shape)
+    data = quantized(x, 0, 2)
+    weights = [opset1.multiply(opset1.convert(const(integers, "i8"), "f32"), const(0.01)) for _ in range(2)]
+    first, second = (layer(data, each) for each in (weights if stored == "twice" else weights[:1] * 2))
+    bias = const(np.linspace(-0.3, 0.3, 8).reshape([1, 8, 1, 1][: len(shape)]))
+    net = model([opset1.add(first, bias), opset1.relu(second), opset1.sigmoid(second)], x)
+    fixed = net.clone()
+    fixed.reshape(shape)
+    inputs = [np.random.default_rng(1).uniform(0, 2, shape).astype(np.float32)]
+    assert_close(infer(how(net, core=core), inputs), infer(fixed, inputs, "NO"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,7 @@ def between_reshapes(chain: list[Node], new: Node, changed: Callable[[Shape], Sh
             link.input(port).replace_source_output(beside.output(0))
         link.validate_and_infer_types()
     end = new.output(0) if len(chain) == 1 else original
-    shaped, last = reshaped(end, shape), end.get_node()
-    shaped.set_friendly_name(last.get_friendly_name())
-    last.set_friendly_name(made_for(last.get_friendly_name(), made))
-    for target in targets:
-        target.replace_source_output(shaped.output(0))
-    move_tensor_names(end, shaped.output(0))
+    end_in(reshaped(end, shape), end, targets, made)
     return new
 
 
@@ -108,3 +104,13 @@ def _sums_with_another(node: Node) -> list[Node]:
         elif reader.get_type_name() == "Add":
             found.append(reader)
     return found
+
+
+def end_in(last: Node, value: Output, targets: Iterable[Any], made: Made) -> None:
+    """Let ``targets`` read ``last`` in place of ``value``, from which it is made, and which gives it its names."""
+    before = value.get_node()
+    last.set_friendly_name(before.get_friendly_name())
+    before.set_friendly_name(made_for(before.get_friendly_name(), made))
+    for target in targets:
+        target.replace_source_output(last.output(0))
+    move_tensor_names(value, last.output(0))

@@ -34,7 +34,7 @@ from ovlpt.device.lowering import (
     zero_points,
 )
 from ovlpt.operations import RECURRENT, WEIGHTED
-from ovlpt.operations.families import CONVOLUTIONS
+from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS
 
 
 class Phase(StrEnum):
@@ -102,6 +102,11 @@ RULES = (
         guards.part_from_broadcast, "Add", _CPU,
         "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
     ),
+    _rule(
+        sharing.join_layers, WEIGHTED, _CPU,
+        "equal layers of dynamic sizes would be one with the scale that was meant for one reader: wrong numbers",
+        phase=Phase.TYPES,
+    ),
     # layers with weights: their data and form
     _rule(
         zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
@@ -118,6 +123,14 @@ RULES = (
     _rule(
         windows.see_padding_alone, CONVOLUTIONS, _CPU,
         "a window that covers padding only would read and write beyond its memory: wrong numbers",
+    ),
+    _rule(
+        windows.span_whole_strides, DECONVOLUTIONS, _CPU,
+        "a transposed convolution whose width is no multiple of its stride would sum up its last columns wrongly: wrong numbers",
+    ),
+    _rule(
+        windows.cover_every_place, DECONVOLUTIONS, _CPU,
+        "what no tap of a transposed convolution reaches would not be quantized: wrong numbers",
     ),
     _rule(
         kernels.read_few_channels, "Convolution", _CPU,

@@ -1,14 +1,18 @@
-"""Equal nodes of a saved model as one: each takes time whenever the model is loaded, and some at each inference."""
+"""Equal nodes as one: each takes time whenever a saved model is loaded, and some at each inference."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
+import numpy as np
+
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import is_output
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.replaced import detach
+from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Model, Node
+from ovlpt.openvino_api import Constant, Model, Node, Output
 
 _INDICES = frozenset(("i32", "i64"))
 _SMALL = 16  # elements
@@ -39,6 +43,42 @@ def join_quantizations(model: Model) -> list[Node]:
             replace_output(node.output(0), first.output(0))
             left_out.append(node)
     return left_out
+
+
+def join_layers(layer: Node) -> Node | None:
+    """A layer of integers for all that compute the same of the same data, at dynamic sizes.
+
+    The plugin joins them itself, after its constants are compared, when rules have made of each what its own reader needs:
+    it then takes the scale of one as that of all.
+    """
+    if not is_relaxed(layer) or not may_be_open(layer.output(0)):
+        return None
+    joined = []
+    for target in layer.input_value(0).get_target_inputs():
+        other = target.get_node()
+        if other.get_instance_id() == layer.get_instance_id() or is_output(other.output(0)):
+            continue
+        if target.get_index() == 0 and is_relaxed(other) and _is_same_layer(layer, other):
+            replace_output(other.output(0), layer.output(0))
+            joined.append(other)
+    detach(*joined)
+    return layer if joined else None
+
+
+def _is_same_layer(one: Node, other: Node) -> bool:
+    """Whether two layers that read the same data do the same to it."""
+    if one.get_type_info() != other.get_type_info() or one.get_attributes() != other.get_attributes():
+        return False
+    return all(map(_is_same_value, one.input_values()[1:], other.input_values()[1:]))
+
+
+def _is_same_value(one: Output, other: Output) -> bool:
+    if one == other:
+        return True
+    if precision_of(one) != precision_of(other) or shape_of(one) != shape_of(other):
+        return False
+    first, second = (value.get_node() for value in (one, other))
+    return isinstance(first, Constant) and isinstance(second, Constant) and np.array_equal(first.data, second.data)
 
 
 def _quantization(node: Node) -> Hashable:

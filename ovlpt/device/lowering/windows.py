@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.lowering.kernels import with_older_kernels
+from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.names import Made
 from ovlpt.graph.relaxed import has_older_kernels, relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import Constant, Node, Output, opset8
 
 
 def see_every_column(convolution: Node) -> Node | None:
@@ -47,6 +49,91 @@ def see_every_column(convolution: Node) -> Node | None:
     wide.set_friendly_name(convolution.get_friendly_name())
     replace_output(convolution.output(0), wide.output(0))
     return wide
+
+
+def span_whole_strides(layer: Node) -> Node | None:
+    """A transposed convolution of integers whose width is no multiple of its stride, of some columns more, and sliced.
+
+    Kernels of brgemm sum up the columns beyond the last whole stride wrongly where data is signed, at some widths, and at
+    others read what lies in memory; with the plugin's own LPT, too. Along other axes they are right. What becomes part of
+    the layer stays before the Slice.
+    """
+    attributes, weights = _padded(layer), layer.get_input_partial_shape(1)
+    if attributes is None or weights.is_dynamic or precision_of(layer.input_value(0)) != "i8":
+        return None
+    stride, begin, end, padded = (
+        attributes[name][-1] for name in ("strides", "pads_begin", "pads_end", "output_padding")
+    )
+    reach = (weights[-1].get_length() - 1) * attributes["dilations"][-1] + 1
+    missing = (begin + end - padded - reach) % stride
+    if not missing:
+        return None
+    attributes["output_padding"] = [*attributes["output_padding"][:-1], padded + missing]
+    chain = chain_after(layer, ELEMENTWISE, _is_equal_in_columns)
+    end, made = chain[-1].output(0), precision_of(layer.output(0))
+    targets = end.get_target_inputs()
+    wide = relaxed(layer.get_type_name(), layer.input_values()[:2], made, attributes)
+    wide.set_friendly_name(layer.get_friendly_name())
+    replace_output(layer.output(0), wide.output(0))
+    for link in chain[1:]:
+        link.validate_and_infer_types()
+    end = wide.output(0) if len(chain) == 1 else end
+    ends = ([0], [-missing], [1], [-1])
+    end_in(opset8.slice(end, *(constant(np.array(each), "i64") for each in ends)), end, targets, Made.WIDE)
+    return wide
+
+
+def cover_every_place(layer: Node) -> Node | None:
+    """A transposed convolution of integers with places that no tap reaches, as between strides that are longer than the
+    window, of more taps, which are zero.
+
+    Kernels do not quantize what they leave 0 there, or add a bias to; older ones than brgemm's are wrong beyond the last
+    tap. With the plugin's own LPT, too.
+    """
+    attributes, weights = _padded(layer), layer.input_value(1).get_node()
+    if attributes is None or not isinstance(weights, Constant):
+        return None
+    taps, axes = weights.shape[-len(attributes["strides"]) :], range(len(attributes["strides"]))
+    dilations, strides, ends, padded = (
+        attributes[name] for name in ("dilations", "strides", "pads_end", "output_padding")
+    )
+    reaches = [(taps[axis] - 1) * dilations[axis] + 1 for axis in axes]
+    gaps = [max(strides[axis] - reaches[axis], padded[axis] - ends[axis], 0) for axis in axes]
+    if not any(gaps):
+        return None
+    more = [-(-gap // dilation) for gap, dilation in zip(gaps, dilations, strict=True)]
+    beyond = [ends[axis] - padded[axis] + more[axis] * dilations[axis] for axis in axes]
+    attributes |= {"pads_end": [max(end, 0) for end in beyond], "output_padding": [max(-end, 0) for end in beyond]}
+    spread = np.pad(values_of(weights), [(0, 0)] * (weights.data.ndim - len(more)) + [(0, count) for count in more])
+    inputs = [layer.input_value(0), constant(spread, precision_of(weights.output(0))).output(0)]
+    new = relaxed(layer.get_type_name(), inputs, precision_of(layer.output(0)), attributes)
+    new.set_friendly_name(layer.get_friendly_name())
+    replace_output(layer.output(0), new.output(0))
+    return new
+
+
+def _padded(layer: Node) -> dict[str, Any] | None:
+    """The attributes of a transposed convolution with all its padding; None where that depends on dynamic sizes."""
+    attributes = layer.get_attributes()
+    if layer.get_input_size() == 2:
+        return attributes | {"auto_pad": "explicit"}
+    data, weights, result = (shape_of(value) for value in (*layer.input_values()[:2], layer.output(0)))
+    if None in data[2:] or None in result[2:] or None in weights:
+        return None
+    names = ("strides", "dilations", "pads_begin")
+    ends = [
+        (size - 1) * stride + (taps - 1) * dilation + 1 - begin - wanted
+        for size, taps, wanted, stride, dilation, begin in zip(
+            data[2:], weights[-len(data[2:]) :], result[2:], *(attributes[name] for name in names), strict=True
+        )
+    ]
+    more = {"pads_end": [max(end, 0) for end in ends], "output_padding": [max(-end, 0) for end in ends]}
+    return attributes | {"auto_pad": "explicit"} | more
+
+
+def _is_equal_in_columns(value: Output) -> bool:
+    """Whether a value is a constant that has one element along the last axis."""
+    return is_constant(value) and value.get_shape()[-1:] in ([], [1])
 
 
 def see_padding_alone(convolution: Node) -> Node | None:
