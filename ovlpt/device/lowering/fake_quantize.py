@@ -13,6 +13,7 @@ from ovlpt.device.lowering.guards import (
     MOVES_UP,
     POST_OPERATIONS,
     block_fusion,
+    is_in_f64,
     links_above,
     other_constant,
 )
@@ -29,7 +30,7 @@ from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS, DECONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8, REAL
 
@@ -290,6 +291,7 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
     result is read elsewhere, too, and a Relu that stays keeps what is above it. A per-channel interval without need is wrong after one element in bf16.
     """
     links, source = links_above(node.input_value(0).get_node())
+    links += _of_transposed_convolution(source)
     if source.get_type_name() in CONVOLUTIONS:
         for kind in ("Multiply", "Add"):
             if links and links[-1].get_type_name() == kind and len(readers_of(source)) == 1:
@@ -297,6 +299,15 @@ def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
     if (low < 0).any():
         links = list(takewhile(lambda link: link.get_type_name() != "Relu", links))
     return links
+
+
+def _of_transposed_convolution(source: Node) -> list[Node]:
+    """The scale and bias in f64 of a transposed convolution: without AVX-512 the bias does not become part of the layer."""
+    links: list[Node] = []
+    while source.get_type_name() in ("Add", "Convert", "Multiply") and is_in_f64(source):
+        links += [source] if source.get_type_name() != "Convert" else []
+        source = source.input_value(0).get_node()
+    return links if source.get_type_name() in DECONVOLUTIONS else []
 
 
 def keep_scale_before(node: Node) -> Node | None:
