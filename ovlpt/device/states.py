@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ovlpt.openvino_api import Model
+from ovlpt.openvino_api import Model, Tensor
 from ovlpt.trace import InputError
 
 
@@ -21,6 +21,8 @@ def refuse_variables(model: Model, what: str) -> None:
 
 def anew(request: Any, inputs: Any = None) -> Callable[[], object]:
     """An inference whose variables are as at first each time it is called; without ``inputs``, on those that the request has."""
+    if inputs is not None:
+        _own_memory(request)
     infer = partial(request.infer, inputs) if inputs is not None else partial(_started, request)
     if not request.query_state():
         return infer
@@ -30,6 +32,15 @@ def anew(request: Any, inputs: Any = None) -> Callable[[], object]:
         infer()
 
     return run
+
+
+def _own_memory(request: Any) -> None:
+    """With inputs of dynamic sizes, a new request has those of the last inference of its model, which may be arrays of the
+    caller: its own inputs would be copied into them.
+    """
+    for port in request.model_inputs:
+        if (shape := port.get_partial_shape()).is_dynamic:
+            request.set_tensor(port, Tensor(port.get_element_type(), [size.get_min_length() for size in shape]))
 
 
 def _started(request: Any) -> None:

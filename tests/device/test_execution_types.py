@@ -31,6 +31,10 @@ class Quick:
         return self._request.query_state()
 
     @property
+    def model_inputs(self):
+        return self._request.model_inputs
+
+    @property
     def profiling_info(self):
         status = "Status.EXECUTED" if self._count <= self._slow else "Status.NOT_RUN"
         fields = ("node_name", "node_type", "exec_type", "real_time", "cpu_time")
@@ -121,3 +125,13 @@ def test_a_table_takes_no_inputs_or_says_what_it_needs(core):
     open_sizes = model(opset1.sigmoid(parameter((-1, 3))))
     with pytest.raises(InputError, match="give inputs"):
         ovlpt.execution_types(core.compile_model(open_sizes, "CPU", {"PERF_COUNT": True})).table()
+
+
+def test_arrays_of_an_earlier_inference_stay_as_they_are(core):
+    """A new request of a model of dynamic sizes has the inputs of the last one, in which the caller's array may be."""
+    compiled = core.compile_model(model(opset1.sigmoid(parameter((-1, 4)))), "CPU")
+    earlier, later = np.full((2, 1, 4), [[[1.0]], [[7.0]]], np.float32)
+    compiled([earlier])
+    ovlpt.execution_types(compiled, [later])
+    assert (earlier == 1).all()
+    assert (later == 7).all()
