@@ -336,8 +336,8 @@ CASES = {
         *([*each, "-o", "out.xml"] for each in (*_MODELS, *_COMMON, *_JSON, *_VIRTUAL, *_with("--config", _OWN))),
         *(["net.xml", "-o", name] for name in IR),
         *([*each, "-o", "out.xml", "--tune"] for each in (*_MODELS, *_COMMON, *_JSON, *_with("--device", NOT_THIS_CPU))),
-        *(["net.xml", "-o", name, "--tune"] for name in IR), ["net.xml", "-o", "out.xml", "--tune", "--precision=f16"],
-        ["net.xml", "-o", "out.xml", "--tune", "--virtual=xelp"], ["net.xml", "-o", "out.xml", "--precision=f16"],
+        *(["net.xml", "-o", name, "--tune"] for name in IR),
+        ["net.xml", "-o", "out.xml", "--tune", "--virtual=xelp"],
     ],
     "fuse": [
         *([name, "-o", "out.xml"] for name in MODELS if name != "float.xml"), *(["float.xml", "-o", name.replace("net.", "float.")] for name in IR),
