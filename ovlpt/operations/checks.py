@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 
@@ -355,6 +356,11 @@ def transposable(facts: NodeFacts) -> Reason | None:
 
 
 def reshapable(facts: NodeFacts) -> Reason | None:
+    return reshapable_as_native(facts) or _batch_stays(facts)
+
+
+def reshapable_as_native(facts: NodeFacts) -> Reason | None:
+    """Nobody asks whether two dynamic batches are the same."""
     if reason := static_rank(facts):
         return reason
     is_per_tensor = all(map(is_scalar_like, facts.values))
@@ -370,6 +376,19 @@ def reshapable(facts: NodeFacts) -> Reason | None:
         _channels_second,
         _scale_not_split,
     )(facts)
+
+
+def _batch_stays(facts: NodeFacts) -> Reason | None:
+    """``[?,2,8,8]`` as ``[?,4,4,4]`` has the channels of each image in two images."""
+    before, after = facts.shape, facts.output_shape
+    if all(map(is_scalar_like, facts.values)) or before[:1] != (None,) or after[:1] != (None,):
+        return None
+    target = facts.constants[1]
+    if target is not None and target.size and target.flat[0] == 0 and facts.attributes["special_zero"]:
+        return None
+    if None not in (*before[1:], *after[1:]) and prod(before[1:]) == prod(after[1:]):
+        return None
+    return Reason("channels_merge", f"channels cannot be followed from {show(before)} to {show(after)}")
 
 
 def _channels_stay(facts: NodeFacts) -> Reason | None:

@@ -16,7 +16,7 @@ from ovlpt.operations.checks import (
     paddable,
     per_tensor,
     positive_scale,
-    reshapable,
+    reshapable_as_native,
     slice_is_constant,
     sliceable,
     sliced,
@@ -67,7 +67,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
         "check": all_of(static_rank, constant_input(1, "padding before"), constant_input(2, "padding after"), _paddable)
     },
     "Relu": {"check": all_of(along_channels, no_zero_point, positive_scale)},
-    "Reshape": {"check": _check_as_real(reshapable), "move": _move_as_real(reshape)},
+    "Reshape": {"check": _check_as_real(reshapable_as_native), "move": _move_as_real(reshape)},
     "Slice": {"check": _check_as_real(sliced)},
     "SpaceToBatch": {"check": all_of(along_channels, per_tensor)},
     "StridedSlice": {"check": _sliceable},

@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from ovlpt import Params
+from ovlpt import Params, transform
 from ovlpt.openvino_api import opset1
 from ovlpt.operations.values import blocks_of
 from tests import networks
@@ -98,3 +99,18 @@ def test_a_scale_per_column_before_an_axis_more(core, infer, columns):
     net = networks.model(opset1.reshape(product, networks.const([1, 8, columns, 1], "i64"), False), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("rows", [16, 64])
+def test_heads_that_become_images_of_a_dynamic_batch(core, infer, rows):
+    """``[?,2,64,8]`` as ``[?,4,rows,8]`` or with other sizes has two heads in one image or each in an image of its own: no
+    channel is left to follow. The native library takes every dynamic batch for the same: wrong numbers, or an exception.
+    """
+    x = networks.parameter([-1, 2, 64, 8])
+    by_head = [np.array([low, high], np.float32).reshape(1, 2, 1, 1) for low, high in ((-1.28, -0.32), (1.27, 2.5))]
+    quantized_x = opset1.fake_quantize(x, *map(networks.const, by_head * 2), 256)
+    images = opset1.reshape(quantized_x, networks.const([-1, 4, rows, 8], "i64"), False)
+    net = networks.model(opset1.relu(images), x)
+    inputs = [np.random.default_rng(0).uniform(-2, 3, (2, 2, 64, 8)).astype(np.float32)]
+    for lowered in (drop_in(net, core), transform(net, core=core)):
+        assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
