@@ -7,7 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import block_fusion, links_above, wait_for_branches
+from ovlpt.device.lowering.guards import (
+    POST_OPERATIONS,
+    block_fusion,
+    links_above,
+    taken_after_activation,
+    wait_for_branches,
+)
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
@@ -70,10 +76,10 @@ def _quantize_apart(quantize: Node) -> None:
     product it takes for those of columns, and throws.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
-    ends = map(constant_above, quantize.input_values()[1:])
+    taken = [*map(constant_above, quantize.input_values()[1:]), *taken_after_activation(source)]
     if (
-        any(end is not None and not is_scalar_like(end) for end in ends)
-        and links_above(source)[1].get_type_name() in _PRODUCTS
+        any(values is not None and not is_scalar_like(values) for values in taken)
+        and links_above(source, POST_OPERATIONS)[1].get_type_name() in _PRODUCTS
     ):
         block_fusion(source)
         return

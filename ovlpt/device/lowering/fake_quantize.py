@@ -17,7 +17,7 @@ from ovlpt.device.lowering.guards import (
     links_above,
     other_constant,
 )
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -112,6 +112,7 @@ def _joined(node: Node) -> Node | None:
         joined = opset1.add(joined, constant(-mask))
     joined.set_friendly_name(found.multiply.get_friendly_name())
     replace_output(found.multiply.output(0), joined.output(0))
+    detach(found.multiply)
     return joined
 
 
@@ -408,7 +409,8 @@ def compute_in_steps(node: Node) -> Node | None:
     """An interval along another axis than the channels, as elementwise operations with the same numbers.
 
     The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies after the
-    interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a MatMul the columns are its channels.
+    interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a MatMul the columns are its channels,
+    unless it multiplies two tensors of dynamic sizes, which fuses none.
     """
     details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
     if details is None or details.is_by_tensor or shape.rank.is_dynamic:
@@ -420,7 +422,8 @@ def compute_in_steps(node: Node) -> Node | None:
         return None
     _, source = links_above(node.input_value(0).get_node())
     by_columns = all(varies_along(end, rank, (rank - 1,)) for end in details.intervals)
-    if (by_columns and source.get_type_name() == "MatMul") or (details.input_low >= details.input_high).any():
+    is_fused = by_columns and source.get_type_name() == "MatMul" and not _multiplies_open_tensors(source)
+    if is_fused or (details.input_low >= details.input_high).any():
         return None
     low, high, output_low, output_high = details.intervals
     steps = np.float32(details.levels - 1)
@@ -436,6 +439,10 @@ def compute_in_steps(node: Node) -> Node | None:
     value.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), value.output(0))
     return value
+
+
+def _multiplies_open_tensors(product: Node) -> bool:
+    return may_be_open(product.output(0)) and not is_constant_above(product.input_value(1))
 
 
 def _in_f32(node: Node) -> Node:

@@ -614,19 +614,28 @@ def _is_waited_for(value: Output) -> bool:
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
     """A MatMul of dynamic sizes, or of two tensors, also mistakes a per-row interval, or a zero point after it that no
-    layer fuses, for a per-column one (`_varies_by_rows`).
+    layer fuses, for a per-column one (`_varies_by_rows`); one after an activation, too, or an interval that takes in what
+    varies by rows there.
     """
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
     if details is None:
         return None
     intervals = () if details.is_by_tensor else details.intervals
-    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize)))):
+    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *taken_after_activation(source)))):
         return None
-    _, product = links_above(source)
+    _, product = links_above(source, POST_OPERATIONS)
     if not _takes_rows_for_columns(product):
         return None
     block_fusion(source)
     return quantize
+
+
+def taken_after_activation(source: Node) -> list[np.ndarray]:
+    """The constants between a layer's activation and a FakeQuantize that reads ``source``, which the interval takes in."""
+    links, above = links_above(source)
+    if above.get_type_name() not in POST_OPERATIONS:
+        return []
+    return [values for link in links if (values := other_constant(link)) is not None]
 
 
 def _zero_point_after(quantize: Node) -> list[np.ndarray]:
