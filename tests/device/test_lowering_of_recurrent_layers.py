@@ -8,6 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.device.compile import lpt_properties
 from ovlpt.inspect.float_model import simulate
+from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.graphs import opset3, opset5
@@ -137,3 +138,27 @@ def test_a_state_of_zeros_for_an_open_batch_in_both_directions(core, serializabl
     assert [layer.is_int8 for layer in layers if layer.layer_type == "RNNSeq"] == [True, True]
     assert len([layer for layer in layers if layer.layer_type == "FakeQuantize"]) == 1
     assert_close(compiled(inputs).to_tuple(), simulate(net, core)(inputs).to_tuple(), level=0.03, share=1)
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("kind", ["reduce_max", "reduce_min"])
+@pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned"])
+def test_a_recurrent_layer_of_what_is_the_greatest(core, kind, turned, serializable):
+    """The plugin's own LPT stores it as integers, with which the kernel of the reduction would compare."""
+    x, (net, by_hand) = parameter([1, 16, 4, 6] if turned else [1, 6, 4, 16]), recurrent()
+    data = getattr(opset1, kind)(x, const([2], "i64"), False)
+    data = opset1.transpose(data, const([0, 2, 1], "i64")) if turned else data
+    given = net.get_parameters()[0]
+    replace_output(given.output(0), data.output(0))
+    net.add_parameters([x])
+    net.remove_parameter(given)
+    states, images = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
+    assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [
+        True
+    ]
+    reduced = (np.max if kind == "reduce_max" else np.min)(images, 2)
+    expected = by_hand(reduced.transpose(0, 2, 1) if turned else reduced, states)
+    assert_close([compiled([states, images])[0]], [expected], level=1.1 / 64, share=1)

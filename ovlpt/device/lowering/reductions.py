@@ -7,8 +7,10 @@ from typing import Any
 
 from ovlpt.device.lowering.guards import FLOAT_MAX, MOVES_UP, block_fusion, merged_target
 from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.recurrent import MOVES, RECURRENT
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
@@ -120,7 +122,19 @@ def _takes_wrongly(reduction: Node) -> bool:
         if by_channel and not takes_channels:
             return not is_moved
         if link.get_type_name() == "FakeQuantize":
-            return is_extreme and precision_of(link.output(0)) not in REAL and not (by_channel and is_moved)
+            is_stored = precision_of(link.output(0)) not in REAL or _is_for_recurrent_layer(link)
+            return is_extreme and is_stored and not (by_channel and is_moved)
         if any(values is None for values in constants):
             return False
+    return False
+
+
+def _is_for_recurrent_layer(quantize: Node) -> bool:
+    """Whether the plugin's own LPT, which forms recurrent layers of integers, has a FakeQuantize of real numbers report such."""
+    waiting = readers_of(quantize)
+    while waiting:
+        reader = waiting.pop()
+        if reader.get_type_name() in RECURRENT:
+            return True
+        waiting += readers_of(reader) if reader.get_type_name() in MOVES else ()
     return False
