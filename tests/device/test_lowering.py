@@ -337,6 +337,28 @@ def test_integer_weights_of_a_float_matmul(by_form, form, case):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rows, columns", [(1, 4), (2, 8), (3, 5), (12, 1)])
+def test_few_integer_weights_of_a_float_matmul(by_form, form, rows, columns):
+    """As above, of each third compilation, where sizes are fixed, too: the plugin compresses no such matrix."""
+    x = parameter([-1, 10, rows])
+    product = opset1.matmul(x, int8_weights([columns, rows], 1), False, True)
+    net = model(quantized(product, -3, 3), x)
+    inputs = [np.random.default_rng(1).uniform(-1, 1, (1, 10, rows)).astype(np.float32)]
+    expected = by_form(net, inputs)
+    for _ in range(8):
+        assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [expected], level=0.03, share=0.1)
+
+
+def test_integer_weights_of_a_float_matmul_where_floats_are_f16(core):
+    """As above, of any size where sizes are dynamic."""
+    x = parameter([-1, 10, 16])
+    net = model(quantized(opset1.matmul(x, int8_weights([8, 16], 1), False, True), -3, 3), x)
+    lowered = ovlpt.transform(net, core=core, serializable=False, precision="f16")
+    (product,) = (node for node in lowered.get_ops() if node.get_type_name() == "MatMul")
+    assert product.input_value(1).get_node().get_type_name() == "Constant"
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_factor_by_channel_before_a_quantization_and_a_relu_of_open_batch(by_form, form):
     """As above; the Relu moves before the factor, which then has one reader."""
     x = parameter([-1, 12])

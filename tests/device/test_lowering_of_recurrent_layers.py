@@ -153,7 +153,8 @@ def test_a_recurrent_layer_of_what_is_the_greatest(core, kind, turned, serializa
     replace_output(given.output(0), data.output(0))
     net.add_parameters([x])
     net.remove_parameter(given)
-    states, images = inputs_of(net)
+    # integers of up to 128 beside weights of 127: CPUs without VNNI add two products in 16 bits
+    states, images = (-np.abs(values) / 2 for values in inputs_of(net))
     lowered = ovlpt.transform(net, core=core, serializable=serializable)
     compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
     assert [layer.is_int8 for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "RNNSeq"] == [

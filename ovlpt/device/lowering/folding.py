@@ -9,17 +9,24 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Constant, Node, Output
 
+_ROWS = 4  # of weights that the plugin keeps compressed, at least
+
 
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
     first, has a vector or a transpose for data, or reads anything but one matrix of up to three axes, which the plugin keeps
-    compressed; for one of more axes it throws.
+    compressed unless it is a column, or of fewer than four rows; for one of more axes it throws.
 
-    It would restore the others in layers of their own, some with its own LPT, too. With several streams and dynamic sizes,
-    or f16, the layer then reads other numbers, no error. What a FakeQuantize gives stays: the plugin's kernel computes it
+    It would restore the others in layers of their own, some with its own LPT, too. With several streams the layer then
+    reads other numbers, no error, in some inferences only. What a FakeQuantize gives stays: the plugin's kernel computes it
     once, and its last bits, which are not the reference's, are the simulation's as well.
     """
     return _fold(layer, lambda value: not _is_fake_quantized(value))
+
+
+def fold_weights_of_f16(layer: Node) -> Node | None:
+    """The same of every MatMul: where floats are f16 and sizes dynamic, the plugin restores one matrix, too."""
+    return _fold(layer, lambda value: not _is_fake_quantized(value), (0, 1))
 
 
 def fold_fake_quantized_weights(layer: Node) -> Node | None:
@@ -27,12 +34,12 @@ def fold_fake_quantized_weights(layer: Node) -> Node | None:
     return _fold(layer, _is_fake_quantized)
 
 
-def _fold(layer: Node, is_meant: Callable[[Output], bool]) -> Node | None:
+def _fold(layer: Node, is_meant: Callable[[Output], bool], ports: tuple[int, ...] | None = None) -> Node | None:
     inputs = layer.input_values()[:2]
     if not all(is_real(precision_of(value)) for value in inputs):
         return None
     is_folded = False
-    for port in _folded_ports(layer):
+    for port in ports or _folded_ports(layer):
         if isinstance(inputs[port].get_node(), Constant) or not is_meant(inputs[port]):
             continue
         if (values := folded_constant(inputs[port])) is not None:
@@ -59,4 +66,7 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
         return (0, 1)
     weights = shape_of(layer.input_value(1))
     is_one_matrix = weights is None or (len(weights) in (2, 3) and set(weights[:-2]) <= {1})
+    if is_one_matrix and weights is not None:
+        rows, columns = weights[:-3:-1] if layer.get_attributes()["transpose_b"] else weights[-2:]
+        is_one_matrix = columns != 1 and (rows is None or rows >= _ROWS)
     return (0,) if is_one_matrix else (0, 1)

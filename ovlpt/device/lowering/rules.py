@@ -315,6 +315,11 @@ RULES = (
         "weights that stay in float would be dequantized in extra layers", phase=Phase.ALL,
     ),
     _rule(
+        folding.fold_weights_of_f16, "MatMul", _CPU,
+        "with several streams and dynamic sizes a layer would read other numbers than its weights: wrong numbers, in some inferences",
+        phase=Phase.ALL, precision="f16",
+    ),
+    _rule(
         folding.fold_fake_quantized_weights, WEIGHTED, _CPU,
         "the plugin's own LPT would make integers of the weights of a layer in float", phase=Phase.ALL, saved_only=True,
     ),
