@@ -22,7 +22,7 @@ def _when(rule: Rule) -> str:
     conditions = (
         "the model may be saved" if rule.saved_only else "",
         "" if rule.lpt_on is None else f"the plugin's own LPT is {'on' if rule.lpt_on else 'off'}",
-        f"{rule.precision}" if rule.precision and "GPU" in rule.devices else "",
+        f"floats in {rule.precision}" if rule.precision else "",
         "the model is compiled on this machine" if rule.for_speed else "",
     )
     return ", ".join(filter(None, conditions))

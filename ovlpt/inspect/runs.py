@@ -67,7 +67,7 @@ class Runs:
             if model is not None:
                 _logger.info("compiles the %s run", run)
                 self.plain[run] = self.compile[run](model)
-        self.float_precision = precision_of_floats(self.plain[DEFAULT])
+        self.float_precision = precision_of_floats(self.plain[DEFAULT], device)
         self.errors = [error for error, pair in ERRORS.items() if all(run in self.plain for run in pair)]
 
     @property
@@ -84,9 +84,13 @@ def latency_hints(device: str, threads: int | None) -> dict[str, object]:
     return {**LATENCY, "INFERENCE_NUM_THREADS": threads, "ENABLE_CPU_PINNING": False}
 
 
-def precision_of_floats(compiled: CompiledModel) -> str:
-    """The precision in which a compiled model computes what is not quantized: "f32", "bf16", "f16"."""
-    return compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+def precision_of_floats(compiled: CompiledModel, device: str) -> str:
+    """The precision in which a transformed model computes what is not quantized: "f32", "bf16", "f16".
+
+    On a CPU that is asked for f16 that is f32 (`ovlpt.device.lowering.float_types`).
+    """
+    asked = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    return "f32" if asked == "f16" and plugin_config.kind(device) == "CPU" else asked
 
 
 def check_counterpart(source: Model, original: Model) -> None:

@@ -13,7 +13,7 @@ from ovlpt.fake_quantize import fake_quantize
 from ovlpt.inspect import runs
 from ovlpt.inspect.compare import Comparison, LayerErrors, compare
 from ovlpt.inspect.runs import DEFAULT, FAKE_QUANTIZED, FLOAT, FLOAT_PRECISION, INT8, QUANTIZATION, TRANSFORMATION
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Core, Model, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH
 from tests.networks import const, model, one_convolution, parameter, quantized
@@ -204,10 +204,17 @@ def test_a_scale_that_the_quantizer_moved_from_activations_to_weights():
 
 
 def test_the_device_s_own_precision_is_a_run_of_its_own_where_it_is_not_f32(samples, monkeypatch):
-    monkeypatch.setattr(runs, "precision_of_floats", lambda compiled: "bf16")
+    monkeypatch.setattr(runs, "precision_of_floats", lambda compiled, device: "bf16")
     found = compare(network(True), samples, seconds=0)
     assert all(FLOAT_PRECISION in layer.local and FLOAT_PRECISION in layer.cumulative for layer in found.layers)
     assert found.float_precision == "bf16"
+
+
+def test_floats_are_in_f32_where_a_cpu_is_asked_for_f16(samples):
+    """Of the transformed model; it was called f16 on CPUs that compute in it."""
+    asked = Core()
+    asked.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f16"})
+    assert compare(network(True), samples, seconds=0, core=asked).float_precision == "f32"
 
 
 def test_a_float_model_with_other_names_leaves_the_other_errors():
