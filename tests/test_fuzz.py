@@ -433,14 +433,25 @@ def failing_pool():
         ({"transform"}, "transform"),
         ({numbers.STOCK, "transform"}, numbers.STOCK),
         ({numbers.ONE_PIXEL}, numbers.ONE_PIXEL),
-        ({numbers.truth, "transform"}, numbers.STOCK),
+        ({numbers.measure, "transform"}, numbers.STOCK),
         ((), "numbers"),
     ],
 )
 def test_who_ends_the_process_alone(monkeypatch, ways, expected):
     """What wrote elsewhere is seldom what falls over it: stock before, for instance."""
     monkeypatch.setattr(sheltered.Sheltered, "_new_pool", staticmethod(lambda: Ending(ways)))
-    assert [failure.way for failure in sheltered.Sheltered("numbers")(random_graph(3))] == [expected]
+    (found,) = sheltered.Sheltered("numbers")(random_graph(3))
+    assert found.way == expected
+    assert (found.hides == numbers.EVERY) == (numbers.measure in ways)
+
+
+def test_the_simulation_of_a_verdict_ends_the_process(monkeypatch):
+    """Also that of inputs next to the graph's, for which it is changed: nothing of ovlpt is to run then."""
+    done = []
+    monkeypatch.setattr(numbers, "nearby", lambda *_: done.append("nearby"))
+    monkeypatch.setattr(numbers, "run", lambda *_, **__: pytest.fail("it is not the simulation"))
+    numbers.measure(a_graph("Relu"))
+    assert "nearby" in done
 
 
 @against_native

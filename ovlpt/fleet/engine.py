@@ -22,7 +22,7 @@ Progress = Callable[[int, int | None], object]  # finished tasks, all tasks as f
 
 _SUSPECT = 2  # times that workers were lost with a task under way; it is then tried alone
 _HOPELESS = 4  # times after which it was its own doing, when it was alone
-_RENEWALS = 10  # new executors in a row without a finished task between them
+_RENEWALS = 10  # new executors in a row without a finished task between them, after which one has to show that it works
 _UNKNOWN = 8  # workers of an executor that does not say how many it has
 
 
@@ -239,9 +239,17 @@ class _Run:
             else:
                 self._ready.append((task, Died(f"{task.label} ended its worker process")))
         self._renewals += 1
-        if self._renewals > _RENEWALS:
-            raise OvlptError(f"the workers ended before any task was finished: {last_line(error)}") from error
         self._workers.renew(error)
+        if self._renewals > _RENEWALS:
+            self._check_workers()
+
+    def _check_workers(self) -> None:
+        """Tell many tasks that end their workers from workers that no task can use."""
+        try:
+            self._workers.executor.submit(perform, int, ()).result()
+        except Exception as error:
+            raise OvlptError(f"the workers ended before any task was finished: {last_line(error)}") from error
+        self._renewals = 0
 
 
 class _Width:

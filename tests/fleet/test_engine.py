@@ -188,6 +188,37 @@ def test_a_worker_killed_twice(tmp_path):
     assert len(list(tmp_path.glob("killed*"))) == 2
 
 
+def exits(_: int) -> None:
+    os._exit(1)
+
+
+def aborts(_: int) -> None:
+    os.abort()
+
+
+@pytest.mark.parametrize("deadly", [exits, aborts])
+@pytest.mark.parametrize("ends", [{0}, {7}, set(range(6))], ids=["first", "last", "most"])
+def test_tasks_that_end_their_workers_do_not_end_the_run(deadly, ends):
+    work = [replace(task, function=deadly) if number in ends else task for number, task in enumerate(squares(8))]
+    found = {task.arguments[0]: value for task, value in answers(work, processes(1))}
+    assert {number for number, value in found.items() if isinstance(value, Died)} == ends
+    assert all(found[number] == number * number for number in set(range(8)) - ends)
+
+
+class Hopeless(ThreadPoolExecutor):
+    """Whose workers do not even start."""
+
+    def submit(self, function, /, *arguments):
+        future = Future()
+        future.set_exception(BrokenExecutor("no worker starts"))
+        return future
+
+
+def test_workers_that_no_task_can_use_end_the_run():
+    with pytest.raises(OvlptError, match="the workers ended before any task was finished"):
+        list(answers(squares(30), lambda: Hopeless(2)))
+
+
 def test_unusable_workers_are_one_sentence():
     with pytest.raises(InputError, match="0 workers compute nothing"):
         processes(0)

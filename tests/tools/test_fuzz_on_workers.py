@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import pytest
 
@@ -58,3 +59,25 @@ def test_what_fails_is_told_whoever_judges(executor, monkeypatch, capsys):
     assert "1 meet a fault of OpenVINO's own" in printed
     assert "compared with the simulation are transform 12, compile 11, drop-in 12" in printed
     assert "1 stock plugin: throws, so that compile is not compared" in printed
+
+
+def test_what_ends_a_worker_is_not_judged_again(monkeypatch, tmp_path, capsys):
+    """By the run that goes on with the journal."""
+    counted = []
+
+    @contextmanager
+    def workers(*_):
+        yield Mortal, None
+
+    def judge(settings, first, last, sheltered=True):
+        counted.append(first)
+        failures = [asdict(Failure(STOCK, "the simulation ends the process"))] if first == 5 else []
+        return [{"seed": seed, "failures": failures, "text": "", "quantized": True} for seed in range(first, last)]
+
+    monkeypatch.setattr(command, "workers", workers)
+    monkeypatch.setattr(command, "judge", judge)
+    monkeypatch.setattr(shard, "judge", judge)
+    for _ in range(2):
+        assert command.main(["numbers", "--graphs", "12", "--resume", str(tmp_path / "journal")]) == 0
+        assert "5 meet a fault of OpenVINO's own" in capsys.readouterr().out
+    assert sorted(counted) == [0, 5, 10]

@@ -17,6 +17,7 @@ from ovlpt.commands.workers import workers
 from ovlpt.device import virtual_gpu
 from ovlpt.fleet.engine import Died, answers
 from ovlpt.fleet.journal import Journal
+from ovlpt.fleet.machine import machine
 from tools.fuzz.numbers import EVERY, STOCK, WAYS, Failure
 from tools.fuzz.shard import GRAPHS, Judged, Settings, judge, tasks
 from tools.fuzz.sheltered import CHECKS
@@ -88,6 +89,8 @@ def _judged(options: argparse.Namespace) -> Iterator[Judged]:
         for task, answer in answers(given, executor, journal, progress, math.ceil(options.graphs / GRAPHS)):
             if isinstance(answer, Died):
                 answer = judge(*task.arguments[:3])  # which graph it is, and in which way
+                if journal is not None:
+                    journal.add(task.key, answer, machine())
             yield from map(Judged.from_plain, answer)
 
 

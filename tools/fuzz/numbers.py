@@ -41,6 +41,7 @@ ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles i
 AGAIN = "second inference"  # of a model with variables
 IN_F16 = "floats in f16"  # asked for, of a CPU that computes in f16
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
+_SIMULATIONS = 3  # of which one may end the process
 _REPEATS = 40  # of a compilation, which some kernels make another result of once in ten times
 
 
@@ -62,11 +63,6 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.way}: {self.cause} {self.details}".rstrip()
-
-
-def truth(graph: Graph) -> list[np.ndarray]:
-    """The outputs of a graph, each of its steps computed alone."""
-    return simulate(reference(graph), graph.inputs())[: len(graph.results)]
 
 
 def run(model: Model, inputs: list[np.ndarray], lpt: str, times: int = 1, **more: object) -> list[np.ndarray]:
@@ -289,6 +285,15 @@ def of_one_pixel(graph: Graph, model: Model) -> list[np.ndarray] | None:
         values[(slice(None), slice(None), *[slice(1)] * (values.ndim - 2))[: values.ndim]].copy()
         for values in graph.inputs()
     ]
+
+
+def measure(graph: Graph) -> None:
+    """Compute what all ways are compared with, often, and nothing else: which may end the process."""
+    model, inputs, count = build(graph), graph.inputs(), len(graph.results)
+    for _ in range(_SIMULATIONS):
+        exact = reference(graph)  # afresh: `nearby` changes the one it is given
+        simulate(exact, inputs)
+        nearby(exact, inputs, count, kernel_grids(model))
 
 
 def execute(graph: Graph, way: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -35,26 +36,30 @@ class Sheltered:
             return self.pool.submit(checked, self.check, graph, only).result()
         except BrokenProcessPool:
             self._renew()
+        if self.check == "numbers" and self._ends(numbers.measure, graph):  # the simulation ends some processes, too
+            return [Failure(numbers.STOCK, "the simulation ends the process", hides=numbers.EVERY)]
         return [Failure(self._crashing(graph), "the process ends")]
 
     def _crashing(self, graph: Graph) -> str:
         """The way that ends a process alone, the stock plugin before others. The layer that writes to wrong memory need
         not be the one that crashes, so each way has a process to itself, and several runs.
         """
-        tries: list[tuple] = [(checked, self.check, graph, numbers.STOCK)]
-        if self.check == "numbers":  # the simulation ends some processes, too
-            ways = (numbers.STOCK, *numbers.WAYS, numbers.ONE_PIXEL)
-            tries = [(numbers.truth, graph), *((numbers.execute, graph, way) for way in ways)]
-        for call in tries:
-            try:
-                self.pool.submit(*call).result()
-            except BrokenProcessPool:
-                return numbers.STOCK if call[0] is numbers.truth else call[-1]
-            except RuntimeError:  # the simulation fails
-                continue
-            finally:
-                self._renew()
-        return self.check
+        if self.check != "numbers":
+            return numbers.STOCK if self._ends(checked, self.check, graph, numbers.STOCK) else self.check
+        ways = (numbers.STOCK, *numbers.WAYS, numbers.ONE_PIXEL)
+        return next((way for way in ways if self._ends(numbers.execute, graph, way)), self.check)
+
+    def _ends(self, function: Callable[..., object], *arguments: object) -> bool:
+        """Whether a call ends a process of its own."""
+        try:
+            self.pool.submit(function, *arguments).result()
+        except BrokenProcessPool:
+            return True
+        except RuntimeError:  # it fails otherwise
+            return False
+        finally:
+            self._renew()
+        return False
 
 
 def checked(check: str, graph: Graph, only: str | None = None) -> list[Failure]:
