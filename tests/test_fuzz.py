@@ -454,6 +454,39 @@ def test_the_simulation_of_a_verdict_ends_the_process(monkeypatch):
     assert "nearby" in done
 
 
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_what_a_quantization_to_16_bits_would_clip_is_the_plugins(spoilt, monkeypatch):
+    """It drops that before its LPT; where it throws, nothing else says so."""
+    monkeypatch.setattr(numbers.plugin_config, "dropped_levels", lambda _: frozenset({65536}))
+    x = parameter((1, 4))
+    net = model(opset1.multiply(fake_quantize(opset1.multiply(x, f32(2.0)), -1.0, 1.0, 65536), f32(3.0)))
+    monkeypatch.setattr(numbers, "build", lambda _: net.clone())
+    data = np.array([[-0.9, -0.2, 0.4, 0.8]], np.float32)
+    graph = SimpleNamespace(form=Form(), inputs=lambda: [data])
+    monkeypatch.setattr(numbers, "replace", lambda given, **_: given)
+    found = 6 * data + (0.3 if spoilt else 0)
+    right = np.clip(2 * data, -1, 1) * 3
+    assert numbers.is_without_16_bits(graph, [found], [right]) != spoilt
+
+
+def test_a_native_result_that_is_no_model_is_asked_of_the_output_alone(monkeypatch):
+    """As where it subtracts from booleans: the MVN beside that is compared nevertheless."""
+    graph = a_graph("Relu")
+    right = [np.zeros((2, 12), np.float32) for _ in graph.results]
+    wrong = [value + 1 for value in right]
+    calls = []
+
+    def native_numbers(_, part):
+        calls.append(part)
+        if len(calls) == 1:
+            raise RuntimeError("Arguments do not have the same element type")
+        return wrong[:1]
+
+    monkeypatch.setattr(numbers, "_native_numbers", native_numbers)
+    assert numbers.is_wrong_natively(graph, None, wrong, right, lambda: [right])
+    assert [len(part.results) for part in calls] == [len(graph.results), 1]
+
+
 @against_native
 def test_a_graph_is_run_in_one_way_alone(monkeypatch):
     done = []

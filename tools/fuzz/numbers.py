@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import ovlpt
+from ovlpt import plugin_config
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
+from ovlpt.qdq_stripping import QDQStripping
 from tools.fuzz.graphs import Graph, build, in_float, observed, pruned, reference
 from tools.fuzz.native_library import native_result
 from tools.fuzz.operations import STATES
@@ -175,6 +177,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 or (again is not None and is_as_wrong_at_times(model, inputs, found, simulated, **hint))
                 or is_unsteady_without_lpt(model, inputs, found, simulated, **hint)
             )
+            theirs = theirs or is_without_16_bits(graph, found, simulated)
             if not theirs and way == failure.way == NATIVE_ONLY:
                 theirs = is_as_natively(graph, model, found, simulated, near, stock is None, hint)
             yield failure.as_stock() if theirs else failure
@@ -338,9 +341,10 @@ def reads_within(node: Node) -> bool:
 
 def is_unsteady(model: Model, inputs: list[np.ndarray], first: list[np.ndarray], lpt: str, **hint: object) -> bool:
     """Whether the stock plugin makes something else of the same model when it compiles it again."""
-    return any(
-        _wrong(a, b) for _ in range(_REPEATS) for a, b in zip(run(model, inputs, lpt, **hint), first, strict=True)
-    )
+    with contextlib.suppress(RuntimeError):  # it may throw, and is then run without its own LPT
+        runs = (run(model, inputs, lpt, **hint) for _ in range(_REPEATS))
+        return any(_wrong(a, b) for outputs in runs for a, b in zip(outputs, first, strict=True))
+    return False
 
 
 def is_as_wrong_at_times(
@@ -436,8 +440,8 @@ def fails_natively(model: Model) -> bool:
 def is_wrong_natively(
     graph: Graph, model: Model, found: list[np.ndarray], simulated: list[np.ndarray], near: Callable
 ) -> bool:
-    """Whether the native library's own result is wrong where ovlpt calls its own pass; where it throws, its result of what
-    leads to the first output that is wrong.
+    """Whether the native library's own result is wrong where ovlpt calls its own pass; where it throws, or its result cannot
+    be computed, its result of what leads to the first output that is wrong.
 
     The plugin's common optimizations may lead its pass elsewhere.
     """
@@ -454,10 +458,10 @@ def is_wrong_natively(
     try:
         whole = _native_numbers(model, graph)
         return any(wrong(whole, port, port) for port in range(len(simulated)))
-    except NativePassFails:
-        alone = pruned(replace(graph, results=(graph.results[first],)))
-    except (NoCompiler, RuntimeError):
+    except NoCompiler:
         return False
+    except (NativePassFails, RuntimeError):  # its result may not be a model, as where it subtracts from booleans
+        alone = pruned(replace(graph, results=(graph.results[first],)))
     try:
         return wrong(_native_numbers(build(alone), alone), first, 0)
     except (NativePassFails, RuntimeError):
@@ -505,6 +509,17 @@ def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list
         with contextlib.suppress(RuntimeError):
             return run(form, inputs, "NO", **hint)
     return None
+
+
+def is_without_16_bits(graph: Graph, found: list[np.ndarray], simulated: list[np.ndarray]) -> bool:
+    """Whether each output that is ``found`` wrong is that of the graph without the quantizations to 16 bits, which the
+    plugin drops before its LPT, and with them what they clip.
+    """
+    stripped, manager = build(replace(graph, form=replace(graph.form, dynamic=""))), Manager()
+    manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU")))
+    manager.run_passes(stripped)
+    values = zip(found, simulate(stripped, graph.inputs()), simulated, strict=True)
+    return not any(_wrong(one, clipped) for one, clipped, right in values if _wrong(one, right))
 
 
 def unfused(model: Model) -> Model:
