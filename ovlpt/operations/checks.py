@@ -333,6 +333,14 @@ def _lands_on_channels(move: Move, facts: NodeFacts) -> Reason | None:
     return None
 
 
+def squeezable(facts: NodeFacts) -> Reason | None:
+    if reason := along_channels(facts) or constant_input(1, "list of axes")(facts):
+        return reason
+    axes = [axis for axis in axes_of(facts) if facts.shape[axis] is None]
+    varies = any(with_rank(each, facts.rank).shape[axis] > 1 for each in facts.values if each.size > 1 for axis in axes)
+    return Reason("channel_moves", f"the scale differs along an axis that it drops, one of {axes}") if varies else None
+
+
 def transposable(facts: NodeFacts) -> Reason | None:
     if facts.is_low:
         if reason := static_rank(facts):

@@ -33,7 +33,11 @@ def sum_of_zero_points(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
 
 
 def squeeze(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
-    return values.reshape(()) if values.size == 1 else np.squeeze(with_rank(values, facts.rank), tuple(axes_of(facts)))
+    """OpenVINO leaves an axis whose size is known and not 1."""
+    if values.size == 1:
+        return values.reshape(())
+    dropped = tuple(axis for axis in axes_of(facts) if facts.shape[axis] in (None, 1))
+    return np.squeeze(with_rank(values, facts.rank), dropped)
 
 
 def unsqueeze(values: np.ndarray, facts: NodeFacts) -> np.ndarray:

@@ -8,8 +8,8 @@ import pytest
 import ovlpt
 from ovlpt.device import execution_types
 from ovlpt.openvino_api import NodeFactory, opset1
-from tests.conftest import TRUTH, needs_avx2
-from tests.lowered import FORMS, compiled_in, weighted
+from tests.conftest import TRUTH, assert_close, needs_avx2
+from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import const, convolution, int8_weights, model, parameter, quantized
 
 RESULT_IN_BF16 = 53  # dB, where nothing else is rounded to that
@@ -66,3 +66,26 @@ def test_what_a_layer_of_its_own_reads_is_stored_in_floats(core, gate):
     transformed = ovlpt.transform(net, core=core, serializable=False)
     (part,) = (node for node in transformed.get_ops() if node.get_type_name() == gate)
     assert part.input_value(0).get_node().get_type_name() == "FakeQuantize"
+
+
+IDLE = {
+    "Reshape": lambda data: opset1.reshape(data, const([0, 0, 0, 0], "i64"), True),
+    "Squeeze": lambda data: opset1.squeeze(data, const([1], "i64")),
+    "two Transposes": lambda data: opset1.transpose(
+        opset1.transpose(data, const([0, 2, 3, 1], "i64")), const([0, 3, 1, 2], "i64")
+    ),
+    "Tile": lambda data: opset1.tile(data, const([1, 1, 1, 1], "i64")),
+    "Split": lambda data: opset1.split(data, const(1, "i64"), 1),
+}
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("idle", IDLE)
+def test_integers_that_pass_what_does_nothing(core, infer, idle, how):
+    """The plugin drops it, and in a pipeline without common optimizations made the scale after it a part of the
+    quantization, whose real values were then cut to integers.
+    """
+    x = parameter([2, 4, 4, 4])
+    net = model([IDLE[idle](quantized(x, 0, 2.55)), opset1.relu(x)], x)
+    inputs = [np.random.default_rng(0).uniform(-1, 3, (2, 4, 4, 4)).astype(np.float32)]
+    assert_close(infer(how(net, core=core), inputs), infer(net, inputs, "NO"))

@@ -13,6 +13,7 @@ from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.openvino_api import Core, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
+from tests.graphs import opset14
 from tests.lowered import FORMS, drop_in, weighted
 from tests.networks import (
     const,
@@ -264,3 +265,29 @@ def test_the_stride_of_a_layer_of_single_elements(core, infer, axes, pads, low, 
     results = [np.array(value) for value in compiled(inputs).values()]
     assert [each.shape for each in results] == [each.shape for each in expected]
     assert_close(results, expected)
+
+
+@pytest.mark.parametrize("open_sizes", [False, True], ids=["fixed", "open"])
+@pytest.mark.parametrize("kind", ["Convolution", "GroupConvolution", "AvgPool", "AvgPool ceil", "AvgPool 14", "valid"])
+def test_a_pad_before_a_layer(core, infer, kind, open_sizes):
+    """In a pipeline without common optimizations it is still there, and the plugin made a layer of floats of both: it threw."""
+
+    def layer(data):
+        if kind == "AvgPool 14":
+            return opset14.avg_pool(data, [2, 2], [1, 0], [1, 0], [3, 3], True, "ceil")
+        if kind.startswith("AvgPool"):
+            return opset1.avg_pool(data, [2, 2], [0, 0], [0, 0], [3, 3], True, "ceil" if "ceil" in kind else "floor")
+        if kind == "GroupConvolution":
+            weights = opset1.multiply(opset1.convert(const(even_weights((8, 1, 1, 3, 3)), "i8"), "f32"), const(0.01))
+            return opset1.group_convolution(data, weights, [1, 1], [0, 1], [0, 0], [1, 1])
+        mode = "valid" if kind == "valid" else "explicit"
+        return opset1.convolution(data, int8_weights([8, 8, 3, 3]), [1, 1], [1, 0], [0, 0], [1, 1], mode)
+
+    x, padded = parameter([-1, 8, -1, -1] if open_sizes else [1, 8, 6, 6]), parameter([1, 8, 8, 8])
+    begin, end = [0, 0, 1, 0], [0, 0, 1, 2]
+    pad = opset1.pad(quantized(x, 0, 2.55), const(begin, "i64"), const(end, "i64"), "constant", const(0.0))
+    values = np.random.default_rng(0).uniform(-1, 3, (1, 8, 6, 6)).astype(np.float32)
+    expected = infer(
+        model(layer(quantized(padded, 0, 2.55)), padded), [np.pad(values, np.stack([begin, end], 1))], "NO"
+    )
+    assert_close(infer(drop_in(model(layer(pad), x), core), [values]), expected)

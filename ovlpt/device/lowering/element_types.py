@@ -19,11 +19,12 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import AFFINE
+from ovlpt.operations.families import AFFINE, REARRANGES, SLICES, SPLITS
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
 _NO_FUSION = frozenset((*REDUCTIONS, "Result", "ScaledDotProductAttention"))  # with a scale before them
+_MAY_DO_NOTHING = REARRANGES | SLICES | SPLITS | {"Broadcast", "Concat", "Gather", "Tile"}
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
@@ -137,8 +138,11 @@ def scale_in_f32(multiply: Node) -> Node | None:
     does it between a Transpose and a Concat or a sum of tensors, and a Convert would be moved before the Transpose, which
     then moves floats. Elsewhere before a Concat the Convert stays: without it the plugin's fusion of a rotary embedding has thrown.
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
-    computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights.
+    computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights. And
+    after what the plugin drops it would be fused into the FakeQuantize before, which then writes the real values as integers.
     """
+    if _would_meet_interval(multiply):
+        return convert_data(multiply, opset1.multiply)
     follows = _follows_constant(multiply, AFFINE) or multiply.input_value(0).get_node().get_type_name() == "MatMul"
     if _readers(multiply) <= _NO_FUSION and not follows:
         return None
@@ -147,6 +151,15 @@ def scale_in_f32(multiply: Node) -> Node | None:
         _is_operand_of_open_sizes(multiply) or _is_transposed_for_tensors(multiply)
     )
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
+
+
+def _would_meet_interval(multiply: Node) -> bool:
+    """Whether a FakeQuantize is above operations that together do not change the shape, and may do nothing at all."""
+    value = multiply.input_value(0)
+    shape, moved = shape_of(value), False
+    while value.get_node().get_type_name() in _MAY_DO_NOTHING and len(value.get_target_inputs()) == 1:
+        value, moved = value.get_node().input_value(0), True
+    return moved and value.get_node().get_type_name() == "FakeQuantize" and shape_of(value) == shape
 
 
 def convert_by_f64(convert: Node) -> Node | None:

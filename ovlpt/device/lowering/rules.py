@@ -117,6 +117,14 @@ RULES = (
         "padding at the end only would be 0 instead of the zero point: wrong numbers",
     ),
     _rule(
+        windows.as_first_version, "AvgPool", _BOTH,
+        "the plugin would make a pool of the first version, which is not relaxed, and throw",
+    ),
+    _rule(
+        windows.take_padding, CONVOLUTIONS | {"AvgPool"}, _BOTH,
+        "the plugin would make a layer that is not relaxed of a Pad and the layer, which throws",
+    ),
+    _rule(
         windows.see_every_column, "GroupConvolution", _CPU,
         "a strided layer with several outputs per channel and one column would read the wrong rows: wrong numbers",
     ),

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
 from ovlpt.graph.names import Made
 from ovlpt.graph.relaxed import has_older_kernels, relaxed
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, Output, opset8
+from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
 
 
 def see_every_column(convolution: Node) -> Node | None:
@@ -49,6 +50,71 @@ def see_every_column(convolution: Node) -> Node | None:
     wide.set_friendly_name(convolution.get_friendly_name())
     replace_output(convolution.output(0), wide.output(0))
     return wide
+
+
+def as_first_version(pool: Node) -> Node | None:
+    """An AvgPool-14 as an AvgPool-1, which rounds sizes as it does, or of floats where that cannot."""
+    attributes = pool.get_attributes()
+    if pool.get_type_info().version_id == "opset1":
+        return None
+    data, kind = pool.input_value(0), precision_of(pool.output(0))
+    if attributes["rounding_type"] == "ceil_torch" or "dilations" in attributes:
+        new = same_operation(pool, [opset1.convert(data, kind).output(0)])
+    else:
+        new = relaxed("AvgPool", [data], kind, attributes)
+    new.set_friendly_name(pool.get_friendly_name())
+    replace_output(pool.output(0), new.output(0))
+    return new
+
+
+def take_padding(layer: Node) -> Node | None:
+    """A Pad of zeros along the space before a layer as the padding of the layer. The plugin would make a layer that is not
+    relaxed of the two. A pool that rounds up keeps its Pad, after which a maximum with the least number stands.
+    """
+    pad, attributes = layer.input_value(0).get_node(), layer.get_attributes()
+    ends = _zeros_around(pad)
+    if ends is None:
+        return None
+    is_pool = layer.get_type_name() == "AvgPool"
+    begin, end = (list(attributes[name]) for name in ("pads_begin", "pads_end"))
+    is_plain = attributes["auto_pad"] in ("explicit", "valid")
+    if is_pool and (not is_plain or attributes["rounding_type"] != "floor" or any((*begin, *end))):
+        block_fusion(pad)
+        return layer
+    if not is_plain:
+        return None
+    if attributes["auto_pad"] == "valid":
+        begin = end = [0] * len(begin)
+    padded = [
+        [int(one + more) for one, more in zip(*each, strict=True)] for each in zip((begin, end), ends, strict=True)
+    ]
+    more = {"pads_begin": padded[0], "pads_end": padded[1], "auto_pad": "explicit"} | (
+        {"exclude-pad": False} if is_pool else {}
+    )
+    inputs = [pad.input_value(0), *layer.input_values()[1:]]
+    new = relaxed(
+        layer.get_type_name(),
+        inputs,
+        precision_of(layer.output(0)),
+        attributes | more,
+        layer.get_type_info().version_id,
+    )
+    new.set_friendly_name(layer.get_friendly_name())
+    replace_output(layer.output(0), new.output(0))
+    return new
+
+
+def _zeros_around(pad: Node) -> tuple[np.ndarray, np.ndarray] | None:
+    """How many a Pad that one operation reads puts before and after each axis of the space; None where it is another."""
+    if pad.get_type_name() != "Pad" or pad.get_attributes()["pad_mode"] != "constant":
+        return None
+    begin, end, *value = map(constant_above, pad.input_values()[1:])
+    if begin is None or end is None or any(each is None or each.any() for each in value):
+        return None
+    both = np.concatenate([begin, end])
+    if (both < 0).any() or begin[:2].any() or end[:2].any() or len(pad.output(0).get_target_inputs()) != 1:
+        return None
+    return begin[2:], end[2:]
 
 
 def span_whole_strides(layer: Node) -> Node | None:
