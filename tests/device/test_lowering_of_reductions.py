@@ -193,3 +193,22 @@ def test_a_pool_of_one_channel_that_becomes_several(by_form, form, kind, widen):
     inputs = inputs_of(net)
     pooled = by_form(model([pool], x), inputs)
     np.testing.assert_allclose(by_form(net, inputs, form), np.tile(pooled, (1, 3, 1, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("precision", ["u8", "i8"])
+@pytest.mark.parametrize("shape", [[2, 4, 6], [-1, -1, 6]], ids=["fixed", "dynamic"])
+@pytest.mark.parametrize("reader", [opset1.multiply, opset1.subtract])
+def test_a_mask_of_scale_one(core, infer, reader, shape, precision, native_only):
+    """Masked pooling: what is kept is summed, and how many. The mask has the scale 1, which the plugin drops."""
+    states, mask = parameter(shape, name="states"), parameter([*shape[:2], 1], name="mask")
+    low, high = (0, 255) if precision == "u8" else (-128, 127)
+    ends = [const(low), const(high)] * 2
+    stored = opset1.convert(opset1.fake_quantize(mask, *ends, 256), precision)
+    zero_point = opset1.convert(const(0, precision), "f32")
+    kept = opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), zero_point), const(1.0))
+    net = model([reader(states, kept), opset1.reduce_sum(kept, const([1], "i64"))], [states, mask])
+    rng = np.random.default_rng(0)
+    inputs = [rng.uniform(-1, 1, (2, 4, 6)).astype(np.float32), rng.integers(0, 2, (2, 4, 1)).astype(np.float32)]
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, core=core, native_only=native_only)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "NO"))

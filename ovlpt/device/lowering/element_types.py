@@ -222,8 +222,13 @@ def meets_weights(multiply: Node) -> bool:
 
 
 def _is_operand_of_open_sizes(multiply: Node) -> bool:
-    """Whether only products with other tensors, and differences from them, read the result, and it has dynamic sizes."""
-    readers = readers_of(multiply)
+    """Whether only products with other tensors, and differences from them, read the result, and it has dynamic sizes.
+
+    The plugin drops a factor of one, with the type that it reports, and the product would read integers: it throws.
+    """
+    readers, factor = readers_of(multiply), constant_above(multiply.input_value(1))
+    if factor is None or (factor == 1).all():
+        return False
     return None in (shape_of(multiply.output(0)) or ()) and all(
         reader.get_type_name() in ("Multiply", "Subtract")
         and all(constant_above(value) is None for value in reader.input_values())
