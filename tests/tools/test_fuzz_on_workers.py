@@ -80,4 +80,4 @@ def test_what_ends_a_worker_is_not_judged_again(monkeypatch, tmp_path, capsys):
     for _ in range(2):
         assert command.main(["numbers", "--graphs", "12", "--resume", str(tmp_path / "journal")]) == 0
         assert "5 meet a fault of OpenVINO's own" in capsys.readouterr().out
-    assert sorted(counted) == [0, 5, 10]
+    assert counted.count(5) == 1  # others were under way when the pool ended, and are judged again by the next one
