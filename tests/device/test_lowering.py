@@ -349,6 +349,32 @@ def test_few_integer_weights_of_a_float_matmul(by_form, form, rows, columns):
         assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [expected], level=0.03, share=0.1)
 
 
+def test_integers_plus_a_constant_that_is_0(core, infer):
+    """The plugin drops the sum, and with it the type that it reports: it threw."""
+    x = parameter([1, 4, 4, 4])
+    zeros = quantized(const(np.zeros((1, 4, 1, 1))), 0, 2.55)
+    least = opset1.minimum(const(0.0), quantized(x, 0, 2.55))
+    net = model(
+        opset1.convolution(opset1.add(least, zeros), const(np.ones((6, 4, 1, 1))), [1, 1], *[[0, 0]] * 2, [1, 1]), x
+    )
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (1, 4, 4, 4)).astype(np.float32)]
+    for lowered in (drop_in(net, core), ovlpt.transform(net, core=core)):
+        assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_integer_weights_of_a_float_matmul_scaled_by_rows(by_form, form, transposed):
+    """The plugin takes such scales for those of columns; with its own LPT, too."""
+    x = parameter([3, 32])
+    weights = int8_weights([48, 32], 1) if transposed else int8_weights([32, 48])
+    net = model(opset1.matmul(quantized(x, 0, 2.55), weights, False, transposed), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (3, 32)).astype(np.float32)]
+    values = folded_constant(weights.output(0)).astype(np.float64)
+    expected = np.round(inputs[0] / 0.01) * 0.01 @ (values.T if transposed else values)
+    assert_close([by_form(net, inputs, form)], [expected], level=0.02, share=0.1)
+
+
 def test_integer_weights_of_a_float_matmul_where_floats_are_f16(core):
     """As above, of any size where sizes are dynamic."""
     x = parameter([-1, 10, 16])

@@ -212,3 +212,13 @@ def test_a_mask_of_scale_one(core, infer, reader, shape, precision, native_only)
     inputs = [rng.uniform(-1, 1, (2, 4, 6)).astype(np.float32), rng.integers(0, 2, (2, 4, 1)).astype(np.float32)]
     compiled = ovlpt.compile_model(net, "CPU", EXACT, core=core, native_only=native_only)
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "NO"))
+
+
+def test_the_greatest_of_a_transpose_before_a_matmul(core, infer):
+    """Without common optimizations the Transpose would be moved after the reduction, and into a MatMul of floats: it threw."""
+    x = parameter([2, 4, -1, 4])
+    turned = opset1.transpose(quantized(x, 0, 2.55), const([0, 1, 3, 2], "i64"))
+    greatest = opset1.reduce_max(turned, const([2], "i64"), True)
+    net = model(opset1.matmul(greatest, int8_weights([5, 3]), False, True), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 4, 3, 4)).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))

@@ -7,7 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import execution_types
-from ovlpt.openvino_api import NodeFactory, opset1
+from ovlpt.openvino_api import NodeFactory, opset1, opset8
 from tests.conftest import TRUTH, assert_close, needs_avx2
 from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import const, convolution, int8_weights, model, parameter, quantized
@@ -68,14 +68,24 @@ def test_what_a_layer_of_its_own_reads_is_stored_in_floats(core, gate):
     assert part.input_value(0).get_node().get_type_name() == "FakeQuantize"
 
 
+def _sizes(*values):
+    return const(list(values), "i64")
+
+
 IDLE = {
-    "Reshape": lambda data: opset1.reshape(data, const([0, 0, 0, 0], "i64"), True),
-    "Squeeze": lambda data: opset1.squeeze(data, const([1], "i64")),
-    "two Transposes": lambda data: opset1.transpose(
-        opset1.transpose(data, const([0, 2, 3, 1], "i64")), const([0, 3, 1, 2], "i64")
-    ),
-    "Tile": lambda data: opset1.tile(data, const([1, 1, 1, 1], "i64")),
+    "Broadcast": lambda data: opset1.broadcast(data, _sizes(2, 4, 4, 4)),
+    "Concat": lambda data: opset1.concat([data], 1),
+    "Gather": lambda data: opset8.gather(data, _sizes(0, 1, 2, 3), const(1, "i64")),
+    "Reshape": lambda data: opset1.reshape(data, _sizes(0, 0, 0, 0), True),
+    "Reshapes": lambda data: opset1.reshape(opset1.reshape(data, _sizes(8, 16), False), _sizes(2, 4, 4, 4), False),
+    "Slice": lambda data: opset8.slice(data, _sizes(0), _sizes(100), _sizes(1), _sizes(1)),
     "Split": lambda data: opset1.split(data, const(1, "i64"), 1),
+    "Squeeze": lambda data: opset1.squeeze(data, _sizes(1)),
+    "StridedSlice": lambda data: opset1.strided_slice(data, *[_sizes(0, 0)] * 2, _sizes(1, 1), [1, 1], [1, 1]),
+    "Tile": lambda data: opset1.tile(data, _sizes(1, 1, 1, 1)),
+    "Transposes": lambda data: opset1.transpose(opset1.transpose(data, _sizes(0, 2, 3, 1)), _sizes(0, 3, 1, 2)),
+    "Unsqueeze": lambda data: opset1.squeeze(opset1.unsqueeze(data, _sizes(2)), _sizes(2)),
+    "VariadicSplit": lambda data: opset1.variadic_split(data, const(1, "i64"), _sizes(4)),
 }
 
 

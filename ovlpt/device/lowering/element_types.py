@@ -182,11 +182,11 @@ def convert_by_f64(convert: Node) -> Node | None:
 def add_in_f32(add: Node) -> Node | None:
     """A relaxed Add of a constant to f16 or integers, before or after another Add, would be merged with it into one that
     is not relaxed and throw; so would it beside a Subtract, which the plugin makes an Add of. One of what is multiplied
-    by -1 would become such a Subtract.
+    by -1 would become such a Subtract, and one of 0 be dropped with the type that it reports.
     """
-    is_of_constant = is_widened(add) and constant_above(add.input_value(1)) is not None
-    sums = ("Add", "Subtract")
-    if is_of_constant and (not _readers(add).isdisjoint(sums) or _follows_constant(add, sums)):
+    added, sums = constant_above(add.input_value(1)) if is_widened(add) else None, ("Add", "Subtract")
+    is_dropped = added is not None and not added.any()
+    if is_dropped or (added is not None and (not _readers(add).isdisjoint(sums) or _follows_constant(add, sums))):
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
     if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):

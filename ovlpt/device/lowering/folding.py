@@ -15,7 +15,8 @@ _ROWS = 4  # of weights that the plugin keeps compressed, at least
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
     first, has a vector or a transpose for data, or reads anything but one matrix of up to three axes, which the plugin keeps
-    compressed unless it is a column, or of fewer than four rows; for one of more axes it throws.
+    compressed unless it is a column, or of fewer than four rows; for one of more axes it throws. What is scaled by rows it
+    computes wrongly.
 
     It would restore the others in layers of their own, some with its own LPT, too. With several streams the layer then
     reads other numbers, no error, in some inferences only. What a FakeQuantize gives stays: the plugin's kernel computes it
@@ -67,6 +68,19 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
     weights = shape_of(layer.input_value(1))
     is_one_matrix = weights is None or (len(weights) in (2, 3) and set(weights[:-2]) <= {1})
     if is_one_matrix and weights is not None:
-        rows, columns = weights[:-3:-1] if layer.get_attributes()["transpose_b"] else weights[-2:]
+        transposed = layer.get_attributes()["transpose_b"]
+        rows, columns = weights[:-3:-1] if transposed else weights[-2:]
         is_one_matrix = columns != 1 and (rows is None or rows >= _ROWS)
+        is_one_matrix = is_one_matrix and not _differs_between_rows(layer.input_value(1), -1 if transposed else -2)
     return (0,) if is_one_matrix else (0, 1)
+
+
+def _differs_between_rows(weights: Output, axis: int) -> bool:
+    """Whether scale or zero point of stored integers differ along ``axis``, counted from the last."""
+    node = weights.get_node()
+    while node.get_type_name() in ("Multiply", "Subtract"):
+        size = (1, 1, *(shape_of(node.input_value(1)) or ()))[axis]
+        if size != 1:
+            return True
+        node = node.input_value(0).get_node()
+    return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from ovlpt.device.lowering.guards import block_fusion
+from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.mat_mul import absorbed_transposes
@@ -18,16 +20,27 @@ from ovlpt.operations.families import AFFINE
 
 def absorb_transposes(node: Node) -> Node | None:
     """A Transpose of the last two axes before a MatMul would be fused into a MatMul that is not relaxed; the relaxed one
-    absorbs it into its flags first.
+    absorbs it into its flags first. One before a reduction would be moved after it, and stays by a maximum with the least
+    number.
     """
     absorbed = absorbed_transposes(node)
     if absorbed is None:
-        return None
+        moved = [value.get_node() for value in node.input_values() if _may_be_after_transpose(value.get_node())]
+        for reduction in moved:
+            block_fusion(reduction)
+        return node if moved else None
     inputs, attributes = absorbed
     new = relaxed("MatMul", inputs, precision_of(node.output(0)), attributes)
     new.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), new.output(0))
     return new
+
+
+def _may_be_after_transpose(reduction: Node) -> bool:
+    """Whether the plugin would let a reduction and the Transpose before it change places."""
+    if reduction.get_type_name() not in REDUCTIONS or not reduction.get_attributes()["keep_dims"]:
+        return False
+    return reduction.input_value(0).get_node().get_type_name() == "Transpose"
 
 
 def lay_weights_in_rows(node: Node) -> Node | None:
