@@ -7,7 +7,7 @@ What keeps a scale after an int8 layer from being fused into its integer weights
 2024.6: a constant of another rank ([C, 1, 1]) and a Convert with the mark of decompression do not, both are
 matched or folded before; a Clamp does and costs an eltwise_clip and a binary_mul, which the kernel for one
 element of dynamic sizes computes wrongly; a scale in f64 between two Converts does and costs nothing
-(`ovlpt.device.lowering.guards`). With the scale alone, the bias after it is fused into a FakeQuantize and
+(`ovlpt.device.lowering.scales`). With the scale alone, the bias after it is fused into a FakeQuantize and
 comes back as a binary_add, so it is in f64 too.
 
 `predict` compiles in a subprocess with oneDNN's log switched on and infers nothing. It prints one line for

@@ -7,14 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import (
-    POST_OPERATIONS,
-    block_fusion,
-    links_above,
-    taken_after_activation,
-    wait_for_branches,
-)
+from ovlpt.device.lowering.guards import wait_for_branches
+from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
+from ovlpt.device.lowering.rows import taken_after_activation
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
 from ovlpt.graph.shapes import shape_of

@@ -14,7 +14,7 @@ import ovlpt
 from ovlpt import plugin_config
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
-from ovlpt.device.lowering.guards import block_fusion
+from ovlpt.device.lowering.links import block_fusion
 from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ovlpt import plugin_config
-from ovlpt.device.lowering import guards
+from ovlpt.device.lowering import links, scales
 from ovlpt.device.lowering.float_types import keep_types
 from ovlpt.device.lowering.rules import RULES, Phase, Rule
 from ovlpt.device.release import check_release
@@ -67,7 +67,7 @@ class PluginLowering(ModelPass):
             return False
         if self.lpt_on is None:
             self.lpt_on = self.device == "CPU" and has_quantized_weights(model)
-        check_release(guards.guard_output if self.device == "GPU" else guards.compute_scale_in_f64)
+        check_release(links.guard_output if self.device == "GPU" else scales.compute_scale_in_f64)
         named = ((node, node.get_type_name()) for node in all_nodes(model))
         nodes = self._lowered(Phase.TYPES, [(node, kind) for node, kind in named if kind != "Constant"])
         with remembering(), numbers_read_once():

@@ -30,7 +30,7 @@ _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 def report_f32(node: Node) -> Node | None:
     """A relaxed operation that reports f16 keeps reporting it where the plugin turns f16 into f32. It reports f32, and
-    a Convert follows; after a layer with weights it follows the constants that are added and multiplied, since the guards
+    a Convert follows; after a layer with weights it follows the constants that are added and multiplied, since later rules
     look for them in f32.
     """
     if node.get_output_size() != 1 or node.get_output_element_type(0).get_type_name() != "f16" or not is_relaxed(node):

@@ -8,7 +8,7 @@ from itertools import takewhile
 import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer
-from ovlpt.device.lowering.guards import (
+from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
     MOVES_UP,
     POST_OPERATIONS,

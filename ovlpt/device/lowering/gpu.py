@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
-from ovlpt.device.lowering.guards import FLOAT_MAX, guard_output
+from ovlpt.device.lowering.links import FLOAT_MAX, guard_output
 from ovlpt.device.lowering.reshaping import ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.consumers import readers_of
@@ -48,7 +48,7 @@ def guard_negative(add: Node) -> Node | None:
 
 
 def guard_scale(layer: Node) -> Node | None:
-    """A Clamp before the scale (`guards.guard_output`): after the shift of a MatMul, which the plugin else would multiply by
+    """A Clamp before the scale (`links.guard_output`): after the shift of a MatMul, which the plugin else would multiply by
     the scale, and round once more.
     """
     readers = readers_of(layer)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ovlpt.device.lowering.element_types import meets_weights
 from ovlpt.device.lowering.gpu import quantizes_input, read_input_in_f32
-from ovlpt.device.lowering.guards import guard_output
+from ovlpt.device.lowering.links import guard_output
 from ovlpt.device.lowering.zero_points import sibling_numbers
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import (

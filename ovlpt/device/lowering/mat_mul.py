@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ovlpt.device.lowering.guards import block_fusion
+from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of

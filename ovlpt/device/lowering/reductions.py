@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ovlpt.device.lowering.guards import FLOAT_MAX, MOVES_UP, block_fusion, merged_target
+from ovlpt.device.lowering.links import FLOAT_MAX, MOVES_UP, block_fusion, merged_target
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
@@ -83,7 +83,7 @@ def reduce_alone(node: Node) -> Node | None:
 
 def scale_in_f64(node: Node) -> Node | None:
     """Compute the one scale of a reduction of integers in f64 before a float layer, which keeps it from the layer's weights
-    (`guards.compute_scale_in_f64`). The plugin has a reduction that no other operation is fused into write f32 where
+    (`scales.compute_scale_in_f64`). The plugin has a reduction that no other operation is fused into write f32 where
     floats are bf16, and a Reorder follows; with the scale as post-operation it writes bf16.
     """
     targets = list(node.output(0).get_target_inputs())

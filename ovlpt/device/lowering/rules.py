@@ -28,6 +28,8 @@ from ovlpt.device.lowering import (
     recurrent,
     reductions,
     reshaping,
+    rows,
+    scales,
     sharing,
     variables,
     windows,
@@ -89,7 +91,7 @@ RULES = (
         "a relaxed operation would still report f16 where the plugin turns f16 into f32", phase=Phase.TYPES,
     ),
     _rule(
-        guards.constant_second, "Add Multiply Subtract", _CPU,
+        scales.constant_second, "Add Multiply Subtract", _CPU,
         "what later rules keep apart would be fused where the constant is the first input: wrong numbers",
         phase=Phase.TYPES,
     ),
@@ -174,27 +176,27 @@ RULES = (
     ),
     # layers with weights: what follows them
     _rule(
-        guards.dequantize_before_broadcast, CONVOLUTIONS, _CPU,
+        scales.dequantize_before_broadcast, CONVOLUTIONS, _CPU,
         "scale and shift would be moved before the Broadcast and read wrongly at dynamic sizes of one element: wrong numbers",
     ),
     _rule(
-        guards.add_negative_shift, WEIGHTED, _CPU,
+        scales.add_negative_shift, WEIGHTED, _CPU,
         "later rules look for an Add",
     ),
     _rule(
-        guards.shift_after_scale, WEIGHTED, _CPU,
+        scales.shift_after_scale, WEIGHTED, _CPU,
         "a shift before the scale would not become the layer's bias",
     ),
     _rule(
-        guards.scale_after_interval, "MatMul", _CPU,
+        scales.scale_after_interval, "MatMul", _CPU,
         "with one thread a per-column FakeQuantize, or a scale after one, would be read from the wrong place: wrong numbers",
     ),
     _rule(
-        guards.scale_to_interval, CONVOLUTIONS | {"MatMul"}, _CPU,
+        scales.scale_to_interval, CONVOLUTIONS | {"MatMul"}, _CPU,
         "a per-channel interval would be read wrongly at dynamic sizes of one element, and after a MatMul: wrong numbers",
     ),
     _rule(
-        guards.scale_before_interval, "MatMul", _CPU,
+        scales.scale_before_interval, "MatMul", _CPU,
         "with one thread a per-column FakeQuantize would be read from the wrong place: wrong numbers",
     ),
     _rule(
@@ -206,11 +208,11 @@ RULES = (
         "a MatMul of two tensors would read per-column constants from beyond their array: wrong numbers",
     ),
     _rule(
-        guards.keep_negative_scale_after_relu, WEIGHTED, _BOTH,
+        scales.keep_negative_scale_after_relu, WEIGHTED, _BOTH,
         "a negative scale would be moved before the Relu: wrong numbers",
     ),
     _rule(
-        guards.compute_scale_in_f64, WEIGHTED, _CPU,
+        scales.compute_scale_in_f64, WEIGHTED, _CPU,
         "the scale would be fused into the integer weights, which throws, and the bias into the next FakeQuantize",
     ),
     _rule(
@@ -389,7 +391,7 @@ RULES = (
         "a per-channel FakeQuantize would be moved before the Transpose, to another axis", phase=Phase.ALL,
     ),
     _rule(
-        guards.keep_shift_before_scale, "Multiply", _CPU,
+        scales.keep_shift_before_scale, "Multiply", _CPU,
         "in bf16 a mask with several readers would be rounded, or overflow, before its shift: wrong numbers",
         phase=Phase.ALL,
     ),
@@ -403,11 +405,11 @@ RULES = (
         "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
     ),
     _rule(
-        guards.part_by_head, "MatMul", _CPU,
+        rows.part_by_head, "MatMul", _CPU,
         "a MatMul would read a constant per head as one per column: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(
-        guards.part_from_vector, "MatMul", _CPU,
+        rows.part_from_vector, "MatMul", _CPU,
         "a factor after a float MatMul with a vector would be folded into the vector as a row, which throws", phase=Phase.ALL,
     ),
     _rule(
@@ -416,7 +418,7 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
-        guards.quantize_rows_alone, "FakeQuantize", _CPU,
+        rows.quantize_rows_alone, "FakeQuantize", _CPU,
         "a per-row interval or zero point would be read as a per-column one: it throws, or gives wrong numbers", phase=Phase.ALL,
     ),
     _rule(

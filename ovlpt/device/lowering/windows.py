@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.lowering.guards import block_fusion
 from ovlpt.device.lowering.kernels import with_older_kernels
+from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
 from ovlpt.graph.names import Made

@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened
-from ovlpt.device.lowering.guards import BEFORE_INTERVAL
+from ovlpt.device.lowering.links import BEFORE_INTERVAL
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import readers_of
@@ -86,7 +86,7 @@ def add_zero_point(subtract: Node) -> Node | None:
 
     A Subtract of f32 from integers would need a Convert (`subtract_in_f32`), which is a layer of its own where floats are
     bf16, and equal ones of several readers would be merged: floats would be stored in place of integers. No fusion
-    reaches the Add through the scale (`guards.compute_scale_in_f64`), and both become part of what reads them.
+    reaches the Add through the scale (`scales.compute_scale_in_f64`), and both become part of what reads them.
     """
     return _add_zero_point(subtract, subtract.input_value(0)) if is_widened(subtract) else None
 

@@ -1,0 +1,143 @@
+"""Constants and intervals that differ between rows or heads, beside a MatMul, which the plugin takes for those of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovlpt.device.lowering.links import (
+    BEFORE_INTERVAL,
+    POST_OPERATIONS,
+    affine_links,
+    block_fusion,
+    first_by_channel,
+    is_zero_point,
+    links_above,
+    merged_target,
+    only_reader,
+    other_constant,
+)
+from ovlpt.graph.constants import constant_above
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.shapes import may_be_open, shape_of
+from ovlpt.graph.weights import folded_constant, varies_along
+from ovlpt.openvino_api import Constant, Node
+
+
+def part_by_head(product: Node) -> Node | None:
+    """A MatMul of four axes or more takes what is constant along its columns for a value of each column: wrong numbers, or
+    it throws; with weights at dynamic sizes, with the plugin's own LPT, too, and with two tensors where it is added. So that
+    is not fused, but for slopes, which are read rightly.
+    """
+    shape, last = shape_of(product.output(0)) or (0,), product
+    if len(shape) < 4 or shape[-1] is None:
+        return None
+    while (last := first_by_channel(last, but=("PRelu",))) is not None:
+        target = merged_target(last)
+        reader = target.get_node()
+        others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
+        constants = [values for values in map(constant_above, others) if values is not None and values.size > 1]
+        by_head = any(varies_along(values, len(shape), (1,)) for values in constants)
+        as_many = any(
+            values.size == shape[-1] and not varies_along(values, len(shape), (len(shape) - 1,)) for values in constants
+        )
+        if by_head or as_many:
+            if folded_constant(product.input_value(1)) is not None:
+                return block_fusion(last) if None in shape else None
+            return block_fusion(last) if by_head and reader.get_type_name() in ("Add", "Subtract") else None
+        last = reader
+    return None
+
+
+def part_from_vector(product: Node) -> Node | None:
+    """A factor after a float MatMul with a constant vector would be folded into the vector as a separate row: it throws."""
+    reader = only_reader(product)
+    if is_relaxed(product) or not _has_rows_only(product) or reader is None or reader.get_type_name() != "Multiply":
+        return None
+    return block_fusion(product)
+
+
+def quantize_rows_alone(quantize: Node) -> Node | None:
+    """A MatMul of dynamic sizes, or of two tensors, also mistakes a per-row interval, or a zero point after it that no
+    layer fuses, for a per-column one (`varies_by_rows`); one after an activation, too, or an interval that takes in what
+    varies by rows there.
+    """
+    details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
+    if details is None:
+        return None
+    intervals = () if details.is_by_tensor else details.intervals
+    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *taken_after_activation(source)))):
+        return None
+    _, product = links_above(source, POST_OPERATIONS)
+    if not _takes_rows_for_columns(product):
+        return None
+    block_fusion(source)
+    return quantize
+
+
+def taken_after_activation(source: Node) -> list[np.ndarray]:
+    """The constants between a layer's activation and a FakeQuantize that reads ``source``, which the interval takes in."""
+    links, above = links_above(source)
+    if above.get_type_name() not in POST_OPERATIONS:
+        return []
+    return [values for link in links if (values := other_constant(link)) is not None]
+
+
+def _zero_point_after(quantize: Node) -> list[np.ndarray]:
+    """The zero point that is subtracted from the integers, where no layer fuses it."""
+    target = merged_target(quantize)
+    subtract = None if target is None else target.get_node()
+    if subtract is None or subtract.get_type_name() != "Subtract" or is_zero_point(subtract):
+        return []
+    zero_point = constant_above(subtract.input_value(1))
+    return [] if zero_point is None else [zero_point]
+
+
+def is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
+    """Whether intervals that differ between rows follow a MatMul and its scale.
+
+    After a MatMul whose result is quantized by rows the constants that `compute_scale_in_f64` keeps from the interval
+    would be taken for constants of rows: wrong numbers, no error. A Clamp stands there.
+    """
+    if node.get_type_name() != "MatMul":
+        return False
+    ends: list[np.ndarray] = []
+    above = [(links or [node])[-1]]
+    while above:
+        for target in above.pop().output(0).get_target_inputs():
+            reader = target.get_node()
+            details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
+            ends += details.intervals if details is not None else ()
+            above += [reader] if reader.get_type_name() in BEFORE_INTERVAL else ()
+    return any(map(_has_rows, ends))
+
+
+def varies_by_rows(node: Node) -> bool:
+    """Whether a constant after a MatMul of dynamic sizes, of two tensors, or by a vector, differs between rows or heads.
+
+    The plugin mistakes such a constant for a per-column one, and throws or computes wrong numbers. A Floor is put
+    before it.
+    """
+    if node.get_type_name() != "MatMul":
+        return False
+    constants = [constant_above(link.input_value(1)) for link in affine_links(node)]
+    if _has_rows_only(node):
+        return any(values.size > 1 for values in constants)
+    return _takes_rows_for_columns(node) and any(map(_has_rows, constants))
+
+
+def _has_rows_only(node: Node) -> bool:
+    """Whether a MatMul by a vector leaves no axis of columns."""
+    return node.get_type_name() == "MatMul" and len(shape_of(node.input_value(1)) or (0, 0)) == 1
+
+
+def _has_rows(values: np.ndarray) -> bool:
+    """Whether values differ between rows or heads."""
+    return max(values.shape[:-1], default=1) > 1
+
+
+def _takes_rows_for_columns(node: Node) -> bool:
+    """A MatMul of dynamic sizes, or of two tensors, as an attention ends with."""
+    if node.get_type_name() != "MatMul":
+        return node.get_type_name() == "ScaledDotProductAttention"
+    return may_be_open(node.output(0)) or not isinstance(node.input_value(1).get_node(), Constant)

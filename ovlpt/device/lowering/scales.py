@@ -1,0 +1,355 @@
+"""Scales, shifts and intervals after a layer, in the form in which the plugin fuses each where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from ovlpt.device.int8_layers import is_int8_layer, negative_scale_after_relu
+from ovlpt.device.lowering.kernels import falls_back_to_gemm
+from ovlpt.device.lowering.links import (
+    BEFORE_INTERVAL,
+    FLOAT_MAX,
+    POST_OPERATIONS,
+    affine_links,
+    block_fusion,
+    first_by_channel,
+    guard_output,
+    is_in_f64,
+    links_above,
+    may_be_one_element,
+    only_reader,
+    other_constant,
+)
+from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
+from ovlpt.device.this_cpu import multiplies_groups_by_gemm
+from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
+from ovlpt.graph.dequantization import dequantization_below
+from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
+from ovlpt.graph.shapes import may_be_open, shape_of
+from ovlpt.graph.weights import varies_along
+from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
+from ovlpt.openvino_api import Node, opset1
+from ovlpt.operations import WEIGHTED
+
+_SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
+_WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
+
+
+def constant_second(node: Node) -> Node | None:
+    """``c + x`` as ``x + c``, which is where the other rules look for the constant, and before a FakeQuantize ``c - x`` as
+    ``x * -1 + c``.
+    """
+    first, second = node.input_values()
+    if is_relaxed(node) or constant_above(first) is None or constant_above(second) is not None:
+        return None
+    if node.get_type_name() == "Subtract":
+        if precision_of(first) != "f32" or not _is_before_interval(node):
+            return None
+        negative = opset1.multiply(second, constant(np.float32(-1)))
+        negative.set_friendly_name(made_for(node.get_friendly_name(), Made.SCALE))
+        total = opset1.add(negative, first)
+        total.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), total.output(0))
+        return total
+    node.input(0).replace_source_output(second)
+    node.input(1).replace_source_output(first)
+    return node
+
+
+def _is_before_interval(node: Node) -> bool:
+    reader = only_reader(node)
+    while reader is not None and reader.get_type_name() in BEFORE_INTERVAL:
+        reader = only_reader(reader)
+    return reader is not None and reader.get_type_name() == "FakeQuantize"
+
+
+def dequantize_before_broadcast(node: Node) -> Node | None:
+    """``broadcast(y) * s + b == broadcast(y * s + b)`` for a per-channel scale and shift
+
+    The plugin moves them before the Broadcast, where they are per-channel post-operations of the layer
+    (`compute_scale_in_f64`) that no other rule has seen.
+    """
+    broadcast, shape = only_reader(node), shape_of(node.output(0))
+    if shape is None or broadcast is None or broadcast.get_type_name() != "Broadcast":
+        return None
+    found, name = dequantization_below(broadcast), node.get_friendly_name()
+    links = [link for link in (found.subtract, found.multiply) if link is not None]
+    constants = [constant_above(link.input_value(1)) for link in links]
+    by_channel = all(values is not None and varies_along(values, len(shape), (1,)) for values in constants)
+    widened = shape_of(broadcast.output(0))
+    if not links or not by_channel or shape[1] is None or widened is None or widened[1] != shape[1]:
+        return None
+    value = node.output(0)
+    for link, values in zip(links, constants, strict=True):
+        moved = same_operation(link, [value, constant(values, "f32").output(0)])
+        moved.set_friendly_name(made_for(name, Made.ZERO_POINT if link is found.subtract else Made.SCALE))
+        value = moved.output(0)
+    broadcast.input(0).replace_source_output(value)
+    broadcast.set_friendly_name(links[-1].get_friendly_name())
+    replace_output(links[-1].output(0), broadcast.output(0))
+    return node
+
+
+def compute_scale_in_f64(node: Node) -> Node | None:
+    """Compute the scale of a layer, and the bias after it, in f64, which keeps both from fusions; a Clamp where no
+    scale follows, a Floor where a Clamp goes wrong.
+
+    A constant Multiply after a relaxed Convolution, GroupConvolution or MatMul would be fused into the integer weights
+    and throw; an Add after it would be fused into the FakeQuantize and keep the layer from its bias. Both would then
+    be per-channel post-operations, which the plugin computes wrongly for dynamic sizes of one element, and in a Subgraph:
+    wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
+    f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
+
+    A per-channel factor of what is read elsewhere, too, would be fused for all readers where sizes are dynamic. A maximum
+    with the least number stands before it.
+    """
+    links = affine_links(node)
+    if varies_by_rows(node) or _runs_in_gemm(node):
+        return node if guard_output(node, floor=is_int8_layer(node)) else None
+    targets = list(node.output(0).get_target_inputs())
+    reader = targets[0].get_node() if len(targets) == 1 else None
+    if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
+        return None  # done before the model was saved; no fusion reaches through
+    if not links or links[0].get_type_name() != "Multiply" or is_quantized_by_rows(node, links):
+        return node if guard_output(node) else None
+    links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
+    last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
+    for link in links:
+        wide = same_operation(link, [value, constant(constant_above(link.input_value(1)), "f64").output(0)])
+        wide.set_friendly_name(link.get_friendly_name())
+        value = wide.output(0)
+    targets, back = last.get_target_inputs(), converted(value, "f32")
+    shared = len(targets) > 1 and may_be_open(node.output(0))
+    scales = [target for target in targets if shared and _scales_by_channel(target)]
+    move_tensor_names(last, value)
+    insert_after(value, back.output(0), targets, [back])
+    if scales:
+        alone = opset1.maximum(back, constant(-FLOAT_MAX))
+        for target in scales:
+            target.replace_source_output(alone.output(0))
+    # a reference to it would count among the readers of its data
+    links[0].input(0).replace_source_output(links[0].input_value(1))
+    return node
+
+
+def _scales_by_channel(target: Any) -> bool:
+    """Whether the plugin would make a factor of what else the reader multiplies or divides by."""
+    reader = target.get_node()
+    if target.get_index() or reader.get_type_name() not in ("Divide", "Multiply"):
+        return False
+    values = constant_above(reader.input_value(1))
+    return values is not None and values.size > 1
+
+
+def scale_to_interval(node: Node) -> Node | None:
+    """``FQ(x * s + b; low, high) == FQ(x * s * k + (b - low) * k; 0, n)`` with ``k = n / (high - low)``, ``n`` steps
+
+    A per-channel interval after a layer is a per-channel post-operation, too (`compute_scale_in_f64`). Where one element
+    of dynamic sizes may come, scale and bias of the layer are such that one interval does for all channels. A Relu or PRelu
+    between lets the scale through, and no shift. What gives other real values per channel is for `compute_by_channel`.
+    """
+    links, quantize = affine_links(node)[:2], None
+    is_product = node.get_type_name() == "MatMul"
+    is_affine = [link.get_type_name() for link in links] in ([], ["Multiply"], ["Multiply", "Add"])
+    if is_affine and (is_product or may_be_one_element(node)):
+        quantize = only_reader(links[-1] if links else node)
+    if after_relu := quantize is not None and quantize.get_type_name() in ("Relu", "PRelu"):
+        quantize = only_reader(quantize)
+    details = None
+    if quantize is not None and quantize.get_type_name() == "FakeQuantize":
+        details = QuantizationDetails.of(quantize)
+    if details is None or details.input_low.size == details.input_high.size == 1:
+        return None
+    if not details.output_low.size == details.output_high.size == 1:
+        return None
+    rank, steps = node.get_output_partial_shape(0).rank.get_length(), details.levels - 1
+    scale, shift = np.ones(1), np.zeros(1)
+    for link in links:
+        values = constant_above(link.input_value(1)).astype(np.float64)
+        scale, shift = (values, shift) if link.get_type_name() == "Multiply" else (scale, values)
+    low, high = (end.astype(np.float64) for end in (details.input_low, details.input_high))
+    axis = rank - 1 if is_product else 1
+    by_channel = all(varies_along(values, rank, (axis,)) for values in (scale, shift, low, high))
+    if not by_channel or (low >= high).any():
+        return None
+    factor = steps / (high - low)
+    first = low * factor
+    if np.ptp(first) > _SAME_LEVEL:
+        if after_relu:
+            return None
+        first, shift = np.zeros(1), shift - low
+    old = (links[-1] if links else node).output(0)
+    targets, new = old.get_target_inputs(), opset1.multiply(node.output(0), constant(scale * factor))
+    if shift.any():
+        new.set_friendly_name(made_for(node.get_friendly_name(), Made.SCALE))
+        new = opset1.add(new, constant(shift * factor))
+    new.set_friendly_name(links[-1].get_friendly_name() if links else made_for(node.get_friendly_name(), Made.INTERVAL))
+    for target in targets:
+        target.replace_source_output(new.output(0))
+    for link in links[:1]:  # a reference to it would count among the readers of its data
+        link.input(0).replace_source_output(link.input_value(1))
+    for port, end in ((1, first.flat[0]), (2, first.flat[0] + steps)):
+        quantize.input(port).replace_source_output(constant(end).output(0))
+    return node
+
+
+def scale_after_interval(product: Node) -> Node | None:
+    """``FQ(x; low, high) == FQ(x; 0, n) * (high - low) / n + low`` with ``n`` steps, where that differs between columns.
+
+    With one thread the plugin makes a Subgraph of two MatMuls of rank 2 and what lies between. There a MatMul of
+    integers reads a per-column FakeQuantize, or one that becomes so, from elsewhere: wrong numbers, no error, with the
+    plugin's own LPT, too. A maximum with the least number keeps apart what the plugin would fuse into the interval.
+    """
+    quantize = _quantize_after(product)
+    details = None if quantize is None else QuantizationDetails.of(quantize)
+    if details is None or precision_of(quantize.output(0)) != "f32":
+        return None
+    low, high = (end.astype(np.float64) for end in details.intervals[2:])
+    if low.size == high.size == 1:
+        last = first_by_channel(quantize)
+        if last is None:
+            return None
+        block_fusion(last)
+        return product
+    old, steps = quantize.output(0), details.levels - 1
+    targets, scaled = old.get_target_inputs(), opset1.multiply(quantize, constant((high - low) / steps))
+    if low.any():
+        scaled = opset1.add(scaled, constant(low))
+    scaled.set_friendly_name(quantize.get_friendly_name())
+    quantize.set_friendly_name(made_for(scaled.get_friendly_name(), Made.INTERVAL))
+    for target in targets:
+        target.replace_source_output(scaled.output(0))
+    move_tensor_names(old, scaled.output(0))
+    for port, end in ((3, 0), (4, steps)):
+        quantize.input(port).replace_source_output(constant(end).output(0))
+    block_fusion(quantize)
+    return product
+
+
+def scale_before_interval(product: Node) -> Node | None:
+    """``FQ(x; low, high) == FQ((x - low) * k; 0, n)`` with ``k = n / (high - low)``, as `scale_after_interval`, where it
+    differs between columns after more than the scale and the bias of the MatMul (`scale_to_interval`).
+    """
+    quantize = _quantize_after(product)
+    details = None if quantize is None else QuantizationDetails.of(quantize)
+    if details is None:
+        return None
+    low, high = (end.astype(np.float64) for end in details.intervals[:2])
+    source, steps = quantize.input_value(0), details.levels - 1
+    if low.size > 1 or high.size > 1:
+        if (low >= high).any():
+            return None
+        real = precision_of(source)
+        source = opset1.subtract(source, constant(low, real))
+        source = opset1.multiply(source, constant(steps / (high - low), real)).output(0)
+        quantize.input(0).replace_source_output(source)
+        for port, end in ((1, 0), (2, steps)):
+            quantize.input(port).replace_source_output(constant(end, real).output(0))
+    elif not _is_moved_by_columns(source.get_node(), affine_links(product)):
+        return None
+    block_fusion(source.get_node())
+    return product
+
+
+def _quantize_after(product: Node) -> Node | None:
+    """The FakeQuantize that the kernel of a MatMul of rank 2 would fuse."""
+    reader = only_reader(product) if len(shape_of(product.output(0)) or ()) == 2 else None
+    while reader is not None and reader.get_type_name() != "FakeQuantize":
+        reader = only_reader(reader) if reader.get_type_name() in POST_OPERATIONS else None
+    return reader
+
+
+def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
+    """Whether the plugin takes something by column into the interval after ``node``, other than what is ``known``."""
+    kept = {link.get_instance_id() for link in known}
+    links = (link for link in links_above(node)[0] if link.get_instance_id() not in kept)
+    return any((values := other_constant(link)) is not None and values.size > 1 for link in links)
+
+
+def add_negative_shift(node: Node) -> Node | None:
+    """A subtraction after a layer becomes an addition with the other sign, for the rules that follow. After common
+    optimizations it already is one.
+    """
+    subtracted = [link for link in affine_links(node) if link.get_type_name() == "Subtract"]
+    for link in subtracted:
+        total = opset1.add(link.input_value(0), constant(-constant_above(link.input_value(1))))
+        total.set_friendly_name(link.get_friendly_name())
+        replace_output(link.output(0), total.output(0))
+        # a reference to it would count among the readers of its data
+        link.input(0).replace_source_output(link.input_value(1))
+    return node if subtracted else None
+
+
+def shift_after_scale(node: Node) -> Node | None:
+    """``(x + b) * s + c`` after a layer as ``x * s + (b * s + c)``: its scale, and its bias.
+
+    The plugin would do so at each load, but for what is computed in f64.
+    """
+    links = affine_links(node)
+    at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
+    if not at or varies_by_rows(node) or is_quantized_by_rows(node, links):
+        return None
+    multiply, bias = links[at], [link for link in links[at + 1 : at + 2] if link.get_type_name() == "Add"]
+    scale = constant_above(multiply.input_value(1))
+    before, after = ([constant_above(link.input_value(1)) for link in each] for each in (links[:at], bias))
+    shift, last = sum(before) * scale, multiply
+    if after and np.broadcast_shapes(shift.shape, after[0].shape) == shift.shape:
+        shift, last = shift + after[0], bias[0]
+    scaled = opset1.multiply(node.output(0), constant(scale))
+    shifted = opset1.add(scaled, constant(shift))
+    scaled.set_friendly_name(made_for(multiply.get_friendly_name(), Made.SCALE))
+    shifted.set_friendly_name(last.get_friendly_name())
+    replace_output(last.output(0), shifted.output(0))
+    # a reference to it would count among the readers of its data
+    links[0].input(0).replace_source_output(links[0].input_value(1))
+    return node
+
+
+def keep_negative_scale_after_relu(node: Node) -> Node | None:
+    """A negative scale after a Relu or PRelu would be moved before it, into the layer's scale: wrong numbers, no
+    error, with the plugin's own LPT too. A Clamp between the two keeps them apart.
+    """
+    relu = negative_scale_after_relu(node)
+    return node if relu is not None and guard_output(relu) else None
+
+
+def keep_shift_before_scale(node: Node) -> Node | None:
+    """``(x - a) * b`` of a mask with a Clamp between, where the plugin would make ``x * b - a * b`` of it.
+
+    It moves the multiplication up through operations that only move values, but not the difference where several nodes
+    read that. Where floats run in bf16, the product is stored in bf16 between the two: it is rounded, or overflows.
+    With the plugin's own LPT this happens in a float model.
+    """
+    shift = node.input_value(0).get_node()
+    if shift.get_type_name() != "Subtract" or precision_of(shift.input_value(0)) != "f32":
+        return None
+    constants = [constant_above(each.input_value(1)) for each in (shift, node)]
+    if any(values is None or values.size > 1 for values in constants):
+        return None
+    _, source = links_above(shift)
+    if abs(np.prod([values.item() for values in constants])) <= _WHOLE_IN_BF16 or source.get_type_name() in WEIGHTED:
+        return None
+    return node if guard_output(shift) else None
+
+
+def _has_groups_with_zero_point(node: Node) -> bool:
+    """Whether groups of more than one channel read data less a zero point.
+
+    Gemm runs them with AVX-512 and no VNNI, and computes wrong numbers where a bias and an interval follow, with the
+    plugin's own LPT too: no error. A Floor leaves it without post-operations.
+    """
+    if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
+        return False
+    groups, outputs, inputs = node.get_input_shape(1)[:3]
+    return groups > 1 and outputs * inputs > 1 and node.input_value(0).get_node().get_type_name() == "Subtract"
+
+
+def _runs_in_gemm(node: Node) -> bool:
+    if has_older_kernels(node):
+        return falls_back_to_gemm(node)
+    return _has_groups_with_zero_point(node) and multiplies_groups_by_gemm()
