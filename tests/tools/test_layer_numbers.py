@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import ovlpt
-from tests.networks import one_convolution, residual
+from ovlpt.openvino_api import opset1
+from tests.networks import model, one_convolution, parameter, residual
 from tests.test_cli import save
 from tools import layer_numbers
 
@@ -28,3 +29,18 @@ def test_a_layer_that_is_wrong_with_one_type_of_floats(tmp_path, monkeypatch, wr
     monkeypatch.setattr(layer_numbers, "float_types", lambda core: ("f32", "bf16"))
     monkeypatch.setattr(ovlpt, "compile_model", compiled)
     assert layer_numbers.main([save(one_convolution(), tmp_path / "net.xml")]) == 1
+
+
+def test_layers_of_open_sizes(tmp_path, capsys, monkeypatch):
+    """They were left out, and no layer at all was as good as all of them."""
+    monkeypatch.setattr(layer_numbers, "float_types", lambda core: ("f32",))
+    net = residual()
+    net.reshape([-1, *list(net.input(0).get_partial_shape())[1:2], -1, -1])
+    assert layer_numbers.main([save(net, tmp_path / "net.xml")]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if " net " in line)
+    assert int(line.split()[5]) >= 2
+
+
+def test_a_network_without_an_int8_layer_is_not_green(tmp_path):
+    x = parameter([1, 4])
+    assert layer_numbers.main([save(model(opset1.relu(x), x), tmp_path / "net.xml")]) == 1
