@@ -337,7 +337,9 @@ def _avg_pool(node: Node) -> Node | None:
 
 
 def _interpolate(node: Node) -> Node | None:
-    """Interpolate-4 takes sizes and scales, and ignores those that its mode does not name."""
+    """Interpolate-4 takes sizes and scales, and ignores those that its mode does not name. Not over the batch: the plugin
+    would fuse it with one over the space into one that it has no kernel for.
+    """
     attributes = node.get_attributes()
     data, target = node.input_value(0), node.input_value(1)
     if attributes["mode"] not in ("nearest", "linear", "linear_onnx", "cubic"):
@@ -348,7 +350,7 @@ def _interpolate(node: Node) -> Node | None:
     else:
         count = data.get_partial_shape().rank
         axes = constant(np.arange(count.get_length()), "i64").output(0) if count.is_static else None
-    if axes is None or count.is_dynamic:
+    if axes is None or count.is_dynamic or _resizes_batch(axes, data):
         return None
     ones = np.ones(count.get_length())
     if attributes["shape_calculation_mode"] == "sizes":
@@ -356,6 +358,11 @@ def _interpolate(node: Node) -> Node | None:
     else:
         targets = [constant(ones, "i32").output(0), target]
     return NodeFactory("opset4").create("Interpolate", [data, *targets, axes], attributes)
+
+
+def _resizes_batch(axes: Output, data: Output) -> bool:
+    values, shape = constant_above(axes), shape_of(data)
+    return values is not None and shape is not None and values.size < len(shape) and bool((values % len(shape) == 0).any())
 
 
 def without_even_mask(attention: Node) -> Node | None:

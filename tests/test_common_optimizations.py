@@ -11,7 +11,20 @@ from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import RELEASE, Model, Node, Type, opset1
 from tests.conftest import EXACT, Transformed, assert_close
-from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run, weights
+from tests.graphs import (
+    NodeFactory,
+    f32,
+    fake_quantize,
+    i64,
+    interpolate_11,
+    model,
+    opset3,
+    opset6,
+    opset8,
+    parameter,
+    run,
+    weights,
+)
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock, weighted
 
 
@@ -276,3 +289,12 @@ def test_preprocessing_of_a_picture_in_u8(scale, resize, core):
     assert len(mine) <= len(stock)
     expected = run(graph, pixels)
     assert_close([compiled[1](pixels)[0]], expected, level=0.03 * np.abs(expected[0]).max(), share=1)
+
+
+def test_an_interpolate_of_the_batch_after_one_of_the_space(core):
+    """As version 4 the plugin would fuse the two into one that it cannot run: it threw."""
+    data = fake_quantize(parameter((2, 4, 4, 4)), 0.0, 2.55)
+    net = model(opset1.relu(interpolate_11(interpolate_11(data), (0, 1))))
+    inputs = [np.random.default_rng(0).uniform(-1, 3, (2, 4, 4, 4)).astype(np.float32)]
+    expected = core.compile_model(net, "CPU", EXACT)(inputs)[0]
+    assert_close([ovlpt.compile_model(net, "CPU", EXACT, core=core)(inputs)[0]], [expected])
