@@ -216,6 +216,23 @@ def test_two_products_that_become_one_subgraph(by_form, form, hint, biased, top)
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+def test_what_two_products_read_ends_a_subgraph(core, by_form, tmp_path, form):
+    """So the interval by column stays a part of the layer before them, as in stock, and is read rightly."""
+    x = parameter([4, 32])
+    hidden = opset1.relu(opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True))
+    hidden = opset1.fake_quantize(hidden, const(0.0), BY_COLUMN, const(0.0), const(2.0), 256)
+    net = model([opset1.matmul(hidden, int8_weights([8, 16], seed=seed), False, True) for seed in (1, 2)], x)
+    inputs, hint = inputs_of(net), {"INFERENCE_NUM_THREADS": 1}
+    expected = by_form(net, inputs, **hint)
+    assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+    compiled = [compiled_in(form, net, core, tmp_path, **hint), core.compile_model(net, "CPU", {**F32, **hint})]
+    layers = [[layer.layer_type for layer in ovlpt.execution_types(each, inputs).executed] for each in compiled]
+    counts = [sum(each in ("Eltwise", "FakeQuantize", "Subgraph") for each in types) for types in layers]
+    assert counts[0] <= counts[1]
+
+
 def shifted(data):
     return quantized(opset1.add(opset1.relu(data), BY_COLUMN), 0, 2)
 

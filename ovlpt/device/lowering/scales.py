@@ -257,11 +257,13 @@ def scale_before_interval(product: Node) -> Node | None:
 
 
 def _quantize_after(product: Node) -> Node | None:
-    """The FakeQuantize that the kernel of a MatMul of rank 2 would fuse."""
+    """The FakeQuantize that the kernel of a MatMul of rank 2 would fuse. What several operations read ends a Subgraph, in
+    which it is right.
+    """
     reader = only_reader(product) if len(shape_of(product.output(0)) or ()) == 2 else None
     while reader is not None and reader.get_type_name() != "FakeQuantize":
         reader = only_reader(reader) if reader.get_type_name() in POST_OPERATIONS else None
-    return reader
+    return None if reader is None or only_reader(reader) is None else reader
 
 
 def _is_moved_by_columns(node: Node, known: Collection[Node]) -> bool:
