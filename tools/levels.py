@@ -1,9 +1,10 @@
-"""``python -m tools.levels [--all] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
+"""``python -m tools.levels [--all] [--spread] [pytest arguments]``: tests on this CPU limited to each instruction set below its own.
 
 Kernels, fusions and saturation depend on the instruction set, so what is green on one CPU may be red on another. Levels
 run in processes of their own, as many at once as there are cores. Those that add types of floats to the int8
 kernels of another are left out without ``--all``. What the CPU itself has is what pytest runs by
-default; levels above it cannot be shown here. SSE4.1 is left out: there OpenVINO's own int8 layers of dynamic sizes end the
+default; levels above it cannot be shown here. With ``--spread`` each test runs on one of the levels, which its name chooses
+(`tools.spread`): the cases of a test are on several, and all levels take the time of one. SSE4.1 is left out: there OpenVINO's own int8 layers of dynamic sizes end the
 process, with stock, too. Exit status 1 where a test fails on any level.
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from ovlpt.device import instruction_sets
 from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
+from tools import spread
 
 OF_ANOTHER_PLUGIN = tuple(f"--ignore=tests/device/test_{name}.py" for name in ("gpu", "gpu_numbers", "virtual_gpu"))
 # Each in a process of its own, the longest first, so that no core waits long for the last. Random graphs are apart for
@@ -29,6 +31,8 @@ PARTS = (
     ("tests/main", "tests/test_beyond_native.py"),
     tuple(f"tests/test_fuzz.py::test_{name}_the_numbers" for name in ("each_quantization_keeps", "whole_graphs_keep")),
 )
+_OWN = frozenset(("--all", "--spread"))  # the arguments that are not pytest's
+_NO_TEST = 5  # pytest's status where none is left of a share
 WITH_KERNELS_OF_ANOTHER = ("avx512_bf16", "avx512_fp16")
 
 
@@ -53,29 +57,31 @@ def parts(arguments: list[str]) -> Sequence[Sequence[str]]:
     return [(path, *options) for path in paths] or [(*part, *options) for part in PARTS]
 
 
-def run(isa: str, arguments: list[str]) -> subprocess.CompletedProcess:
-    """pytest, limited to ``isa``."""
-    environment = {**os.environ, **instruction_sets.environment(isa)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+def run(isa: str, share: str, arguments: list[str]) -> subprocess.CompletedProcess:
+    """pytest, limited to ``isa``. ``share``: as `tools.spread` reads it."""
+    environment = {**os.environ, **instruction_sets.environment(isa), spread.SHARE: share}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tools.spread", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True)
 
 
 def main(arguments: list[str]) -> int:
     below, absent = limits()
-    if "--all" in arguments:
-        arguments = [each for each in arguments if each != "--all"]
-    else:
+    own, arguments = _OWN & {*arguments}, [each for each in arguments if each not in _OWN]
+    if "--all" not in own:
         below = {isa: said for isa, said in below.items() if isa not in WITH_KERNELS_OF_ANOTHER}
     print(f"levels of OpenVINO {'.'.join(map(str, RELEASE))}; {instruction_sets.own()}; not to be shown: {absent}")
-    runs = [(isa, [*part]) for part in parts(arguments) for isa in below]
+    count = len(below) if "--spread" in own else 1
+    shares = {isa: f"{number % count}/{count}" for number, isa in enumerate(below)}
+    runs = [(isa, shares[isa], [*part]) for part in parts(arguments) for isa in below]
     failed = False
     with ThreadPoolExecutor(os.cpu_count()) as executor:
-        for (isa, part), tests in zip(runs, executor.map(lambda each: run(*each), runs), strict=True):
+        for (isa, _, part), tests in zip(runs, executor.map(lambda each: run(*each), runs), strict=True):
             lines = tests.stdout.strip().splitlines() or [tests.stderr.strip()[-300:]]
-            if tests.returncode:
+            is_red = tests.returncode not in (0, _NO_TEST if count > 1 else 0)
+            if is_red:
                 print(tests.stdout[-6000:], tests.stderr[-2000:])
             print(f"{below[isa]}: {part[0]}\n    {lines[-1]}", flush=True)
-            failed |= tests.returncode != 0
+            failed |= is_red
     return int(failed)
 
 

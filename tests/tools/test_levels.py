@@ -1,5 +1,9 @@
 """Which processes the tests of an instruction set run in."""
 
+import itertools
+from types import SimpleNamespace
+
+from tools import spread
 from tools.levels import PARTS, parts
 
 
@@ -13,3 +17,17 @@ def test_each_path_in_a_process_of_its_own():
         ("tests/main", "-x"),
         ("tests/test_fuzz.py::test_a", "-x"),
     ]
+
+
+def test_each_test_is_in_one_share(monkeypatch):
+    names = [f"tests/main/test_add.py::test_sums[{number}]" for number in range(40)]
+    dropped, shares = [], []
+    config = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items)))
+    for number in range(3):
+        monkeypatch.setenv(spread.SHARE, f"{number}/3")
+        items = [SimpleNamespace(nodeid=name) for name in names]
+        spread.pytest_collection_modifyitems(config, items)
+        shares.append([item.nodeid for item in items])
+    assert sorted(itertools.chain(*shares)) == sorted(names)
+    assert all(shares)
+    assert len(dropped) == 2 * len(names)
