@@ -362,7 +362,9 @@ def _interpolate(node: Node) -> Node | None:
 
 def _resizes_batch(axes: Output, data: Output) -> bool:
     values, shape = constant_above(axes), shape_of(data)
-    return values is not None and shape is not None and values.size < len(shape) and bool((values % len(shape) == 0).any())
+    if values is None or shape is None or values.size == len(shape):
+        return False
+    return bool((values % len(shape) == 0).any())
 
 
 def without_even_mask(attention: Node) -> Node | None:
