@@ -492,7 +492,6 @@ def reshape(random: Random, data: Output) -> Node | None:
         forms += [[0, 0, -1], [0, 0, -1], [0, -1, shape[-1]]]
     if len(shape) > 2 and shape[1] % 2 == 0:
         forms.append([0, 2, shape[1] // 2, *shape[2:]])
-        forms.append([-1, shape[1] // 2, *shape[2:]])  # heads become images
     if len(shape) == 3 and shape[-1] % 2 == 0:
         forms += [[0, 0, 2, shape[-1] // 2], [0, 0, shape[-1] // 2, 2]]
     if len(shape) == 2 and shape[-1] % 2 == 0:
@@ -540,20 +539,6 @@ def pad(random: Random, data: Output) -> Node | None:
         begin[axis], end[axis] = random.integers(0, 2, 2)
     mode = pick(random, "constant", "constant", "edge", "reflect", "symmetric")
     return opset1.pad(data, i64(begin), i64(end), mode, f32(pick(random, 0.0, 0.0, 0.5)))
-
-
-def idle(random: Random, data: Output) -> Node:
-    """What returns its data, whatever its sizes, as exporters leave it behind."""
-    axes = np.arange(len(sizes(data)))
-    there, masked = np.roll(axes, 1), [1] * axes.size
-    forms: tuple[Callable[[], Node], ...] = (
-        lambda: opset1.reshape(data, i64(axes * 0), True),
-        lambda: opset1.tile(data, i64(axes * 0 + 1)),
-        lambda: opset1.split(data, i64(pick(random, *axes)), 1),
-        lambda: opset1.strided_slice(data, i64(axes * 0), i64(axes * 0), i64(axes * 0 + 1), masked, masked),
-        lambda: opset1.transpose(opset1.transpose(data, i64(there)), i64(np.argsort(there))),
-    )
-    return forms[int(random.integers(len(forms)))]()
 
 
 def interpolate(random: Random, data: Output) -> Node | None:
@@ -782,7 +767,6 @@ KINDS: dict[str, tuple[Builder, int, float]] = {
     "Concat": (concat, 2, 5),
     "Split": (split, 1, 3),
     "Pad": (pad, 1, 2),
-    "Idle": (idle, 1, 1),
     "Interpolate": (interpolate, 1, 3),
     "StridedSlice": (strided_slice, 1, 2),
     "Gather": (gather, 1, 1.5),
@@ -815,7 +799,6 @@ MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("Mask", (0,)), ("Hide", (1,)), ("Transpose", (2,)), ("Add", (3, 0)), ("Softmax", (4,)), ("MatMul", (5,))),
     (("Convolution", (0,)), ("AddConstant", (1,)), ("Pointwise", (0,)), ("AddConstant", (3,)), ("Add", (2, 4)), ("Relu", (5,))),
     (("Relu", (0,)), ("LSTM", (1,)), ("MatMul", (2,))),
-    (("Pad", (0,)), ("Convolution", (1,)), ("AddConstant", (2,)), ("Relu", (3,))),
 )  # fmt: skip
 QUANTIZES = frozenset(
     ("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide", "QuantizeClip")
