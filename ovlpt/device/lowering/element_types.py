@@ -185,8 +185,7 @@ def add_in_f32(add: Node) -> Node | None:
     by -1 would become such a Subtract, and one of 0 be dropped with the type that it reports.
     """
     added, sums = constant_above(add.input_value(1)) if is_widened(add) else None, ("Add", "Subtract")
-    is_dropped = added is not None and not added.any()
-    if is_dropped or (added is not None and (not _readers(add).isdisjoint(sums) or _follows_constant(add, sums))):
+    if added is not None and (not added.any() or not _readers(add).isdisjoint(sums) or _follows_constant(add, sums)):
         return convert_data(add, opset1.add)
     types = {precision_of(value) for value in add.input_values()}
     if len(types) == 1 or not any(_is_turned(value.get_node()) for value in add.input_values()):

@@ -22,12 +22,12 @@ def fold_float_weights(layer: Node) -> Node | None:
     reads other numbers, no error, in some inferences only. What a FakeQuantize gives stays: the plugin's kernel computes it
     once, and its last bits, which are not the reference's, are the simulation's as well.
     """
-    return _fold(layer, lambda value: not _is_fake_quantized(value))
+    return _fold(layer, _is_stored)
 
 
 def fold_weights_of_f16(layer: Node) -> Node | None:
     """The same of every MatMul: where floats are f16 and sizes dynamic, the plugin restores one matrix, too."""
-    return _fold(layer, lambda value: not _is_fake_quantized(value), (0, 1))
+    return _fold(layer, _is_stored, (0, 1))
 
 
 def fold_fake_quantized_weights(layer: Node) -> Node | None:
@@ -49,6 +49,10 @@ def _fold(layer: Node, is_meant: Callable[[Output], bool], ports: tuple[int, ...
             layer.input(port).replace_source_output(folded.output(0))
             is_folded = True
     return layer if is_folded else None
+
+
+def _is_stored(value: Output) -> bool:
+    return not _is_fake_quantized(value)
 
 
 def _is_fake_quantized(value: Output) -> bool:

@@ -85,20 +85,12 @@ def take_padding(layer: Node) -> Node | None:
         return None
     if attributes["auto_pad"] == "valid":
         begin = end = [0] * len(begin)
-    padded = [
-        [int(one + more) for one, more in zip(*each, strict=True)] for each in zip((begin, end), ends, strict=True)
-    ]
-    more = {"pads_begin": padded[0], "pads_end": padded[1], "auto_pad": "explicit"} | (
-        {"exclude-pad": False} if is_pool else {}
-    )
-    inputs = [pad.input_value(0), *layer.input_values()[1:]]
-    new = relaxed(
-        layer.get_type_name(),
-        inputs,
-        precision_of(layer.output(0)),
-        attributes | more,
-        layer.get_type_info().version_id,
-    )
+    begin, end = (np.add(*each).tolist() for each in zip((begin, end), ends, strict=True))
+    more: dict[str, Any] = {"pads_begin": begin, "pads_end": end, "auto_pad": "explicit"}
+    if is_pool:
+        more["exclude-pad"] = False
+    inputs, version = [pad.input_value(0), *layer.input_values()[1:]], layer.get_type_info().version_id
+    new = relaxed(layer.get_type_name(), inputs, precision_of(layer.output(0)), attributes | more, version)
     new.set_friendly_name(layer.get_friendly_name())
     replace_output(layer.output(0), new.output(0))
     return new
