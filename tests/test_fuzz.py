@@ -13,6 +13,7 @@ import pytest
 
 from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
+from tests.device.test_lowering_of_rows import product
 from tests.graphs import f32, fake_quantize, model, parameter
 from tools.fuzz import native, numbers, sheltered, stages, truth
 from tools.fuzz.forms import FORMS
@@ -70,6 +71,12 @@ def test_the_truth_of_what_the_plugin_cannot_compile():
     np.testing.assert_allclose(product, rounded[..., :3].swapaxes(1, 2) @ rounded[..., 3:], atol=1e-5)
     for one, other in zip(truth.simulate(net, [data]), (clipped, product), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_the_truth_of_scales_by_rows():
+    """After the activation of a product of rank 3: the plugin fuses them into the product as scales by column."""
+    net, inputs, expected = product("scale after an activation", "rows")
+    assert np.abs(truth.simulate(net, inputs)[0] - expected).max() <= 0.02 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("kind", sorted(STATES))
@@ -467,6 +474,25 @@ def test_what_a_quantization_to_16_bits_would_clip_is_the_plugins(spoilt, monkey
     found = 6 * data + (0.3 if spoilt else 0)
     right = np.clip(2 * data, -1, 1) * 3
     assert numbers.is_without_16_bits(graph, [found], [right]) != spoilt
+
+
+@pytest.mark.parametrize("kept", [5, 10], ids=["axis dropped", "axis kept"])
+def test_a_reduction_that_the_plugin_computes_wrongly_is_no_excuse(kept):
+    """It takes the scales after it for those of another axis: the simulation of a graph in which nothing is to be dropped
+    had the same wrong numbers, so that they counted as the plugin's.
+    """
+    sizes = (2, 6, 4)
+    steps = (
+        Step("Parameter", (), 1, sizes),
+        Step("FakeQuantize", ((0, 0),), 2, sizes),
+        Step("Reduce", ((1, 0),), kept, sizes[:2]),
+        Step("MultiplyConstant", ((2, 0),), 0, sizes[:2]),
+    )
+    graph = Graph(steps, ((3, 0),), 0)
+    right = numbers.simulate(reference(graph), graph.inputs())[:1]
+    wrong = numbers.run(build(graph), graph.inputs(), "NO")
+    assert numbers._wrong(wrong[0], right[0])
+    assert not numbers.is_without_16_bits(graph, wrong, right)
 
 
 def test_a_native_result_that_is_no_model_is_asked_of_the_output_alone(monkeypatch):

@@ -45,7 +45,7 @@ AFTER = {
 }
 
 
-def _product(after: str, axis: str) -> tuple[Model, list[np.ndarray], np.ndarray]:
+def product(after: str, axis: str) -> tuple[Model, list[np.ndarray], np.ndarray]:
     """A product of two tensors and what follows it, of one head; inputs; and the result by numpy."""
     high = _HIGHEST.reshape((1, _ROWS, 1) if axis == "rows" else (1, 1, _ROWS))
     factors = [parameter([1, _ROWS, _SIZE], name=name) for name in ("q", "k")]
@@ -61,9 +61,9 @@ def _product(after: str, axis: str) -> tuple[Model, list[np.ndarray], np.ndarray
 @pytest.mark.parametrize("sizes", [(1, 12, 16), (-1, 12, 16), (1, -1, 16)], ids=["fixed", "batch", "rows"])
 @pytest.mark.parametrize("axis", ["rows", "columns"])
 @pytest.mark.parametrize("after", AFTER)
-def test_an_interval_by_rows_or_columns_of_a_product(core, by_form, after, axis, sizes, threads):
+def test_an_interval_by_rows_or_columns_of_aproduct(core, by_form, after, axis, sizes, threads):
     """The one of a row was read as that of a column, stock and simulation likewise; of open sizes one of columns threw."""
-    net, inputs, expected = _product(after, axis)
+    net, inputs, expected = product(after, axis)
     net.reshape({net.inputs[0]: sizes, net.inputs[1]: (sizes[0], _ROWS, _SIZE)})
     found = {form: by_form(net, inputs, form, **threads) for form in FORMS}
     found["simulation"] = simulate(net, core, properties=threads)(inputs)[0]

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
-from ovlpt.device.properties import EXACT, simulation
 from ovlpt.openvino_api import Constant, ConvertFP32ToFP16, Manager, Model, Node, Output, PartialShape, opset1
 from tools.fuzz.forms import FORM_MOTIFS, FORMS
 from tools.fuzz.operations import (
@@ -28,7 +27,6 @@ from tools.fuzz.operations import (
 )
 from tools.fuzz.stored import constants_in_bf16, pairs_in_f32, past_of, remember
 from tools.fuzz.truth import simulate
-from tools.parity.driver import core
 
 Value = tuple[int, int]  # step and output of the step
 _LARGEST = 6000  # elements of a value
@@ -181,8 +179,7 @@ def _with_constant_weights(model: Model) -> Model:
     for node in model.get_ops():
         if node.get_type_name().endswith(("Sequence", "Cell")):
             for weights in (node.input(node.get_input_size() - 3), node.input(node.get_input_size() - 2)):
-                alone = Model([opset1.result(weights.get_source_output())], [])
-                values = core().compile_model(alone, "CPU", simulation())([])[0]
+                (values,) = simulate(Model([opset1.result(weights.get_source_output())], []), [])
                 weights.replace_source_output(opset1.constant(values).output(0))
     return model
 
@@ -201,7 +198,7 @@ def _fitted(steps: tuple[Step, ...]) -> dict[int, np.ndarray]:
     results = [opset1.result(outputs[index][0]) for index in quantized]
     try:
         model, inputs = Model(results, parameters), [_data(step) for step in steps if step.kind == "Parameter"]
-        return dict(zip(quantized, simulate(_with_constant_weights(model), inputs, EXACT), strict=True))
+        return dict(zip(quantized, simulate(_with_constant_weights(model), inputs), strict=True))
     except RuntimeError as error:
         raise NoFloatRun(str(error)) from error
 

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ovlpt.device.properties import simulation
+from ovlpt.inspect import float_model
 from ovlpt.openvino_api import Model, Node
+from ovlpt.trace import InputError
 from tools.fuzz.graphs import Graph, Step, build, pruned, reference
 from tools.fuzz.numbers import STOCK, Failure, cause_of, interface_difference, run, simulate, transformed
 from tools.fuzz.shifts import (
@@ -65,7 +66,7 @@ def failures(graph: Graph) -> Iterator[Failure]:
     try:
         model, inputs = build(graph), graph.inputs()
         expected, allowed = _allowed(graph)
-    except RuntimeError as error:
+    except (InputError, RuntimeError) as error:
         yield Failure(STOCK, cause_of(error), str(error)[-300:])
         return
     try:
@@ -133,7 +134,7 @@ def _allowed(graph: Graph, closely: bool = False) -> tuple[list[np.ndarray], lis
         quanta = [np.maximum(each, max(map(np.max, quanta))) for each in quanta]
     count, every = len(graph.results), len(model.get_results())
     shifted = with_shifts(model, quantizes, quanta)
-    compiled = core().compile_model(shifted, "CPU", simulation())
+    compiled = float_model.simulate(shifted, core())
     inputs = graph.inputs()
     still = [np.zeros(node.get_output_shape(0), inputs[0].dtype) for node in quantizes]
 

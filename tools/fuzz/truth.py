@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.device.properties import simulation
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.constants import constant, precision_of, same_operation, values_of
+from ovlpt.inspect import float_model
 from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.openvino_api import Constant, Model, Node, Output, Type, opset1
 from ovlpt.precisions import FLOAT8
@@ -20,12 +20,11 @@ class NoTruth(RuntimeError):
     """Neither the plugin nor its operations alone can compute a model."""
 
 
-def simulate(model: Model, inputs: list[np.ndarray], properties: dict[str, object] | None = None) -> list[np.ndarray]:
-    """The outputs by the CPU plugin without LPT; where it cannot run the model, each operation by itself."""
+def simulate(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """The outputs as `ovlpt check` simulates them; where the plugin cannot run that model, each operation by itself."""
     try:
-        compiled = core().compile_model(model.clone(), "CPU", simulation() if properties is None else properties)
-        found = [np.array(value) for value in compiled(inputs).values()]
-    except RuntimeError as error:
+        found = [np.array(value) for value in float_model.simulate(model, core())(inputs).values()]
+    except (InputError, RuntimeError) as error:
         return _in_steps(model, inputs, error)
     if any(
         values.shape != tuple(port.get_shape())
@@ -36,7 +35,7 @@ def simulate(model: Model, inputs: list[np.ndarray], properties: dict[str, objec
     return found
 
 
-def _in_steps(model: Model, inputs: list[np.ndarray], fault: RuntimeError) -> list[np.ndarray]:
+def _in_steps(model: Model, inputs: list[np.ndarray], fault: Exception) -> list[np.ndarray]:
     """Operation by operation, all real numbers in f32: no pass of the plugin changes the model. Raises `NoTruth`."""
     values: dict[tuple[int, int], np.ndarray] = {}
     given = dict(zip((node.get_instance_id() for node in model.get_parameters()), inputs, strict=True))
@@ -84,7 +83,7 @@ def _run_alone(model: Model, node: Node, arguments: list[np.ndarray]) -> list[np
             each.replace_source_output(parameters[-1].output(0))
             values.append(array)
     alone = Model([opset1.result(output) for output in copy.outputs()], parameters)
-    return [_wide(np.array(array)) for array in core().compile_model(alone, "CPU", simulation())(values).values()]
+    return [_wide(np.array(array)) for array in float_model.simulate(alone, core())(values).values()]
 
 
 def _source(value: Output, array: np.ndarray) -> Output:
