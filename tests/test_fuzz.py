@@ -616,7 +616,7 @@ def test_what_the_native_library_gets_wrong_alone_is_its_own(monkeypatch, honest
     )
     graph = Graph(steps, ((2, 0), (4, 0)), 0)
     if not honest:
-        monkeypatch.setattr(numbers, "native_result", lambda model: model)
+        monkeypatch.setattr(numbers, "native_result", lambda model, without="": model)
     found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
     assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
 
@@ -641,9 +641,44 @@ def test_what_the_native_library_gets_wrong_beside_what_it_fails_on(monkeypatch,
     )
     graph, library = Graph(steps, ((4, 0), (8, 0)), 700166), numbers.native_result
     if not honest:
-        monkeypatch.setattr(numbers, "native_result", lambda model: library(model) if len(model.outputs) > 1 else model)
+        monkeypatch.setattr(
+            numbers, "native_result", lambda model, without="": library(model) if len(model.outputs) > 1 else model
+        )
     found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
     assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
+
+
+@against_native
+@pytest.mark.parametrize(("honest", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
+def test_what_the_native_library_gets_wrong_of_data_that_it_fails_on(monkeypatch, honest, expected):
+    """A zero point before a padded mean: alone the mean is not quantized, and beside it the scales of a convolution of two
+    groups throw.
+    """
+    steps = (
+        Step("Parameter", (), 237011429, (1, 8, 4)),
+        Step("FakeQuantize", ((0, 0),), 206833028, (1, 8, 4)),
+        Step("GroupConvolution", ((1, 0),), 1846333417, (1, 8, 2)),
+        Step("AvgPool", ((1, 0),), 430356894, (1, 8, 3)),
+    )
+    graph, library = Graph(steps, ((2, 0), (3, 0)), 0), numbers.native_result
+    if not honest:
+        monkeypatch.setattr(numbers, "native_result", lambda model, without="": model if without else library(model))
+    found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
+    assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
+
+
+@against_native
+def test_states_that_are_read_are_rounded():
+    """To the grid that the kernel keeps them in, the sum of which is more than they move it by themselves."""
+    steps = (
+        Step("Parameter", (), 177911448, (12, 1, 1)),
+        Step("Relu", ((0, 0),), 569048866, (12, 1, 1)),
+        Step("QuantizeDequantize", ((1, 0),), 1312556515, (12, 1, 1)),
+        Step("LSTM", ((2, 0),), 804708736, (12, 1, 1, 4)),
+        Step("MatMul", ((3, 0),), 1092367966, (12, 1, 1, 8)),
+    )
+    found = list(numbers.failures(Graph(steps, ((4, 0),), 0), numbers.NATIVE_ONLY))
+    assert {failure.way for failure in found} == {numbers.STOCK}
 
 
 def test_a_failing_graph_is_made_smaller():

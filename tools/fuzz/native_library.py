@@ -17,8 +17,9 @@ from ovlpt.qdq_stripping import QDQStripping
 from tools.parity.driver import core, run_native_with
 
 
-def native_result(model: Model) -> Model | None:
-    """What the native library makes of ``model`` where `ovlpt.transform` calls its own pass, in real numbers.
+def native_result(model: Model, without: str = "") -> Model | None:
+    """What the native library makes of ``model`` where `ovlpt.transform` calls its own pass, in real numbers. ``without``: a
+    transformation that does not run.
 
     None where the CPU's settings differ between nodes of an operation, which its program cannot be given. Raises
     `NativePassFails`, `NoCompiler`.
@@ -33,7 +34,9 @@ def native_result(model: Model) -> Model | None:
     plain = tuple(each for each in found if each is not None)
     if len(plain) < len(found):
         return None
-    return in_reals(run_native_with(replace(config, precision_restrictions=plain, callbacks={}), prepared))
+    disabled = [*config.disabled, without] if without else config.disabled
+    settings = replace(config, precision_restrictions=plain, callbacks={}, disabled=disabled)
+    return in_reals(run_native_with(settings, prepared))
 
 
 def _of_all(restriction: PrecisionsRestriction, model: Model) -> PrecisionsRestriction | None:

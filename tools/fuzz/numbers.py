@@ -441,7 +441,7 @@ def is_wrong_natively(
     graph: Graph, model: Model, found: list[np.ndarray], simulated: list[np.ndarray], near: Callable
 ) -> bool:
     """Whether the native library's own result is wrong where ovlpt calls its own pass; where it throws, or its result cannot
-    be computed, its result of what leads to the first output that is wrong.
+    be computed, its result without the transformation that throws, or of what leads to the first output that is wrong.
 
     The plugin's common optimizations may lead its pass elsewhere.
     """
@@ -460,12 +460,18 @@ def is_wrong_natively(
         return any(wrong(whole, port, port) for port in range(len(simulated)))
     except NoCompiler:
         return False
-    except (NativePassFails, RuntimeError):  # its result may not be a model, as where it subtracts from booleans
-        alone = pruned(replace(graph, results=(graph.results[first],)))
-    try:
+    except (
+        NativePassFails,
+        RuntimeError,
+    ) as error:  # its result may not be a model, as where it subtracts from booleans
+        throws = error.transformation if isinstance(error, NativePassFails) else ""
+    with contextlib.suppress(NativePassFails, RuntimeError):
+        if throws and wrong(_native_numbers(model, graph, throws), first, first):
+            return True
+    alone = pruned(replace(graph, results=(graph.results[first],)))
+    with contextlib.suppress(NativePassFails, RuntimeError):
         return wrong(_native_numbers(build(alone), alone), first, 0)
-    except (NativePassFails, RuntimeError):
-        return False
+    return False
 
 
 def is_as_natively(
@@ -496,8 +502,8 @@ def is_as_far_natively(
     return values is not None and of_numbers(NATIVE_ONLY, found, simulated, None, lambda: [*near(), values]) is None
 
 
-def _native_numbers(model: Model, graph: Graph) -> list[np.ndarray] | None:
-    result = native_result(model)
+def _native_numbers(model: Model, graph: Graph, without: str = "") -> list[np.ndarray] | None:
+    result = native_result(model, without)
     return None if result is None else simulate(unfused(result), graph.inputs())
 
 

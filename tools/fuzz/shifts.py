@@ -61,7 +61,8 @@ def with_shifts(model: Model, quantizes: list[Node], quanta: list[np.ndarray]) -
 
 
 def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Model | None:
-    """With moved states, as their products with R are in B. ``moves``: halves of a quantum by the number of elements.
+    """With moved states: their products with R are in B, and what reads them has them moved, too, since the kernels give what
+    they keep. ``moves``: halves of a quantum by the number of elements.
 
     None where no recurrent layer reads quantized data. The grid is that of the data, wide enough for states in [-1, 1].
     """
@@ -71,11 +72,17 @@ def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Mod
             low, high = (float(end.reshape(-1)[0]) for end in ends(node.input_value(0).get_node())[:2])
             half = (max(high, 1) - min(low, -1)) / 255 / 2
             *_, recurrent, bias = (constant_above(value) for value in node.input_values())
+            rounding = half * moves(recurrent.shape[-1])
             bias = bias.copy()
-            bias[..., : recurrent.shape[-2]] += recurrent @ (half * moves(recurrent.shape[-1]))
+            bias[..., : recurrent.shape[-2]] += recurrent @ rounding
             node.input(node.get_input_size() - 1).replace_source_output(
                 constant(bias, precision_of(node.output(0))).output(0)
             )
+            for state in node.outputs()[: 1 + node.get_type_name().endswith("Sequence")]:
+                targets = state.get_target_inputs()
+                moved = opset1.add(state, constant(rounding, precision_of(state)))
+                for target in targets:
+                    target.replace_source_output(moved.output(0))
             found = True
     return model if found else None
 

@@ -31,7 +31,13 @@ class NoCompiler(InputError):
 
 
 class NativePassFails(InputError):
-    """The native pass itself throws, or ends its process, on a model that it could read."""
+    """The native pass itself throws, or ends its process, on a model that it could read. ``transformation``: in which of its
+    own, where it says so.
+    """
+
+    def __init__(self, sentence: str, transformation: str = ""):
+        super().__init__(sentence)
+        self.transformation = transformation
 
 
 @cache
@@ -118,7 +124,9 @@ def _run(model: Model, directives: str) -> Model:
         openvino.serialize(model, before)
         result = subprocess.run([program(), before, after], input=directives, capture_output=True, text=True)
         if "the pass begins" in result.stdout and "the pass ends" not in result.stdout:
-            raise NativePassFails(f"the native pass fails: {_why(result)}")
+            why = _why(result)
+            transformation = re.match(r"(\w+): ", why)
+            raise NativePassFails(f"the native pass fails: {why}", transformation[1] if transformation else "")
         if result.returncode or not after.exists():
             raise InputError(f"the driver of the native pass fails: {_why(result)}")
         return _loaded(after)
