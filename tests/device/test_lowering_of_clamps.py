@@ -59,3 +59,15 @@ def test_the_real_zero_stays_one(low, shared, precision, core):
     expected = (data[0] > 0).astype(np.float32)
     for change in (transformed, compiled_as_it_stands, dropped_in):
         assert (run(change(graph), data, "NO")[0] == expected).all(), change
+
+
+@pytest.mark.parametrize("share", [0.05, 0.7])
+def test_what_a_clamp_leaves_of_a_mask_in_f16(share):
+    """Its large constants were added to the small one after it in f16: 0.0625 in place of 0.07."""
+    mask = opset1.convert(opset1.greater(parameter((1, 6, 12)), f32(0)), "f32")
+    hidden = opset1.multiply(opset1.subtract(mask, f32(1)), f32(100))
+    moved = opset1.subtract(f32(share), opset1.clamp(hidden, 0.0, 6.0))
+    graph = Form("f16").apply(model(fake_quantize(moved, -1.0, 1.0, 65536)))
+    data = [np.random.default_rng(0).standard_normal((1, 6, 12)).astype(np.float16)]
+    for change in (transformed, compiled_as_it_stands, dropped_in):
+        assert np.abs(run(change(graph), data, "NO")[0] - share).max() < 0.005, change

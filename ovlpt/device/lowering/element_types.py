@@ -31,13 +31,14 @@ _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 def report_f32(node: Node) -> Node | None:
     """A relaxed operation that reports f16 keeps reporting it where the plugin turns f16 into f32. It reports f32, and
     a Convert follows; after a layer with weights it follows the constants that are added and multiplied, since later rules
-    look for them in f32.
+    look for them in f32, and after a Clamp, since what it leaves may be much smaller than these: the plugin adds them to
+    the next constant in f16.
     """
     if node.get_output_size() != 1 or node.get_output_element_type(0).get_type_name() != "f16" or not is_relaxed(node):
         return None
     reported = wide = relaxed_like(node, node.input_values(), "f32")
     _narrow(node, wide)
-    while _follows_layer(reported) and (link := _affine_reader(wide)) is not None:
+    while _comes_from(reported, WEIGHTED | {"Clamp"}) and (link := _affine_reader(wide)) is not None:
         constant_in_f32 = constant(constant_above(link.input_value(1)), "f32")
         wide = same_operation(link, [wide.output(0), constant_in_f32.output(0)])
         _narrow(link, wide)
@@ -54,11 +55,11 @@ def _narrow(node: Node, wide: Node) -> None:
     replace_output(node.output(0), narrow.output(0))
 
 
-def _follows_layer(node: Node) -> bool:
-    """Whether constants at most have been added and multiplied since a layer with weights."""
+def _comes_from(node: Node, kinds: Collection[str]) -> bool:
+    """Whether constants at most have been added and multiplied since one of these operations."""
     while node.get_type_name() in AFFINE | {"Convert"}:
         node = node.input_value(0).get_node()
-    return node.get_type_name() in WEIGHTED
+    return node.get_type_name() in kinds
 
 
 def _affine_reader(wide: Node) -> Node | None:
