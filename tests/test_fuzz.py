@@ -603,6 +603,24 @@ def test_sizes_that_stock_opens_are_its_own(monkeypatch, opened, expected):
     assert [(failure.way, failure.cause) for failure in numbers.failures(graph)] == [(expected, "interface")]
 
 
+@pytest.mark.parametrize("opened", [False, True])
+def test_sizes_of_an_open_rank_that_openvino_opens_are_its_own(monkeypatch, opened):
+    """It moves a Transpose after a reduction, which of an open rank has no sizes; and no others."""
+    steps = (
+        Step("Parameter", (), 450899786, (1, 2, 6, 8)),
+        Step("Transpose", ((0, 0),), 1873287659, (1, 2, 8, 6)),
+        Step("Reduce", ((1, 0),), 870142080, (1, 2, 1, 1)),
+        Step("FakeQuantize", ((2, 0),), 210983590, (1, 2, 1, 1)),
+    )
+    graph = Graph(steps, ((3, 0),), 0, Form(dynamic="rank"))
+    if opened:
+        monkeypatch.setattr(numbers, "apply_moc_transformations", lambda model, cf: None)
+    found = list(numbers.failures(graph, "transform"))
+    assert {(failure.way, failure.cause) for failure in found} == {
+        ("transform" if opened else numbers.STOCK, "interface")
+    }
+
+
 @against_native
 @pytest.mark.parametrize(("honest", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
 def test_what_the_native_library_gets_wrong_alone_is_its_own(monkeypatch, honest, expected):
