@@ -43,6 +43,18 @@ FORMS = ["in memory", "saved", "with the plugin's own LPT"]
 def compiled_in(form, net, core, path, **properties):
     """The transformed model in one of `FORMS`."""
     lowered = ovlpt.transform(net, core=core, serializable=form != "in memory")
+    return _compiled(form, lowered, core, path, properties)
+
+
+def compiled_in_each(net, core, path, **properties):
+    """The transformed model in each of `FORMS`, with the name of the form: two of them are of one transformation."""
+    in_memory, serializable = (ovlpt.transform(net, core=core, serializable=each) for each in (False, True))
+    for form in FORMS:
+        lowered = in_memory if form == "in memory" else serializable
+        yield form, _compiled(form, lowered, core, path, properties)
+
+
+def _compiled(form, lowered, core, path, properties):
     if form == "saved":
         openvino.save_model(lowered, path / "net.xml", compress_to_fp16=False)
         lowered = path / "net.xml"

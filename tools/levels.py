@@ -22,13 +22,19 @@ from ovlpt.openvino_api import RELEASE
 from ovlpt.trace import InputError
 from tools import spread
 
-OF_ANOTHER_PLUGIN = tuple(f"--ignore=tests/device/test_{name}.py" for name in ("gpu", "gpu_numbers", "virtual_gpu"))
+# What the instruction set has no part in: the GPU plugin's kernels, and how a browser shows a page.
+ELSEWHERE = tuple(
+    f"--ignore=tests/{name}.py"
+    for name in (
+        *(f"device/test_{name}" for name in ("gpu", "gpu_numbers", "half_sums", "virtual_gpu")),
+        "inspect/test_report_in_a_browser",
+    )
+)
 # Each in a process of its own, the longest first, so that no core waits long for the last. Random graphs are apart for
 # another reason, too: the plugin ends the process on some, where the models of other tests were compiled in it before.
 PARTS = (
-    ("tests/device", *OF_ANOTHER_PLUGIN),
-    ("tests/inspect",),
-    ("tests/main", "tests/test_beyond_native.py"),
+    ("tests/device", *ELSEWHERE),
+    ("tests/inspect", "tests/main", "tests/test_beyond_native.py", *ELSEWHERE),
     tuple(f"tests/test_fuzz.py::test_{name}_the_numbers" for name in ("each_quantization_keeps", "whole_graphs_keep")),
 )
 _OWN = frozenset(("--all", "--spread"))  # the arguments that are not pytest's
@@ -51,10 +57,13 @@ def limits() -> tuple[dict[str, str], list[str]]:
 
 
 def parts(arguments: list[str]) -> Sequence[Sequence[str]]:
-    """The arguments of each process: of every file or folder one, with all options."""
+    """The arguments of each process: one for what is of one folder, with all options."""
     paths = [each for each in arguments if Path(each.partition("::")[0]).exists()]
     options = [each for each in arguments if each not in paths]
-    return [(path, *options) for path in paths] or [(*part, *options) for part in PARTS]
+    folders: dict[Path, list[str]] = {}
+    for path in paths:
+        folders.setdefault(Path(path.partition("::")[0]).parent, []).append(path)
+    return [(*each, *options) for each in folders.values()] or [(*part, *options) for part in PARTS]
 
 
 def run(isa: str, share: str, arguments: list[str]) -> subprocess.CompletedProcess:

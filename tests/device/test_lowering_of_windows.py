@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-
 import numpy as np
 import pytest
 
@@ -12,6 +9,7 @@ import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.openvino_api import Core, opset1
 from ovlpt.trace import InputError
+from tests.combinations import every_other
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import opset14
 from tests.lowered import FORMS, drop_in, weighted
@@ -156,28 +154,28 @@ def even_weights(shape):
     return 2 * np.random.default_rng(0).integers(-15, 16, shape)
 
 
-@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "i8"])
-@pytest.mark.parametrize("case", TRANSPOSED)
-def test_a_transposed_convolution_of_part_of_a_stride(core, infer, case, low, groups, how):
+def quantized_sum(value):
+    return quantized(value, -1, 1.5)
+
+
+@every_other(
+    case=list(TRANSPOSED), low=[0, -1.28], groups=[1, 2], how=[ovlpt.transform, drop_in], is_open=[False, True],
+    after=[opset1.relu, quantized_sum],
+)  # fmt: skip
+def test_a_transposed_convolution_of_part_of_a_stride(core, infer, case, low, groups, how, is_open, after):
     """Its last columns were wrong, or what lay in memory, and what no tap reaches was not quantized, in stock, too."""
     size, kernel, strides, begin, end, padded = TRANSPOSED[case]
     stored = even_weights((groups, 16 // groups, 8, *kernel))
     weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
     layer = opset1.convolution_backprop_data if groups == 1 else opset1.group_convolution_backprop_data
     bias = const(np.linspace(-0.3, 0.3, 8 * groups).reshape(1, -1, *[1] * len(size)))
-    for sizes, after in itertools.product(([1, 16, *size], [1, 16, *size[:-1], -1]), (opset1.relu, quantized_sum)):
-        x, window = parameter(sizes), {"pads_begin": begin, "pads_end": end, "output_padding": padded}
-        data = quantized(x, low, 1.27 if low else 2)
-        net = model(after(opset1.add(layer(data, weights, strides, dilations=[1] * len(size), **window), bias)), x)
-        values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
-        fixed.reshape([1, 16, *size])
-        assert_close(infer(how(net, core=core), values), infer(fixed, values, "NO"), level=0.0099, share=2e-3)
-
-
-def quantized_sum(value):
-    return quantized(value, -1, 1.5)
+    x = parameter([1, 16, *size[:-1], -1] if is_open else [1, 16, *size])
+    window = {"pads_begin": begin, "pads_end": end, "output_padding": padded}
+    data = quantized(x, low, 1.27 if low else 2)
+    net = model(after(opset1.add(layer(data, weights, strides, dilations=[1] * len(size), **window), bias)), x)
+    values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
+    fixed.reshape([1, 16, *size])
+    assert_close(infer(how(net, core=core), values), infer(fixed, values, "NO"), level=0.0099, share=2e-3)
 
 
 def test_a_transposed_convolution_to_a_given_size(core, infer):
@@ -224,7 +222,9 @@ def errors_of_groups() -> list[float]:
 def test_groups_of_channels_with_a_zero_point():
     """Gemm, which runs them with AVX-512 and no VNNI, computes them wrongly; with stock, too."""
     assert max(errors_of_groups()[:2]) < 0.02
-    if "avx512" not in this_cpu_shows():
+    try:
+        instruction_sets.limits("avx512")
+    except InputError:
         pytest.skip("no CPU with AVX-512, whose kernels without VNNI go wrong; those of this one were right")
     saved, in_memory, stock = subprocess_call.call(
         errors_of_groups, environment=instruction_sets.environment("avx512")
@@ -232,20 +232,10 @@ def test_groups_of_channels_with_a_zero_point():
     assert max(saved, in_memory) < 0.02 < 0.1 < stock
 
 
-def this_cpu_shows() -> list[str]:
-    shown = []
-    for isa in instruction_sets.INSTRUCTION_SETS:
-        with contextlib.suppress(InputError):
-            instruction_sets.limits(isa)
-            shown.append(isa)
-    return shown
-
-
-@pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])
-@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
-@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])
-@pytest.mark.parametrize("axes", [1, 2, 3])
-@pytest.mark.parametrize("serializable", [False, True])
+@every_other(
+    axes=[1, 2, 3], pads=[(0, 0), (0, 1), (2, 2)], low=[0.0, -1.0], weights_quantized=[True, False],
+    serializable=[False, True],
+)  # fmt: skip
 def test_the_stride_of_a_layer_of_single_elements(core, infer, axes, pads, low, weights_quantized, serializable):
     """Moved up through a zero point, it would take the layer's int8, and with padding give another shape."""
     x = parameter([2, 8, *[7] * axes])

@@ -3,10 +3,11 @@ and whatever rounds a constant decides the level. The numbers of every form are 
 """
 
 import numpy as np
-import pytest
 
 from ovlpt.openvino_api import PartialShape, opset1
-from tests.lowered import FORMS
+from tests.combinations import every_other
+from tests.conftest import TRUTH
+from tests.lowered import compiled_in_each
 from tests.networks import const, model, parameter
 
 STEP = np.float32(2**-6)  # of the activations; the interval reaches from -2 to 2
@@ -94,21 +95,19 @@ def network(name, paired, kind):
     return model(q(layer(q(made), kind, 4, 1, seed=2)), x)
 
 
-@pytest.mark.parametrize("sizes", ["fixed", "batch open"])
-@pytest.mark.parametrize("kind", ["stored", "small"])
-@pytest.mark.parametrize("paired", [False, True], ids=["one operation", "pairs"])
-@pytest.mark.parametrize("name", NAMES)
-def test_scales_that_are_powers_of_two(by_form, name, paired, kind, sizes):
+@every_other(name=NAMES, paired=[False, True], kind=["stored", "small"], is_open=[False, True])
+def test_scales_that_are_powers_of_two(core, tmp_path, name, paired, kind, is_open):
     net = network(name, paired, kind)
     shape = list(net.input(0).get_shape())
     random = np.random.default_rng(3)
     inputs = [
         random.integers(-300, 301, shape).astype(np.float32) * STEP / 2 for _ in range(2)
     ]  # on the grid, or between
-    if sizes != "fixed":
+    if is_open:
         net.reshape(PartialShape([-1, *shape[1:]]))
-    for each in inputs:
-        truth = by_form(net, [each])
-        assert np.unique(truth).size > 20, "the levels differ"
-        for form in FORMS:
-            np.testing.assert_array_equal(by_form(net, [each], form), truth, err_msg=form)
+    simulated = core.compile_model(net, "CPU", TRUTH)
+    truths = [np.array(simulated([each])[0]) for each in inputs]
+    assert all(np.unique(truth).size > 20 for truth in truths), "the levels differ"
+    for form, compiled in compiled_in_each(net, core, tmp_path):
+        for each, truth in zip(inputs, truths, strict=True):
+            np.testing.assert_array_equal(compiled([each])[0], truth, err_msg=form)

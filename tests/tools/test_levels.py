@@ -1,6 +1,7 @@
 """Which processes the tests of an instruction set run in."""
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 from tools import spread
@@ -12,11 +13,17 @@ def test_all_parts_by_default():
     assert [part[-2:] for part in parts(["-k", "mean"])] == [("-k", "mean")] * len(PARTS)
 
 
-def test_each_path_in_a_process_of_its_own():
-    assert parts(["-x", "tests/main", "tests/test_fuzz.py::test_a"]) == [
-        ("tests/main", "-x"),
-        ("tests/test_fuzz.py::test_a", "-x"),
+def test_what_is_of_one_folder_in_a_process_of_its_own():
+    lowering = ("tests/device/test_lowering.py", "tests/device/test_lowering_rules.py")
+    assert parts(["-x", "tests/main", *lowering, "tests/test_fuzz.py::test_a"]) == [
+        ("tests/main", "tests/test_fuzz.py::test_a", "-x"),
+        (*lowering, "-x"),
     ]
+
+
+def test_what_is_left_out_is_there():
+    ignored = {option.removeprefix("--ignore=") for part in PARTS for option in part if option.startswith("--ignore=")}
+    assert [path for path in ignored if not Path(path).exists()] == []
 
 
 def test_each_test_is_in_one_share(monkeypatch):
