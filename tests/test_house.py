@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +35,12 @@ LATE = {  # modules that import others of the package within functions, and why
 }
 
 PACKAGE = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in ("ovlpt", "plugin_config")]
-TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
 
 # `LowPrecision` picks classes and rows by it; these are what it picks from, what hands it on, and the base of all passes.
 NATIVE_ONLY = re.compile(
@@ -48,8 +54,8 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 def test_functions_are_short():
     long = {}
-    for path, tree in TREES.items():
-        for function in functions(tree):
+    for path in SOURCES:
+        for function in functions(tree_of(path)):
             body = function.body[1:] if ast.get_docstring(function) else function.body
             if body and (lines := function.end_lineno - body[0].lineno + 1) > LONGEST:
                 long[f"{module_of(path)}.{function.name}"] = lines
@@ -62,12 +68,12 @@ def imports_late(tree: ast.AST) -> bool:
 
 
 def test_late_imports_have_a_reason():
-    assert {module_of(path) for path in PACKAGE if imports_late(TREES[path])} == LATE.keys()
+    assert {module_of(path) for path in PACKAGE if imports_late(tree_of(path))} == LATE.keys()
 
 
 def test_no_circle_of_imports():
     modules = {module_of(path): path for path in PACKAGE}
-    waiting = {name: set(imported_at_once(TREES[path], modules)) - {name} for name, path in modules.items()}
+    waiting = {name: set(imported_at_once(tree_of(path), modules)) - {name} for name, path in modules.items()}
     while free := [name for name, imported in waiting.items() if not imported & waiting.keys()]:
         for name in free:
             del waiting[name]
@@ -90,7 +96,7 @@ def test_nobody_reaches_for_what_is_private():
     reached = [
         f"{module_of(path)}: {node.module}.{alias.name}"
         for path in SOURCES
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("ovlpt", "tools")
         for alias in node.names
         if re.match(r"_[a-z]", alias.name)
@@ -112,7 +118,7 @@ def test_families_of_operations_are_not_listed_again():
         f"{module_of(path)}, line {node.lineno}"
         for path in PACKAGE
         if module_of(path) not in homes
-        for node in ast.walk(TREES[path])
+        for node in ast.walk(tree_of(path))
         if isinstance(node, (ast.Tuple, ast.Set, ast.List))
         and any(family <= {each.value for each in node.elts if isinstance(each, ast.Constant)} for family in known)
     ]
