@@ -9,7 +9,6 @@ import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.openvino_api import Core, opset1
 from ovlpt.trace import InputError
-from tests.combinations import every_other
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import opset14
 from tests.lowered import FORMS, drop_in, weighted
@@ -154,28 +153,31 @@ def even_weights(shape):
     return 2 * np.random.default_rng(0).integers(-15, 16, shape)
 
 
-def quantized_sum(value):
-    return quantized(value, -1, 1.5)
-
-
-@every_other(
-    case=list(TRANSPOSED), low=[0, -1.28], groups=[1, 2], how=[ovlpt.transform, drop_in], is_open=[False, True],
-    after=[opset1.relu, quantized_sum],
-)  # fmt: skip
-def test_a_transposed_convolution_of_part_of_a_stride(core, infer, case, low, groups, how, is_open, after):
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "i8"])
+@pytest.mark.parametrize("case", TRANSPOSED)
+def test_a_transposed_convolution_of_part_of_a_stride(core, infer, case, low, groups, how):
     """Its last columns were wrong, or what lay in memory, and what no tap reaches was not quantized, in stock, too."""
     size, kernel, strides, begin, end, padded = TRANSPOSED[case]
     stored = even_weights((groups, 16 // groups, 8, *kernel))
     weights = opset1.multiply(opset1.convert(const(stored[0] if groups == 1 else stored, "i8"), "f32"), const(0.01))
     layer = opset1.convolution_backprop_data if groups == 1 else opset1.group_convolution_backprop_data
     bias = const(np.linspace(-0.3, 0.3, 8 * groups).reshape(1, -1, *[1] * len(size)))
-    x = parameter([1, 16, *size[:-1], -1] if is_open else [1, 16, *size])
     window = {"pads_begin": begin, "pads_end": end, "output_padding": padded}
-    data = quantized(x, low, 1.27 if low else 2)
-    net = model(after(opset1.add(layer(data, weights, strides, dilations=[1] * len(size), **window), bias)), x)
-    values, fixed = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)], net.clone()
-    fixed.reshape([1, 16, *size])
-    assert_close(infer(how(net, core=core), values), infer(fixed, values, "NO"), level=0.0099, share=2e-3)
+    values = [np.random.default_rng(0).uniform(-2, 2, (1, 16, *size)).astype(np.float32)]
+    for after in (opset1.relu, quantized_sum):
+        expected = None
+        for sizes in ([1, 16, *size], [1, 16, *size[:-1], -1]):
+            x = parameter(sizes)
+            data = quantized(x, low, 1.27 if low else 2)
+            net = model(after(opset1.add(layer(data, weights, strides, dilations=[1] * len(size), **window), bias)), x)
+            expected = infer(net, values, "NO") if expected is None else expected  # of the sizes that are known
+            assert_close(infer(how(net, core=core), values), expected, level=0.0099, share=2e-3)
+
+
+def quantized_sum(value):
+    return quantized(value, -1, 1.5)
 
 
 def test_a_transposed_convolution_to_a_given_size(core, infer):
@@ -232,10 +234,11 @@ def test_groups_of_channels_with_a_zero_point():
     assert max(saved, in_memory) < 0.02 < 0.1 < stock
 
 
-@every_other(
-    axes=[1, 2, 3], pads=[(0, 0), (0, 1), (2, 2)], low=[0.0, -1.0], weights_quantized=[True, False],
-    serializable=[False, True],
-)  # fmt: skip
+@pytest.mark.parametrize("weights_quantized", [True, False], ids=["int8", "float"])
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (2, 2)])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("serializable", [False, True])
 def test_the_stride_of_a_layer_of_single_elements(core, infer, axes, pads, low, weights_quantized, serializable):
     """Moved up through a zero point, it would take the layer's int8, and with padding give another shape."""
     x = parameter([2, 8, *[7] * axes])

@@ -3,9 +3,9 @@ and whatever rounds a constant decides the level. The numbers of every form are 
 """
 
 import numpy as np
+import pytest
 
 from ovlpt.openvino_api import PartialShape, opset1
-from tests.combinations import every_other
 from tests.conftest import TRUTH
 from tests.lowered import compiled_in_each
 from tests.networks import const, model, parameter
@@ -95,15 +95,18 @@ def network(name, paired, kind):
     return model(q(layer(q(made), kind, 4, 1, seed=2)), x)
 
 
-@every_other(name=NAMES, paired=[False, True], kind=["stored", "small"], is_open=[False, True])
-def test_scales_that_are_powers_of_two(core, tmp_path, name, paired, kind, is_open):
+@pytest.mark.parametrize("sizes", ["fixed", "batch open"])
+@pytest.mark.parametrize("kind", ["stored", "small"])
+@pytest.mark.parametrize("paired", [False, True], ids=["one operation", "pairs"])
+@pytest.mark.parametrize("name", NAMES)
+def test_scales_that_are_powers_of_two(core, tmp_path, name, paired, kind, sizes):
     net = network(name, paired, kind)
     shape = list(net.input(0).get_shape())
     random = np.random.default_rng(3)
     inputs = [
         random.integers(-300, 301, shape).astype(np.float32) * STEP / 2 for _ in range(2)
     ]  # on the grid, or between
-    if is_open:
+    if sizes != "fixed":
         net.reshape(PartialShape([-1, *shape[1:]]))
     simulated = core.compile_model(net, "CPU", TRUTH)
     truths = [np.array(simulated([each])[0]) for each in inputs]

@@ -5,7 +5,6 @@ import ovlpt
 from ovlpt import Params
 from ovlpt.fake_quantize import fake_quantize as quantize
 from ovlpt.openvino_api import opset1
-from tests.combinations import every_other
 from tests.conftest import EXACT, TRUTH, Transformed, assert_close, needs_avx2
 from tests.graphs import dequantization, f32, fake_quantize, model, parameter, quantized, weights
 
@@ -117,7 +116,10 @@ VECTORS = {
 }
 
 
-@every_other(name=list(VECTORS), by_channel=["tensor", "rows", "columns"], low=[0.0, -1.0], serializable=[False, True])
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["symmetric", "zero_point"])
+@pytest.mark.parametrize("by_channel", ["tensor", "rows", "columns"])
+@pytest.mark.parametrize("name", VECTORS)
 def test_vectors(core, infer, name, by_channel, low, serializable):
     """The result of a vector has no rows, that with a vector no columns; nor have scales and zero points."""
     shape, kernel, transposed = VECTORS[name]
