@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -62,7 +63,8 @@ def users(folder: Path, names: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def here() -> dict[str, str]:
+@functools.cache
+def here() -> Mapping[str, str]:
     """Where each class of ovlpt is, by its name."""
     found: dict[str, str] = dict.fromkeys(PASSES, "`ovlpt.LowPrecision`, a step of it")
     root = Path(ovlpt.__file__).parent
