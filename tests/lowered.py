@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+
 import numpy as np
 import openvino
 
@@ -60,6 +63,17 @@ def _compiled(form, lowered, core, path, properties):
         lowered = path / "net.xml"
     own = "YES" if form == FORMS[2] else "NO"
     return core.compile_model(lowered, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": own, **properties})
+
+
+NAMES = re.compile(rb' (output_)?names?="[^"]*"')  # numbered anew with each model that is built
+
+
+def content_of(net, folder) -> str:
+    """A digest of what a model computes: equal for models that were built alike."""
+    files = folder / "content.xml", folder / "content.bin"
+    openvino.serialize(net, *map(str, files))
+    text, weights = (file.read_bytes() for file in files)
+    return hashlib.sha256(NAMES.sub(b"", text) + weights).hexdigest()
 
 
 def layer_of_eight(kind, data):

@@ -17,6 +17,7 @@ from ovlpt.inspect.runs import TRANSFORMATION
 from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import Core, opset1
 from tests.graphs import f32, fake_quantize, model, parameter
+from tests.lowered import content_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,6 +69,17 @@ def test_no_comparison_reads_or_writes_the_users_cache(compare, tmp_path):
     core.set_property({"CACHE_DIR": str(tmp_path)})
     compare(core)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_models_that_are_built_alike_have_one_content(tmp_path):
+    """A simulation is made once for the cases of a test that differ in something else."""
+
+    def content(scale: float, levels: int, size: int) -> str:
+        return content_of(model(opset1.relu(fake_quantize(parameter([1, size]), 0.0, scale, levels))), tmp_path)
+
+    same = content(2.55, 256, 8)
+    assert content(2.55, 256, 8) == same
+    assert len({same, content(2.5500002, 256, 8), content(2.55, 255, 8), content(2.55, 256, -1)}) == 4
 
 
 def test_one_place_knows_how_the_truth_is_compiled():
