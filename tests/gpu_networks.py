@@ -280,6 +280,13 @@ def vector() -> Model:
     return model(quantized(opset1.matmul(quantized(x, -1.5, 1.6), int8_weights([8, 16]), False, True), -0.3, 0.3), x)
 
 
+def vector_and_bias() -> Model:
+    """Its bias, which differs by element, comes between the layer, another output, and the quantization."""
+    x = parameter([16])
+    product = opset1.matmul(quantized(x, -1.5, 1.6), int8_weights([8, 16]), False, True)
+    return model([quantized(opset1.add(product, values([8], 1)), -0.9, 1), product], x)
+
+
 def float_branch() -> Model:
     """Floats are added in the scale of integers."""
     x, y = image(), parameter([1, 16, 12, 12], name="y")
@@ -626,6 +633,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "two_residuals": _on_image(two_residuals),
     "two_tensors": two_tensors,
     "vector": vector,
+    "vector_and_bias": vector_and_bias,
     "weights_i8_zero_point": _on_image(weights_zero_point([8, 16, 3, 3], "i8", -37)),
     "weights_u8_around_128": _on_image(weights_zero_point([8, 16, 3, 3], "u8", 128)),
     "weights_zero_point_by_channel": _on_image(

@@ -118,7 +118,7 @@ def test_heads_of_open_batches(quantizes, layer_is_int8, precision):
 @executes
 @since_2025
 def test_what_threw_or_was_less_exact_in_f32():
-    names = ("row_of_known_size", "subtracted_twice", "vector")
+    names = ("row_of_known_size", "subtracted_twice", "vector", "vector_and_bias")
     rows = subprocess_call.call(compared, names, "xelp", ("f32",), environment=virtual_gpu.environment(True))[0]
     assert [row.name for row in rows] == list(names)
     assert not any(row.is_miss for row in rows), table(rows)

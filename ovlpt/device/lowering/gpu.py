@@ -14,6 +14,7 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
+from ovlpt.operations.families import ARITHMETIC
 from ovlpt.precisions import INT8, REAL
 
 
@@ -169,13 +170,17 @@ def _with_last_axes_swapped(value: Output, rank: int) -> Output:
 
 
 def quantize_vector_as_row(node: Node) -> Node | None:
-    """A FakeQuantize of a vector whose ends differ by element, between two Reshapes.
+    """A FakeQuantize of a vector whose ends differ by element, or would after the plugin has fused the arithmetic before it,
+    between two Reshapes.
 
     The plugin reads a vector as a batch, and the bounds per channel: wrong numbers, with its own LPT too.
     """
-    shape = shape_of(node.output(0))
-    ends = [constant_above(value) for value in node.input_values()[1:]]
-    if len(shape or ()) != 1 or all(values is not None and values.size == 1 for values in ends):
+    shape, source = shape_of(node.output(0)), node.input_value(0).get_node()
+    ends = node.input_values()[1:]
+    if source.get_type_name() in ARITHMETIC:
+        ends += [value for value in source.input_values() if constant_above(value) is not None]
+    constants = map(constant_above, ends)
+    if len(shape or ()) != 1 or all(values is not None and values.size == 1 for values in constants):
         return None
     inputs = [opset1.reshape(node.input_value(0), constant(np.array([1, -1]), "i64"), False).output(0)]
     inputs += node.input_values()[1:]
