@@ -36,6 +36,7 @@ class Made(StrEnum):
     REVERSE = "Reverse"  # of a bidirectional layer
     ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
+    SHIFT = "Shift"
     TWO_AXES = "TwoAxes"
     WIDE = "Wide"  # of some columns more, which are sliced off
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own

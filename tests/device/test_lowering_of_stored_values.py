@@ -7,6 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import execution_types
+from ovlpt.graph.constants import values_of
 from ovlpt.openvino_api import NodeFactory, opset1, opset8
 from tests.conftest import TRUTH, assert_close, needs_avx2
 from tests.lowered import FORMS, compiled_in, drop_in, weighted
@@ -16,7 +17,7 @@ RESULT_IN_BF16 = 53  # dB, where nothing else is rounded to that
 
 
 def gated(shape, low: float, gate: str = "Sigmoid", kind: str = "Convolution"):
-    """The result of a layer times a function of it, each quantized, before another layer."""
+    """The result of a layer times a function of it, each quantized, before another layer. -2.8 is a whole number of steps."""
 
     def layer(data):
         if kind == "Convolution":
@@ -25,7 +26,8 @@ def gated(shape, low: float, gate: str = "Sigmoid", kind: str = "Convolution"):
 
     x = parameter(shape)
     stored = quantized(layer(quantized(x, -1, 1.5)), low, 4)
-    part = NodeFactory("opset4").create(gate, [stored.output(0)])
+    line = [const(0.2), const(0.5)] if gate == "HardSigmoid" else []
+    part = NodeFactory("opset4").create(gate, [each.output(0) for each in (stored, *line)])
     return model(layer(quantized(opset1.multiply(stored, quantized(part, 0, 1)), -0.3, 4)), x)
 
 
@@ -57,6 +59,51 @@ def test_what_a_sigmoid_and_its_product_read(core, tmp_path, form, precision, lo
     first, _ = weighted(execution_types(compiled, [data[0].copy()]))
     assert first.output_precision == "u8"
     assert decibels(compiled, truth, data) > min(RESULT_IN_BF16, decibels(stock, truth, data)) - 1
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("open_sizes", [False, True])
+def test_a_hard_sigmoid_is_computed_with_what_stands_around_it(core, tmp_path, form, precision, open_sizes):
+    """It was a layer of its own, between two Reorders where floats are bf16, and read bf16."""
+    net = gated([-1, 8, -1, -1] if open_sizes else [1, 8, 9, 9], -2.8, "HardSigmoid")
+    compiled = compiled_in(form, net, core, tmp_path, INFERENCE_PRECISION_HINT=precision)
+    layers = execution_types(compiled, [samples([1, 8, 9, 9])[0]])
+    assert not {"Math", "HardSigmoid"} & {layer.layer_type for layer in layers}
+    assert weighted(layers)[0].output_precision == "u8"
+
+
+@pytest.mark.parametrize("gate", ["HardSigmoid", "HSwish", "Sigmoid", "Tanh"])
+@pytest.mark.parametrize("open_sizes", [False, True])
+def test_a_quantized_factor_is_stored_as_integers(core, gate, open_sizes):
+    """It was stored in real numbers, of which bf16 lost a part of each level; integers it holds."""
+    net = gated([-1, 8, -1, -1] if open_sizes else [1, 8, 9, 9], -2.8, gate)
+    transformed = ovlpt.transform(net, core=core, serializable=False)
+    products = [node for node in transformed.get_ops() if node.get_type_name() == "Multiply"]
+    factors = [value.get_node() for node in products for value in node.input_values()]
+    (factor,) = (node for node in factors if node.get_type_name() == "FakeQuantize")
+    assert [values_of(end.get_node()).item() for end in factor.input_values()[3:]] == [0, 255]
+    data = samples([1, 8, 9, 9])
+    truth, compiled = (core.compile_model(each, "CPU", TRUTH) for each in (net, transformed))
+    assert decibels(compiled, truth, data) > 50  # a tie on the other side is 54 dB away
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("factor", [0.37, np.linspace(-1, 1.5, 16)], ids=["scalar", "columns"])
+@pytest.mark.parametrize("open_sizes", [False, True])
+def test_a_factor_between_two_quantizations_reads_integers(core, tmp_path, form, precision, factor, open_sizes):
+    """A window before a Fourier transform: the integers were converted by a layer of their own."""
+    x = parameter([-1, 8] if open_sizes else [3, 8])
+    both = opset1.concat([quantized(x, -1.28, 1.27), quantized(opset1.relu(x), -1.28, 1.27)], 1)
+    net = model(opset1.tanh(quantized(opset1.multiply(both, const(factor)), -0.64, 0.635)), x)
+    data = samples([3, 8])
+    truth = core.compile_model(net, "CPU", TRUTH)
+    compiled = compiled_in(form, net, core, tmp_path, INFERENCE_PRECISION_HINT=precision)
+    assert "Convert" not in {layer.layer_type for layer in execution_types(compiled, [data[0].copy()])}
+    assert decibels(compiled, truth, data) > 40
 
 
 @pytest.mark.parametrize("gate", ["SoftPlus", "Mish"])

@@ -23,7 +23,7 @@ from ovlpt.operations.families import AFFINE, REARRANGES, SLICES, SPLITS
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
-_NO_FUSION = frozenset((*REDUCTIONS, "Result", "ScaledDotProductAttention"))  # with a scale before them
+_NO_FUSION = frozenset((*REDUCTIONS, "FakeQuantize", "Result", "ScaledDotProductAttention"))  # with a scale before them
 _MAY_DO_NOTHING = REARRANGES | SLICES | SPLITS | {"Broadcast", "Concat", "Gather", "Tile"}
 _OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
@@ -135,12 +135,13 @@ def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
-    end of the model, a reduction or a whole attention reads the result, the plugin changes nothing, and a Convert would part the scale from its layer. Nor
-    does it between a Transpose and a Concat or a sum of tensors, and a Convert would be moved before the Transpose, which
-    then moves floats. Elsewhere before a Concat the Convert stays: without it the plugin's fusion of a rotary embedding has thrown.
-    After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
-    computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights. And
-    after what the plugin drops it would be fused into the FakeQuantize before, which then writes the real values as integers.
+    end of the model, a quantization, a reduction or a whole attention reads the result, the plugin changes nothing, and
+    a Convert would be a layer, or part the scale from its layer. Nor does it between a Transpose and a Concat or a sum of
+    tensors, and a Convert would be moved before the Transpose, which then moves floats. Elsewhere before a Concat the
+    Convert stays: without it the plugin's fusion of a rotary embedding has thrown. After integer arithmetic with a
+    constant the two would be merged into one that is not relaxed, and throw, or be computed in the type of the result;
+    after a product of integers, as ONNX's MatMulInteger is read, into its weights. And after what the plugin drops it
+    would be fused into the FakeQuantize before, which then writes the real values as integers.
     """
     if _would_meet_interval(multiply):
         return convert_data(multiply, opset1.multiply)

@@ -17,7 +17,7 @@ from ovlpt.device.lowering.links import (
     links_above,
     other_constant,
 )
-from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_above, is_constant_path, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -40,6 +40,7 @@ _REDUCTIONS = frozenset(
 )
 _ROWS, _COLUMNS = 64, 128  # of an attention
 _LEVELS = 256  # of u8
+_OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 # What the plugin computes in one layer with what stands before it, a dequantization too
 _JOINED = ARITHMETIC | ACTIVATIONS - {"Mish", "SoftPlus"} | {"Abs", "Clamp", "Erf", "Exp", "FakeQuantize", "Relu"}
 _MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
@@ -166,6 +167,44 @@ def _dequantized(stored: Node, shift: float, scale: float, reported: str, number
             part.set_friendly_name(dequantization(f"{name}/{number}", kind))
             data = part.output(0)
     return data
+
+
+def multiply_integers(node: Node) -> Node | None:
+    """``x * FQ(y; low, high) == x * FQ(y; low / s, high / s) * s``, where a product alone reads what is quantized.
+
+    The quantized factor is stored. Where floats are bf16, the 8 bits of their fraction lose a part of each level, but hold
+    the integers; the scale is computed with the product.
+    """
+    details, targets = QuantizationDetails.of(node), node.output(0).get_target_inputs()
+    if details is None or not all(map(is_scalar_like, details.intervals)) or details.levels > _LEVELS:
+        return None
+    if len(targets) != 1 or (product := (target := targets.pop()).get_node()).get_type_name() != "Multiply":
+        return None
+    other = product.input_value(1 - target.get_index())
+    if is_constant_path(other.get_node()) or is_relaxed(product):
+        return None
+    if {precision_of(value) for value in (*node.input_values(), *node.outputs(), other, product.output(0))} != {"f32"}:
+        return None
+    low, high = (float(end.flat[0]) for end in (details.output_low, details.output_high))
+    scale = (high - low) / (details.levels - 1)
+    if not low < high or abs(low / scale - round(low / scale)) > _OFF_GRID:
+        return None
+    first = float(round(low / scale))
+    ends = [
+        *node.input_values()[1:3],
+        *(constant(np.float32(end)).output(0) for end in (first, first + details.levels - 1)),
+    ]
+    stored = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    stored.set_friendly_name(node.get_friendly_name())
+    target.replace_source_output(stored.output(0))
+    name = product.get_friendly_name()
+    product.set_friendly_name(made_for(name, Made.ALONE))
+    readers = product.output(0).get_target_inputs()
+    scaled = opset1.multiply(product.output(0), constant(np.float32(scale)))
+    scaled.set_friendly_name(name)
+    for reader in readers:
+        reader.replace_source_output(scaled.output(0))
+    return stored
 
 
 def _meet_again(node: Node) -> bool:

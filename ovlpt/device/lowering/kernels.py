@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ovlpt.device.this_cpu import reads_few_channels_slowly
-from ovlpt.graph.constants import precision_of
+from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import has_older_kernels, relaxed
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Node
+from ovlpt.openvino_api import Node, opset1
 
 _BLOCK = 4  # channels
 _IMAGE = 4  # axes
@@ -47,3 +48,24 @@ def read_few_channels(convolution: Node) -> Node | None:
     if has_older_kernels(convolution) or not reads_few_channels_slowly():
         return None
     return with_older_kernels(convolution)
+
+
+def clip_a_line(sigmoid: Node) -> Node | None:
+    """``HardSigmoid(x; a, b) == Clamp(x * a + b; 0, 1)``, which the plugin computes in one layer with what stands around it.
+
+    A HardSigmoid is a layer of its own in a reference kernel, with a Reorder on each side where floats are bf16, and the
+    layer before it stores what it reads in floats.
+    """
+    slope, offset = (constant_above(value) for value in sigmoid.input_values()[1:])
+    types = {precision_of(value) for value in (*sigmoid.input_values(), *sigmoid.outputs())}
+    if slope is None or offset is None or types != {"f32"}:
+        return None
+    name = sigmoid.get_friendly_name()
+    scaled = opset1.multiply(sigmoid.input_value(0), constant(slope))
+    scaled.set_friendly_name(made_for(name, Made.SCALE))
+    line = opset1.add(scaled, constant(offset))
+    line.set_friendly_name(made_for(name, Made.SHIFT))
+    clipped = opset1.clamp(line, 0.0, 1.0)
+    clipped.set_friendly_name(name)
+    replace_output(sigmoid.output(0), clipped.output(0))
+    return clipped

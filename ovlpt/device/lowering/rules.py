@@ -109,6 +109,11 @@ RULES = (
         "equal layers of dynamic sizes would be one with the scale that was meant for one reader: wrong numbers",
         phase=Phase.TYPES,
     ),
+    _rule(
+        kernels.clip_a_line, "HardSigmoid", _CPU,
+        "a HardSigmoid would be a layer of its own in a slow kernel, and in bf16 two more would convert its data",
+        phase=Phase.TYPES,
+    ),
     # layers with weights: their data and form
     _rule(
         zero_points.pad_before_zero_point, "GroupConvolution", _CPU,
@@ -360,6 +365,10 @@ RULES = (
         fake_quantize.store_integers, "FakeQuantize", _CPU,
         "what several operations read of a layer would be stored in floats, and in bf16 lose a part of each level",
         phase=Phase.ALL,
+    ),
+    _rule(
+        fake_quantize.multiply_integers, "FakeQuantize", _CPU,
+        "a quantized factor would be stored in floats, and in bf16 lose a part of each level", phase=Phase.ALL,
     ),
     _rule(
         recurrent.drop_grid_of_stored, "FakeQuantize", _CPU,
