@@ -461,10 +461,8 @@ def is_wrong_natively(
         return any(wrong(whole, port, port) for port in range(len(simulated)))
     except NoCompiler:
         return False
-    except (
-        NativePassFails,
-        RuntimeError,
-    ) as error:  # its result may not be a model, as where it subtracts from booleans
+    except (NativePassFails, RuntimeError) as error:
+        # its result may not be a model, as where it subtracts from booleans
         throws = error.transformation if isinstance(error, NativePassFails) else ""
     with contextlib.suppress(NativePassFails, RuntimeError):
         if throws and wrong(_native_numbers(model, graph, throws), first, first):
