@@ -106,6 +106,22 @@ def test_a_factor_between_two_quantizations_reads_integers(core, tmp_path, form,
     assert decibels(compiled, truth, data) > 40
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("end", [lambda data: data, lambda data: quantized(data, -2, 2.2)], ids=["output", "quantized"])
+@pytest.mark.parametrize(
+    "factor", [[0.7], np.linspace(0.4, 1.8, 8), [[[1]], [[2]]]], ids=["scalar", "columns", "channels"]
+)
+def test_a_factor_after_data_that_are_quantized_twice(core, tmp_path, form, factor, end):
+    """The plugin made the integers of the first the type of the second and its factor together."""
+    x = parameter([1, 2, 5, 8])
+    net = model(
+        end(opset1.multiply(quantized(quantized(x, -2.2, 2.1), -1.28, 1.27), const(np.array(factor, ndmin=4)))), x
+    )
+    data = samples([1, 2, 5, 8])
+    truth = core.compile_model(net, "CPU", TRUTH)
+    assert decibels(compiled_in(form, net, core, tmp_path, **TRUTH), truth, data) > 40
+
+
 @pytest.mark.parametrize("gate", ["SoftPlus", "Mish"])
 def test_what_a_layer_of_its_own_reads_is_stored_in_floats(core, gate):
     """A dequantization before it would be a layer more."""

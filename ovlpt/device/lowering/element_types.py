@@ -156,12 +156,17 @@ def scale_in_f32(multiply: Node) -> Node | None:
 
 
 def _would_meet_interval(multiply: Node) -> bool:
-    """Whether a FakeQuantize is above operations that together do not change the shape, and may do nothing at all."""
+    """Whether a FakeQuantize is above operations that together do not change the shape, and may do nothing at all; or
+    directly before, and reads integers: the plugin makes one that is not relaxed of the two, which has the type of its data.
+    """
     value = multiply.input_value(0)
     shape, moved = shape_of(value), False
     while value.get_node().get_type_name() in _MAY_DO_NOTHING and len(value.get_target_inputs()) == 1:
         value, moved = value.get_node().input_value(0), True
-    return moved and value.get_node().get_type_name() == "FakeQuantize" and shape_of(value) == shape
+    quantize = value.get_node()
+    if quantize.get_type_name() != "FakeQuantize" or shape_of(value) != shape:
+        return False
+    return moved or precision_of(quantize.input_value(0)) not in REAL
 
 
 def convert_by_f64(convert: Node) -> Node | None:
