@@ -89,6 +89,13 @@ def test_a_quantized_factor_is_stored_as_integers(core, gate, open_sizes):
     assert decibels(compiled, truth, data) > 50  # a tie on the other side is 54 dB away
 
 
+def test_a_product_with_a_quantized_factor_is_called_as_it_was(core):
+    x = parameter([1, 8, 4, 4])
+    product = opset1.multiply(opset1.tanh(x), quantized(opset1.sigmoid(x), 0, 1))
+    (output,) = ovlpt.compile_model(model(product, x), "CPU", core=core).outputs
+    assert output.get_names() == {"y0"}
+
+
 @needs_avx2
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("precision", ["f32", "bf16"])

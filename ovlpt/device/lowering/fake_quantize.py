@@ -27,7 +27,7 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
-from ovlpt.layer_transformation import replace_output
+from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS, DECONVOLUTIONS
@@ -202,8 +202,7 @@ def multiply_integers(node: Node) -> Node | None:
     readers = product.output(0).get_target_inputs()
     scaled = opset1.multiply(product.output(0), constant(np.float32(scale)))
     scaled.set_friendly_name(name)
-    for reader in readers:
-        reader.replace_source_output(scaled.output(0))
+    insert_after(product.output(0), scaled.output(0), readers, [])
     return stored
 
 
