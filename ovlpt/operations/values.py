@@ -9,10 +9,17 @@ import numpy as np
 
 from ovlpt.operations.facts import NodeFacts, Shape
 
+_OFF_GRID = 1e-4
+
 
 def is_scalar_like(values: np.ndarray) -> bool:
     """One element, or all elements equal."""
     return values.size == 1 or bool((values == values.flat[0]).all())
+
+
+def is_whole(value: float) -> bool:
+    """A whole number, but for what float32 leaves of one."""
+    return abs(value - round(value)) <= _OFF_GRID
 
 
 def with_rank(values: np.ndarray, rank: int) -> np.ndarray:

@@ -61,7 +61,7 @@ def product(after: str, axis: str) -> tuple[Model, list[np.ndarray], np.ndarray]
 @pytest.mark.parametrize("sizes", [(1, 12, 16), (-1, 12, 16), (1, -1, 16)], ids=["fixed", "batch", "rows"])
 @pytest.mark.parametrize("axis", ["rows", "columns"])
 @pytest.mark.parametrize("after", AFTER)
-def test_an_interval_by_rows_or_columns_of_aproduct(core, by_form, after, axis, sizes, threads):
+def test_an_interval_by_rows_or_columns_of_a_product(core, by_form, after, axis, sizes, threads):
     """The one of a row was read as that of a column, stock and simulation likewise; of open sizes one of columns threw."""
     net, inputs, expected = product(after, axis)
     net.reshape({net.inputs[0]: sizes, net.inputs[1]: (sizes[0], _ROWS, _SIZE)})

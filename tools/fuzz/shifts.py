@@ -8,6 +8,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.recurrent import state_interval, weights_ports
+from ovlpt.layer_transformation import insert_after
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import RECURRENT
 from tools.fuzz.operations import QUANTIZES
@@ -81,8 +82,7 @@ def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Mod
             for state in node.outputs()[: 1 + node.get_type_name().endswith("Sequence")]:
                 targets = state.get_target_inputs()
                 moved = opset1.add(state, constant(rounding, precision_of(state)))
-                for target in targets:
-                    target.replace_source_output(moved.output(0))
+                insert_after(state, moved.output(0), targets, [])
             found = True
     return model if found else None
 

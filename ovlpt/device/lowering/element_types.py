@@ -20,12 +20,12 @@ from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE, REARRANGES, SLICES, SPLITS
+from ovlpt.operations.values import is_whole
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
 _NO_FUSION = frozenset((*REDUCTIONS, "FakeQuantize", "Result", "ScaledDotProductAttention"))  # with a scale before them
 _MAY_DO_NOTHING = REARRANGES | SLICES | SPLITS | {"Broadcast", "Concat", "Gather", "Tile"}
-_OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 
 
 def report_f32(node: Node) -> Node | None:
@@ -107,7 +107,7 @@ def _cuts_between_integers(clamp: Node) -> bool:
         return False
     limits = np.iinfo(NUMPY[precision_of(clamp.input_value(0))])
     ends = (clamp.get_attributes()[end] for end in ("min", "max"))
-    return any(limits.min < end < limits.max and abs(end - round(end)) > _OFF_GRID for end in ends)
+    return any(limits.min < end < limits.max and not is_whole(end) for end in ends)
 
 
 def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node | None:
@@ -140,8 +140,8 @@ def scale_in_f32(multiply: Node) -> Node | None:
     tensors, and a Convert would be moved before the Transpose, which then moves floats. Elsewhere before a Concat the
     Convert stays: without it the plugin's fusion of a rotary embedding has thrown. After integer arithmetic with a
     constant the two would be merged into one that is not relaxed, and throw, or be computed in the type of the result;
-    after a product of integers, as ONNX's MatMulInteger is read, into its weights. And after what the plugin drops it
-    would be fused into the FakeQuantize before, which then writes the real values as integers.
+    after a product of integers, as ONNX's MatMulInteger is read, into its weights. And after what the plugin drops, or a
+    FakeQuantize of integers, it would be fused into the FakeQuantize, which then writes the real values as integers.
     """
     if _would_meet_interval(multiply):
         return convert_data(multiply, opset1.multiply)

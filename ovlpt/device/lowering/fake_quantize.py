@@ -31,7 +31,7 @@ from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS, DECONVOLUTIONS
-from ovlpt.operations.values import is_scalar_like
+from ovlpt.operations.values import is_scalar_like, is_whole
 from ovlpt.precisions import INT8, REAL
 
 # Reductions, before which a Transpose moves through a FakeQuantize
@@ -40,7 +40,6 @@ _REDUCTIONS = frozenset(
 )
 _ROWS, _COLUMNS = 64, 128  # of an attention
 _LEVELS = 256  # of u8
-_OFF_GRID = 1e-4  # of a step: what float32 leaves of a whole number
 # What the plugin computes in one layer with what stands before it, a dequantization too
 _JOINED = ARITHMETIC | ACTIVATIONS - {"Mish", "SoftPlus"} | {"Abs", "Clamp", "Erf", "Exp", "FakeQuantize", "Relu"}
 _MOVES_TRANSPOSE = _REDUCTIONS | {"Squeeze"}
@@ -137,33 +136,43 @@ def store_integers(node: Node) -> Node | None:
     the elementwise operations that read it, as in a Sigmoid and the product with what it is of. A reader that is a layer
     of another kind, or that another layer would take in, reads floats.
     """
-    details, reported = QuantizationDetails.of(node), precision_of(node.output(0))
-    if details is None or not all(map(is_scalar_like, details.intervals)) or details.levels > _LEVELS:
-        return None
     targets = node.output(0).get_target_inputs()
-    if {precision_of(value) for value in (*node.input_values(), *node.outputs())} != {"f32"} or len(targets) < 2:
+    if len(targets) < 2 or (grid := _grid(node)) is None:
         return None
-    low, high = (float(end.flat[0]) for end in (details.output_low, details.output_high))
     head = _head(node.input_value(0).get_node())
-    if not low < high or head is None or not is_int8_layer(head) or not _meet_again(node):
+    if head is None or not is_int8_layer(head) or not _meet_again(node):
         return None
-    steps = details.levels - 1
-    ends = [*node.input_values()[1:3], constant(np.float32(0)).output(0), constant(np.float32(steps)).output(0)]
-    stored = fake_quantize_node(node.input_value(0), ends, details.levels, "u8")
+    low, scale, levels = grid
+    stored = fake_quantize_node(node.input_value(0), _with_output(node, 0, levels - 1), levels, "u8")
     stored.set_friendly_name(node.get_friendly_name())
-    scale = (high - low) / steps
     for number, target in enumerate(targets):
-        target.replace_source_output(_dequantized(stored, low / scale, scale, reported, number))
+        target.replace_source_output(_dequantized(stored, low / scale, scale, number))
     return stored
 
 
-def _dequantized(stored: Node, shift: float, scale: float, reported: str, number: int) -> Output:
+def _grid(node: Node) -> tuple[float, float, int] | None:
+    """Lowest output, step and number of levels of a FakeQuantize of f32 that has one interval, if u8 holds the levels."""
+    if {precision_of(value) for value in (*node.input_values(), *node.outputs())} != {"f32"}:
+        return None
+    details = QuantizationDetails.of(node)
+    if details is None or not all(map(is_scalar_like, details.intervals)) or details.levels > _LEVELS:
+        return None
+    low, high = (float(end.flat[0]) for end in (details.output_low, details.output_high))
+    return (low, (high - low) / (details.levels - 1), details.levels) if low < high else None
+
+
+def _with_output(node: Node, low: float, high: float) -> list[Output]:
+    """The ends of a FakeQuantize, with others of the output."""
+    return [*node.input_values()[1:3], *(constant(np.float32(end)).output(0) for end in (low, high))]
+
+
+def _dequantized(stored: Node, shift: float, scale: float, number: int) -> Output:
     """``(stored + shift) * scale``, which the plugin does not merge with that of another number."""
     data, name = stored.output(0), stored.get_friendly_name()
     for kind, value in (("Add", shift), ("Multiply", scale)):
         if value or kind == "Multiply":
             inputs = [data, constant(np.float32(value)).output(0)]
-            part = relaxed(kind, inputs, reported, {"auto_broadcast": "numpy"}, siblings=number)
+            part = relaxed(kind, inputs, "f32", {"auto_broadcast": "numpy"}, siblings=number)
             part.set_friendly_name(dequantization(f"{name}/{number}", kind))
             data = part.output(0)
     return data
@@ -175,31 +184,23 @@ def multiply_integers(node: Node) -> Node | None:
     The quantized factor is stored. Where floats are bf16, the 8 bits of their fraction lose a part of each level, but hold
     the integers; the scale is computed with the product.
     """
-    details, targets = QuantizationDetails.of(node), node.output(0).get_target_inputs()
-    if details is None or not all(map(is_scalar_like, details.intervals)) or details.levels > _LEVELS:
-        return None
+    targets = node.output(0).get_target_inputs()
     if len(targets) != 1 or (product := (target := targets.pop()).get_node()).get_type_name() != "Multiply":
         return None
     other = product.input_value(1 - target.get_index())
     if is_constant_path(other.get_node()) or is_relaxed(product):
         return None
-    if {precision_of(value) for value in (*node.input_values(), *node.outputs(), other, product.output(0))} != {"f32"}:
+    if {precision_of(value) for value in (other, product.output(0))} != {"f32"} or (grid := _grid(node)) is None:
         return None
-    low, high = (float(end.flat[0]) for end in (details.output_low, details.output_high))
-    scale = (high - low) / (details.levels - 1)
-    if not low < high or abs(low / scale - round(low / scale)) > _OFF_GRID:
+    low, scale, levels = grid
+    if not is_whole(low / scale):
         return None
-    first = float(round(low / scale))
-    ends = [
-        *node.input_values()[1:3],
-        *(constant(np.float32(end)).output(0) for end in (first, first + details.levels - 1)),
-    ]
-    stored = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    first = round(low / scale)
+    stored = opset1.fake_quantize(node.input_value(0), *_with_output(node, first, first + levels - 1), levels)
     stored.set_friendly_name(node.get_friendly_name())
     target.replace_source_output(stored.output(0))
-    name = product.get_friendly_name()
+    name, readers = product.get_friendly_name(), product.output(0).get_target_inputs()
     product.set_friendly_name(made_for(name, Made.ALONE))
-    readers = product.output(0).get_target_inputs()
     scaled = opset1.multiply(product.output(0), constant(np.float32(scale)))
     scaled.set_friendly_name(name)
     insert_after(product.output(0), scaled.output(0), readers, [])

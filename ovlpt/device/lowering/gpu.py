@@ -175,12 +175,12 @@ def quantize_vector_as_row(node: Node) -> Node | None:
 
     The plugin reads a vector as a batch, and the bounds per channel: wrong numbers, with its own LPT too.
     """
-    shape, source = shape_of(node.output(0)), node.input_value(0).get_node()
-    ends = node.input_values()[1:]
+    if len(shape_of(node.output(0)) or ()) != 1:
+        return None
+    source, constants = node.input_value(0).get_node(), [constant_above(end) for end in node.input_values()[1:]]
     if source.get_type_name() in ARITHMETIC:
-        ends += [value for value in source.input_values() if constant_above(value) is not None]
-    constants = map(constant_above, ends)
-    if len(shape or ()) != 1 or all(values is not None and values.size == 1 for values in constants):
+        constants += [values for values in map(constant_above, source.input_values()) if values is not None]
+    if all(values is not None and values.size == 1 for values in constants):
         return None
     inputs = [opset1.reshape(node.input_value(0), constant(np.array([1, -1]), "i64"), False).output(0)]
     inputs += node.input_values()[1:]
