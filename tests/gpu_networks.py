@@ -281,9 +281,10 @@ def vector() -> Model:
 
 
 def vector_and_bias() -> Model:
-    """Its bias, which differs by element, comes between the layer, another output, and the quantization."""
+    """Its bias, which differs by element, comes between the layer of one scale, another output, and the quantization."""
     x = parameter([16])
-    product = opset1.matmul(quantized(x, -1.5, 1.6), int8_weights([8, 16]), False, True)
+    weights = quantized(values([8, 16]), -1, 1, 255)
+    product = opset1.matmul(quantized(x, -1.5, 1.5, 255), weights, False, True)
     return model([quantized(opset1.add(product, values([8], 1)), -0.9, 1), product], x)
 
 
