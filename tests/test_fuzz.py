@@ -355,6 +355,16 @@ def test_a_shift_in_f32_amid_f16_is_the_native_librarys():
     assert not ours(native, Graph(steps, ((2, 0),), 1210004, Form("f16")))
 
 
+@against_native
+def test_scales_are_rounded_before_their_product_in_f16():
+    steps = (
+        Step("Parameter", (), 1757617917, (2,)),
+        Step("FakeQuantize", ((0, 0),), 630545458, (2,)),
+        Step("Multiply", ((1, 0), (1, 0)), 3, (2,)),
+    )
+    assert not ours(native, Graph(steps, ((2, 0),), 338280, Form("f16")))
+
+
 def a_recurrent_graph() -> Graph:
     steps = [
         ("Parameter", (), 860176395),

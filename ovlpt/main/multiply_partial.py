@@ -65,7 +65,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
             return
         self._check_branches(node, full)
         branches, deq, name = self.branches(node), self._computed_in(node), node.get_friendly_name()
-        joined = values_or(branches[full])[1] * values_or(branches[1 - full])[1]
+        joined = self._joined(branches[full], branches[1 - full], deq)
         dequantized = self._rescaled(branches[full], joined, made_for(name, Made.FULL_BRANCH), deq)
         inputs = [dequantized, branches[1 - full].data]
         if full == 1:
@@ -77,6 +77,9 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
 
     def _computed_in(self, node: Node) -> str:
         return self.params.deq_precision
+
+    def _joined(self, one: Dequantization, other: Dequantization, deq: str) -> np.ndarray:
+        return values_or(one)[1] * values_or(other)[1]
 
     def _rescaled(self, found: Dequantization, scale: np.ndarray, name: str, deq: str) -> Output:
         """The full branch with another scale."""

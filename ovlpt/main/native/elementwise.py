@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, elementwise, precision_of
+from ovlpt.graph.constants import constant, elementwise, precision_of, values_of
 from ovlpt.graph.dequantization import Dequantization, put_constant_second, write_dequantization
 from ovlpt.graph.names import dequantization
 from ovlpt.graph.relaxed import relaxed
@@ -79,6 +79,11 @@ class MultiplyPartialTransformation(_Elementwise, multiply_partial.MultiplyParti
         branches = self.branches(node)
         types, stored = {each.data_precision for each in branches}, {each.precision for each in branches}
         return types.pop() if len(types) == len(stored) == 1 and types <= REAL else super()._computed_in(node)
+
+    def _joined(self, one: Dequantization, other: Dequantization, deq: str) -> np.ndarray:
+        """Of scales that are rounded to the type that their product is stored in."""
+        scales = [values_of(constant(values_or(each)[1], deq)).astype(np.float32) for each in (one, other)]
+        return scales[0] * scales[1]
 
     def _rescaled(self, found: Dequantization, scale: np.ndarray, name: str, deq: str) -> Output:
         """Only the scale is new: what stands before it stays as it is, in its own type."""
