@@ -7,7 +7,7 @@ from ovlpt import data
 from ovlpt.device import compile_quantized, saturates, transform
 from ovlpt.interpreter import Interpreter, execute, layers_of
 from ovlpt.interpreter.evaluation import evaluate
-from ovlpt.openvino_api import opset1, opset8
+from ovlpt.openvino_api import Type, opset1, opset8
 from ovlpt.reference import Quantization, convolution
 from ovlpt.trace import InputError
 from tests import networks
@@ -226,3 +226,17 @@ def test_a_scalar_stays_one():
     node = opset1.split(parameter([1, 8]), opset1.constant(np.array(1)), 2)
     found = evaluate(node, [data, np.array(1)])
     np.testing.assert_array_equal(np.concatenate(found, 1), data)
+
+
+@pytest.mark.parametrize("precision", ["u4", "i4", "bf16", "f8e4m3"])
+def test_what_moves_values_of_a_type_that_numpy_lacks_stays_within_its_memory(precision):
+    """Given float32 instead, a Reshape writes up to eight times of what its output holds, and the process ends later."""
+    stored = np.random.default_rng(0).integers(0, 8, (16, 24)).astype(np.float32)
+    x = parameter([2, 384], "f32")
+    weights = opset1.constant(stored, getattr(Type, precision))
+    moved = opset1.reshape(weights, const([4, 4, 24], "i64"), False)
+    moved = opset1.reshape(opset1.transpose(moved, const([1, 0, 2], "i64")), const([384, 1], "i64"), False)
+    net = model(opset1.matmul(x, opset1.convert(moved, "f32"), False, False), x)
+    data = np.random.default_rng(1).uniform(-1, 1, (2, 384)).astype(np.float32)
+    expected = data @ stored.reshape(4, 4, 24).transpose(1, 0, 2).reshape(384, 1)
+    assert_close(execute(net, [data]), [expected])
