@@ -24,13 +24,15 @@ class FoldConstants(ModelTransformation):
         if self.pass_config.is_disabled(type(self)):
             return False
         for node in all_nodes(model):
-            inputs = node.input_values()
-            for value in inputs:  # the first that is none ends it
-                if not isinstance(value.get_node(), Constant):
+            inputs = []
+            for port in range(node.get_input_size()):  # the first that is none ends it
+                source = node.input_value(port).get_node()
+                if not isinstance(source, Constant):
                     break
+                inputs.append(source)
             else:
                 if inputs and node.get_type_name() not in _NOT_FOLDED and not self._is_kept(node):
-                    self._fold(node, [value.get_node() for value in inputs])
+                    self._fold(node, inputs)
         return False
 
     def _is_kept(self, node: Node) -> bool:

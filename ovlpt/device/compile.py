@@ -18,6 +18,7 @@ from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
+from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
@@ -93,7 +94,7 @@ def transform(
 
     Raises as that.
     """
-    with uncollected():
+    with uncollected(), numbers_read_once():
         return _transformed(model, device, config, lowered, native_only, core or Core(), trace, serializable, precision)
 
 

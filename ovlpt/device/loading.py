@@ -137,9 +137,9 @@ def quantization_of(model: Model) -> str:
     "f8" (FakeConvert), or "none".
     """
     nodes = all_nodes(model)
-    kinds = {node.get_type_name() for node in nodes}
-    if "FakeQuantize" in kinds:
+    if any(node.get_type_name() == "FakeQuantize" for node in nodes):  # the first tells
         return "activations"
+    kinds = {node.get_type_name() for node in nodes}
     if "FakeConvert" in kinds:
         return "f8"
     if any(map(rounds_data, nodes)):

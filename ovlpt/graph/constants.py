@@ -103,8 +103,10 @@ _made: ContextVar[dict[object, Any] | None] = ContextVar("made", default=None)
 
 @contextmanager
 def numbers_read_once() -> Iterator[None]:
-    """`once` does nothing again. The numbers of a Constant do not change, and no two nodes are one instance."""
-    token = _made.set({})
+    """`once` does nothing again, until the outermost of these ends. The numbers of a Constant do not change, and no two
+    nodes are one instance.
+    """
+    token = _made.set({} if (made := _made.get()) is None else made)
     try:
         yield
     finally:
@@ -128,25 +130,24 @@ def made_before(key: object) -> Any:
 
 
 def meets(node: Node, ends: Callable[[Node], bool], sources: Callable[[Node], Iterable[Node]]) -> bool:
-    """Whether a walk from ``node`` upwards over its ``sources``, the last of them first, comes to a node that ends it."""
+    """Whether a walk from ``node`` upwards over its ``sources``, in their order, comes to a node that ends it."""
     met = _met.get()
     known = set() if met is None else met[ends]
-    start = node.get_instance_id()
-    pending, readers = [(node, start)], {start: start}
-    while pending:
-        node, key = pending.pop()
-        if key in known or ends(node):
-            while key != start:
-                known.add(key)
-                key = readers[key]
-            known.add(start)
-            return True
-        for source in sources(node):
-            above = source.get_instance_id()
-            if above not in readers:
-                readers[above] = key
-                pending.append((source, above))
-    return False
+    seen: set[int] = set()
+    way: list[tuple[int, Iterator[Node]]] = []  # from the node to where the walk is, and what is left to look at there
+    above: Iterator[Node] = iter((node,))
+    while True:
+        if (source := next(above, None)) is None:
+            if not way:
+                return False
+            _, above = way.pop()
+        elif (number := source.get_instance_id()) not in seen:
+            if number in known or ends(source):
+                known.update((number, *(each for each, _ in way)))
+                return True
+            seen.add(number)
+            way.append((number, above))
+            above = iter(sources(source))
 
 
 def is_constant_path(node: Node) -> bool:
@@ -161,10 +162,12 @@ def _brings_data(node: Node) -> bool:
     return node.get_type_name() in _SOURCES_OF_ACTIVATIONS
 
 
-def _sources(node: Node) -> list[Node]:
-    """The data input comes last, so is followed first: it ends the walk soonest."""
-    above = [value.get_node() for value in reversed(node.input_values())]
-    return [source for source in above if not isinstance(source, Constant)]
+def _sources(node: Node) -> Iterator[Node]:
+    """The data input first: it ends the walk soonest."""
+    for port in range(node.get_input_size()):
+        source = node.input_value(port).get_node()
+        if not isinstance(source, Constant):
+            yield source
 
 
 def is_real(precision: str) -> bool:

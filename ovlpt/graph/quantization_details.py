@@ -41,8 +41,7 @@ class QuantizationDetails:
             ends.append(end)
 
         def read() -> QuantizationDetails:
-            values = (values_of(end).astype(np.float32, copy=False) for end in ends)
-            return cls(int(fake_quantize.get_attributes()["levels"]), *values)
+            return cls(int(fake_quantize.get_attributes()["levels"]), *map(_in_float32, ends))
 
         return once((cls, number, *[end.get_instance_id() for end in ends]), read)
 
@@ -68,6 +67,11 @@ class QuantizationDetails:
     def precision(self) -> PrecisionDetails:
         """What the output intervals ask for."""
         return precision_details(self.levels, self.output_low, self.output_high)
+
+
+def _in_float32(end: Constant) -> np.ndarray:
+    """Read once: a FakeQuantize and what it is taken apart into have ends in common."""
+    return once((Constant, end.get_instance_id()), lambda: values_of(end).astype(np.float32, copy=False))
 
 
 def interval_end(value: Output) -> Constant | None:

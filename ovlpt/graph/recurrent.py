@@ -29,9 +29,11 @@ _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", 
 def has_quantized_weights(model: Model) -> bool:
     """Whether a recurrent layer of the model reads dequantized integer weights."""
     layers = [node for node in all_nodes(model) if node.get_type_name() in RECURRENT]
-    return any(
-        not isinstance(node.input_value(port).get_node(), Constant) for node in layers for port in weights_ports(node)
-    )
+    return any(map(reads_quantized_weights, layers))
+
+
+def reads_quantized_weights(layer: Node) -> bool:
+    return not all(isinstance(layer.input_value(port).get_node(), Constant) for port in weights_ports(layer))
 
 
 def weights_ports(node: Node) -> tuple[int, ...]:

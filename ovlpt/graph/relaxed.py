@@ -15,9 +15,18 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ovlpt.graph.constants import precision_of, same_operation
+from ovlpt.graph.constants import once, precision_of, same_operation
 from ovlpt.graph.replaced import detach_results
-from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, Core, Model, Node, Output, relaxed_version
+from ovlpt.openvino_api import (
+    MARKS_TYPES,
+    RELAXES_EVERY_OPSET,
+    RELEASE,
+    Core,
+    Model,
+    Node,
+    Output,
+    relaxed_version,
+)
 from ovlpt.trace import OvlptError, reject
 
 # What the CPU plugin tries before all others, by its own names: int8 convolutions that are not of oneDNN's brgemm.
@@ -46,6 +55,8 @@ _KEPT_IN_F32 = (
     '<attribute name="DisablePrecisionConversion" version="0" value="dynamic:f16"/>'
     '<attribute name="precise" version="0"/>'
 )
+# Keeps any node's types: lies on what templates read, and is taken from there (`mark_of_kept_types`).
+_KEPT_TYPES = ("DisablePrecisionConversion", "f32:f16") if MARKS_TYPES else ("precise", "")
 
 
 @functools.cache
@@ -97,6 +108,7 @@ _USUAL: dict[_Form, Mapping[str, object]] = {
     _form("FakeQuantize", "opset1", 5, outputs="u8"): {"levels": 256, **_NUMPY},
     _form("FakeQuantize", "opset1", 5, outputs="i8"): {"levels": 256, **_NUMPY},
     _form("Convolution", "opset1", 2): _CONVOLUTION,
+    _form("Convolution", "opset1", 2, older_kernels=True): _CONVOLUTION,  # of an image
     _form("GroupConvolution", "opset1", 2): _CONVOLUTION,
     _form("MatMul", "opset1", 2): {"transpose_a": False, "transpose_b": False},
     _form("Add", "opset1", 2): _NUMPY,
@@ -157,6 +169,10 @@ def _own(attributes: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in attributes.items() if name not in _RELAXATION and value is not None}
 
 
+def _attribute(name: str, value: str) -> str:
+    return f'<attribute name="{name}" version="0" value="{value}"/>'
+
+
 def _layers(form: _Form, attributes: Mapping[str, object], first: int) -> tuple[str, str]:
     """Layers and edges of a template as parts of an IR; ``first``: the number of its first layer."""
     operation, opset, inputs, origin, siblings, outputs, in_f32, older_kernels = form
@@ -167,7 +183,8 @@ def _layers(form: _Form, attributes: Mapping[str, object], first: int) -> tuple[
         kind = "i64" if port in index and (operation, port) not in _REAL_INDEX_INPUTS else "f32"
         layers.append(
             f'<layer id="{first + port}" name="i{first + port}" type="Parameter" version="opset1">'
-            f'<data shape="..." element_type="{kind}"/><output><port id="0" precision="{kind}"/></output></layer>'
+            f'<data shape="..." element_type="{kind}"/><rt_info>{_attribute(*_KEPT_TYPES)}</rt_info>'
+            f'<output><port id="0" precision="{kind}"/></output></layer>'
         )
     data = "".join(f' {name}="{_escaped(_text(value))}"' for name, value in _own(attributes).items())
     ports = "".join(f'<port id="{port}"/>' for port in range(inputs))
@@ -296,8 +313,16 @@ def same_on(node: Node, inputs: Sequence[Output]) -> Node:
     return result
 
 
+def mark_of_kept_types() -> tuple[str, Any]:
+    """Key and value of the runtime information of a node whose types are to stay: Python has no name for the value."""
+    if not _read:
+        _read_templates(_USUAL)
+    key = f"{_KEPT_TYPES[0]}_0"
+    return key, next(iter(_read.values())).get_parameters()[0].get_rt_info()[key]
+
+
 def is_relaxed(node: Node) -> bool:
-    return "type_relax" in node.get_attributes()
+    return once((is_relaxed, node.get_instance_id()), lambda: "type_relax" in node.get_attributes())
 
 
 def has_older_kernels(node: Node) -> bool:

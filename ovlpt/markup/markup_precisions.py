@@ -32,7 +32,7 @@ class MarkupPrecisions(Propagation):
             return self._forbid(node)
         if not self._can_be_transformed(node):
             return self._forbid(node)
-        preserves = row is not None and row.preserves_precision(node.get_attributes())
+        preserves = row is not None and row.precision_preserved and row.preserves_precision(node.get_attributes())
         if preserves and not self._is_disabled(node):
             self.attributes.set(node, PrecisionPreserved(True))
         for restriction in self.restrictions.get(kind, ()):

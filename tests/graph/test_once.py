@@ -31,6 +31,18 @@ def test_details_are_read_once():
         assert QuantizationDetails.of(node) is None
 
 
+def test_pass_and_lowering_share_what_was_read():
+    """What one of several contexts has read is forgotten with the outermost."""
+    quantize = quantized(parameter([1, 4]), 0.0, 2.55)
+    node = quantize if hasattr(quantize, "get_type_name") else quantize.get_node()
+    with numbers_read_once():
+        with numbers_read_once():
+            found = QuantizationDetails.of(node)
+        with numbers_read_once():
+            assert QuantizationDetails.of(node) is found
+    assert QuantizationDetails.of(node) is not found
+
+
 @pytest.fixture
 def clones(monkeypatch):
     """How often the network is copied."""

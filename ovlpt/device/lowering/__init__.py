@@ -15,11 +15,12 @@ from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.names import given
-from ovlpt.graph.recurrent import has_quantized_weights
+from ovlpt.graph.recurrent import reads_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import MARKS_TYPES, Model, ModelPass, Node
+from ovlpt.operations import RECURRENT
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
 
@@ -65,11 +66,12 @@ class PluginLowering(ModelPass):
     def run_on_model(self, model: Model) -> bool:
         if stamped(model, LOWERED):
             return False
+        named = [(node, kind) for node in all_nodes(model) if (kind := node.get_type_name()) != "Constant"]
         if self.lpt_on is None:
-            self.lpt_on = self.device == "CPU" and has_quantized_weights(model)
+            layers = [node for node, kind in named if kind in RECURRENT]
+            self.lpt_on = self.device == "CPU" and any(map(reads_quantized_weights, layers))
         check_release(links.guard_output if self.device == "GPU" else scales.compute_scale_in_f64)
-        named = ((node, node.get_type_name()) for node in all_nodes(model))
-        nodes = self._lowered(Phase.TYPES, [(node, kind) for node, kind in named if kind != "Constant"])
+        nodes = self._lowered(Phase.TYPES, named)
         with remembering(), numbers_read_once():
             lowered = self._lowered(Phase.RELAXED, nodes)
             self._lowered(Phase.ALL, lowered)
@@ -102,7 +104,7 @@ class PluginLowering(ModelPass):
         for node, kind in nodes:
             if (follows := of_kind.get(kind)) is None:
                 follows = of_kind[kind] = [rule for rule in rules if not rule.operations or kind in rule.operations]
-            if follows and not is_replaced(node) and (phase is not Phase.RELAXED or is_relaxed(node)):
+            if follows and (phase is not Phase.RELAXED or is_relaxed(node)) and not is_replaced(node):
                 lowered.append(self._follow(follows, node, kind))
             else:
                 lowered.append((node, kind))

@@ -415,10 +415,11 @@ def quantize_apart_from_attention(node: Node) -> Node | None:
     its memory: the process ends, with the plugin's own LPT too. This was seen with 8 to 32 rows and more than 128
     columns.
     """
-    details, shape = QuantizationDetails.of(node), shape_of(node.output(0))
-    if precision_of(node.output(0)) not in INT8 or details is None or shape is None or None in shape:
+    shape = shape_of(node.output(0))
+    if shape is None or None in shape or len(shape) < 3 or shape[-2] >= _ROWS or shape[-1] <= _COLUMNS:
         return None
-    if len(shape) < 3 or shape[-2] >= _ROWS or shape[-1] <= _COLUMNS or any(end.size > 1 for end in details.intervals):
+    details = QuantizationDetails.of(node)
+    if precision_of(node.output(0)) not in INT8 or details is None or any(end.size > 1 for end in details.intervals):
         return None
     _, product = links_above(node.input_value(0).get_node())
     if product.get_type_name() != "MatMul" or is_relaxed(product):

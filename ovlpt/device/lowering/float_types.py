@@ -9,18 +9,11 @@ a layer from its post-operations; scales lose bits, sums overflow, or it throws.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from itertools import chain
 
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.openvino_api import MARKS_TYPES, Core, Model, Node
-
-_NAME, _VALUE = ("DisablePrecisionConversion", "f32:f16") if MARKS_TYPES else ("precise", "")
-_MARKED = f"""<net name="m" version="11"><layers><layer id="0" name="p" type="Parameter" version="opset1">
-<data shape="1" element_type="f32"/><rt_info><attribute name="{_NAME}" version="0" value="{_VALUE}"/></rt_info>
-<output><port id="0" precision="FP32"/></output></layer>
-<layer id="1" name="r" type="Result" version="opset1"><input><port id="0"/></input></layer></layers>
-<edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>"""
+from ovlpt.graph.relaxed import mark_of_kept_types
+from ovlpt.openvino_api import Model, Node
 
 
 def keep_types(model: Model) -> None:
@@ -28,7 +21,7 @@ def keep_types(model: Model) -> None:
 
     Releases before 2026.3 have only a mark that keeps nodes from bf16, too.
     """
-    key, mark = f"{_NAME}_0", _mark()
+    key, mark = mark_of_kept_types()
     for node in filter(_is_real, all_nodes(model)):
         if hasattr(node, "set_rt_info"):
             node.set_rt_info(mark, key)
@@ -37,10 +30,6 @@ def keep_types(model: Model) -> None:
 
 
 def _is_real(node: Node) -> bool:
-    return any(port.get_element_type().is_real() for ports in (node.outputs, node.inputs) for port in ports())
-
-
-@functools.cache
-def _mark() -> Any:
-    """That of a node that is read with it: Python has no name for it."""
-    return Core().read_model(_MARKED.encode(), b"").get_parameters()[0].get_rt_info()[f"{_NAME}_0"]
+    outputs = map(node.get_output_element_type, range(node.get_output_size()))
+    inputs = map(node.get_input_element_type, range(node.get_input_size()))
+    return any(kind.is_real() for kind in chain(outputs, inputs))

@@ -14,7 +14,7 @@ from ovlpt.device.lowering.links import (
     merged_target,
     other_constant,
 )
-from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.constants import is_constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
@@ -84,10 +84,10 @@ def part_from_broadcast(add: Node) -> Node | None:
     turns out to be broadcast, with its own LPT, too: only known sizes keep it from that. Where a size of only one of
     the two is known, nothing is fused into the layer.
     """
+    if any(map(is_constant_above, add.input_values())):
+        return None
     shapes = [shape_of(value) for value in add.input_values()]
     if None in shapes or len(shapes[0]) != len(shapes[1]):
-        return None
-    if any(constant_above(value) is not None for value in add.input_values()):
         return None
     if not any(None in sizes and max(filter(None, sizes), default=1) > 1 for sizes in zip(*shapes, strict=True)):
         return None

@@ -25,7 +25,14 @@ from ovlpt.device.lowering.links import (
 )
 from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
 from ovlpt.device.this_cpu import multiplies_groups_by_gemm
-from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    converted,
+    is_constant_above,
+    precision_of,
+    same_operation,
+)
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -45,7 +52,7 @@ def constant_second(node: Node) -> Node | None:
     ``x * -1 + c``.
     """
     first, second = node.input_values()
-    if is_relaxed(node) or constant_above(first) is None or constant_above(second) is not None:
+    if not is_constant_above(first) or is_constant_above(second) or is_relaxed(node):
         return None
     if node.get_type_name() == "Subtract":
         if precision_of(first) != "f32" or not _is_before_interval(node):
