@@ -13,9 +13,10 @@ import pytest
 from ovlpt.openvino_api import opset1
 from tests.networks import const, convolution, model, parameter, quantized
 from tools.breadth import __main__ as command
+from tools.breadth.document import row
 from tools.breadth.expected import EXPECTED
 from tools.breadth.families import FAMILIES
-from tools.breadth.one import run
+from tools.breadth.one import run, sentence_of
 from tools.breadth.plan import DEFAULT, OTHERS, flags, plan
 
 TENTH = next(iter(FAMILIES))
@@ -70,6 +71,16 @@ def test_where_stock_fails_the_fixed_shape_is_compared_with():
     assert flags(line(numbers(decibels=4.0), {"failure": "no"})) == ["open SQNR"]
 
 
+def test_what_is_far_from_the_fixed_shape_is_flagged_where_stock_is_as_far():
+    """Wrong numbers passed, as stock had them, too. One sample of several may lie at a tie."""
+    fixed = {**numbers(decibels=60.0), "each": [60.0, 61.0, 59.0, 60.0]}
+    far = {**numbers(decibels=2.0), "each": [1.0, 2.0, 3.0, 2.0]}
+    tie = {**numbers(decibels=40.0), "each": [60.0, 61.0, 34.0, 60.0]}
+    same = {"static": {"stock": fixed, "ovlpt": fixed}}
+    assert flags({**line(far, far), **same}) == ["open SQNR"]
+    assert flags({**line(tie, tie), **same}) == []
+
+
 def test_what_has_a_line_is_not_done_again(tmp_path, monkeypatch, capsys):
     asked = []
 
@@ -110,6 +121,22 @@ def test_the_document_has_misses_first(tmp_path):
         "| 0 | f32 | static |"
     )
     assert "no such operation" in said
+
+
+def test_the_document_says_who_throws_and_what_the_other_computes():
+    assert row(line(numbers(), {"failure": "no"}), "open").endswith(
+        "| open | 5/6, - | 20, - | 30.0 |  |  | stock throws: no |  |"
+    )
+    assert row(line({"failure": "no"}), "open").endswith("| -, 5/6 | -, 20 |  | 30.0 | failure | ovlpt throws: no |  |")
+    assert row({**line(numbers()), "open": {"failure": "no shape"}}, "open").endswith(
+        "| open |  |  |  |  |  | no shape |  |"
+    )
+    assert command.sentence(line(numbers(), {"failure": "no"})).endswith("open stock throws: no")
+
+
+def test_a_failure_is_told_without_the_places_that_it_passed():
+    error = RuntimeError("Exception from src/core.cpp:117:\nException from src/plugin.cpp:54:\nCheck 'x' failed")
+    assert sentence_of(error) == "RuntimeError: Check 'x' failed"
 
 
 def test_each_type_of_floats_has_a_line_of_its_own(tmp_path, monkeypatch):

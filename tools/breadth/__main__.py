@@ -115,8 +115,11 @@ def sentence(line: dict[str, Any]) -> str:
                 f"{way} {mine['int8']}/{mine['weighted']} int8 ({stock['int8']}), {mine['executed']} layers "
                 f"({stock['executed']}), {mine['decibels']:.1f} dB ({stock['decibels']:.1f})"
             )
+        elif "failure" in line[way]:
+            said.append(f"{way} {line[way]['failure'][:90]}")
         else:
-            said.append(f"{way} " + (line[way].get("failure") or stock.get("failure") or mine["failure"])[:90])
+            who, failure = ("stock", stock["failure"]) if "failure" in stock else ("ovlpt", mine["failure"])
+            said.append(f"{way} {who} throws: {failure[:90]}")
     found = flags(line)
     more = "".join(f"; {way}: {text}" for way in WAYS if f"{way} layers" in found and (text := additional(line[way])))
     return f"{head}: {'; '.join(said)}" + (f"  FLAGGED {', '.join(found)}{more}" if found else "")

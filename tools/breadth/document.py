@@ -44,16 +44,24 @@ def document(lines: Sequence[dict[str, Any]]) -> str:
 
 
 def row(line: dict[str, Any], way: str) -> str:
-    """One way of one network."""
-    stock, mine = (line[way].get(each, {}) for each in ("stock", "ovlpt"))
-    failure = line[way].get("failure") or mine.get("failure") or stock.get("failure")
-    numbers = ["", "", "", ""]
-    if not failure:
-        numbers = [
-            f"{mine['int8']}/{mine['weighted']}, {stock['int8']}/{stock['weighted']}",
-            f"{mine['executed']}, {stock['executed']}", f"{mine['decibels']:.1f}", f"{stock['decibels']:.1f}",
-        ]  # fmt: skip
+    """One way of one network; of what throws, who it is, and what the other computes."""
+    runs = {name: line[way].get(name, {}) for name in ("ovlpt", "stock")}
+    counts = [", ".join(map(cell, runs.values())) for cell in (_int8, _executed)] if any(runs.values()) else ["", ""]
+    numbers = [*counts, *map(_decibels, runs.values())]
     found = ", ".join(flag.removeprefix(f"{way} ") for flag in flags(line) if flag.startswith(way))
-    why = "; ".join(reasons(line, way)) if found else (failure or "")[:100]
+    failed = [f"{name} throws: {run['failure'][:160]}" for name, run in runs.items() if "failure" in run]
+    why = "; ".join([*reasons(line, way), *failed]) if found else line[way].get("failure", "; ".join(failed))
     names = [line["family"], line["quantizer"], line.get("floats", FLOATS), way]
     return "| " + " | ".join([*names, *numbers, found, why.replace("|", "/"), line.get("commit", "")]) + " |"
+
+
+def _int8(run: dict[str, Any]) -> str:
+    return f"{run['int8']}/{run['weighted']}" if "int8" in run else "-"
+
+
+def _executed(run: dict[str, Any]) -> str:
+    return str(run.get("executed", "-"))
+
+
+def _decibels(run: dict[str, Any]) -> str:
+    return f"{run['decibels']:.1f}" if "decibels" in run else ""

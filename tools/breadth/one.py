@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ovlpt.openvino_api import Core, Model
 from tools.real.measure import distance, infer
 
 Outputs = list[list[np.ndarray]]
+_PLACE = re.compile(r"Exception from \S+:\d+:")
 
 
 def measure(model: Model, feed: list[list[np.ndarray]], truth: Outputs, floats: str) -> dict[str, object]:
@@ -63,8 +65,8 @@ def quantized(folder: Path, name: str, quantizer: str) -> tuple[Model, list[list
 
 
 def sentence_of(error: Exception) -> str:
-    """An error in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    """An error in one line, without the places in OpenVINO that it passed."""
+    return " ".join(_PLACE.sub("", f"{type(error).__name__}: {error}").split())[:300]
 
 
 def run(folder: Path, name: str, quantizer: str, floats: str) -> dict[str, object]:

@@ -35,8 +35,8 @@ def is_below(mine: Sequence[float], stock: Sequence[float]) -> bool:
 
 
 def flags(line: dict[str, Any]) -> list[str]:
-    """What is worse than stock in a line of the results: the way and what it is, as "open SQNR"; where stock fails, what is
-    far from the same at its fixed shape.
+    """What is worse than stock in a line of the results: the way and what it is, as "open SQNR"; and what is far from the
+    same at its fixed shape, where stock fails or is as far.
     """
     found = []
     for way in WAYS:
@@ -54,4 +54,13 @@ def flags(line: dict[str, Any]) -> list[str]:
                 and (line.get("floats", FLOATS) == FLOATS or is_below(mine["each"], stock["each"])),
             }
             found += [f"{way} {what}" for what, is_worse in worse.items() if is_worse]
+            if not worse["SQNR"] and is_far(mine, line.get("static", {}).get("ovlpt", {})):
+                found.append(f"{way} SQNR")
     return found
+
+
+def is_far(mine: dict[str, Any], fixed: dict[str, Any]) -> bool:
+    """Whether a run is far from the same at its fixed shape in its samples together, however far stock is."""
+    if "each" not in mine or "each" not in fixed:
+        return False
+    return mine["decibels"] < min(fixed["decibels"], ROUNDING) - FAR and is_below(mine["each"], fixed["each"])
