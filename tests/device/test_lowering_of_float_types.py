@@ -17,6 +17,8 @@ from tests.conftest import inputs_of
 from tests.lowered import recurrent
 from tests.networks import const, convolution, encoder, int8_weights, model, parameter, quantized, residual
 from tests.test_bodies import with_if, with_loop
+from tools.fuzz.graphs import Form, Graph, Step
+from tools.fuzz.graphs import build as build_graph
 
 F32, IN_F16 = ({"INFERENCE_PRECISION_HINT": each} for each in ("f32", "f16"))
 PRECISION = None if MARKS_TYPES else "f16"  # a release that has no mark for f16 alone has to be told
@@ -120,6 +122,43 @@ def test_each_node_with_real_numbers_is_marked(build, core):
         values = (*node.outputs(), *node.input_values())
         if any(value.get_element_type().is_real() for value in values):
             assert {"DisablePrecisionConversion_0", "precise_0"} & set(node.get_rt_info()), node
+
+
+IN_HALF = {
+    "pairs around a layer": [
+        Step("Parameter", (), 1444670721, (1, 4, 5, 7)),
+        Step("QuantizeDequantize", ((0, 0),), 1593638934, (1, 4, 5, 7)),
+        Step("Pointwise", ((1, 0),), 744989708, (1, 8, 5, 7)),
+        Step("QuantizeDequantize", ((2, 0),), 1012294291, (1, 8, 5, 7)),
+    ],
+    "a constant between layers": [
+        Step("Parameter", (), 34715732, (1, 4, 4, 7)),
+        Step("FakeQuantize", ((0, 0),), 1722353797, (1, 4, 4, 7)),
+        Step("Pointwise", ((1, 0),), 808963203, (1, 4, 3, 5)),
+        Step("AddConstant", ((2, 0),), 1631208752, (1, 4, 3, 5)),
+        Step("Relu", ((3, 0),), 486570723, (1, 4, 3, 5)),
+        Step("FakeQuantize", ((4, 0),), 1022302152, (1, 4, 3, 5)),
+        Step("Pointwise", ((5, 0),), 489105816, (1, 16, 3, 5)),
+        Step("Mask", ((6, 0),), 34659468, (1, 16, 3, 5)),
+    ],
+    "16 bits": [
+        Step("Parameter", (), 1241867259, (2, 12)),
+        Step("FakeQuantize", ((0, 0),), 185403991, (2, 12)),
+        Step("Softmax", ((1, 0),), 1705931876, (2, 12)),
+        Step("QuantizeDequantizeWide", ((2, 0),), 1837838982, (2, 12)),
+    ],
+}
+
+
+@pytest.mark.parametrize("steps", IN_HALF.values(), ids=IN_HALF)
+def test_a_model_of_f16_in_a_pipeline_computes_in_f32(steps, core, tmp_path):
+    """Its own types were kept: the plugin threw, or constants were added to integers in f16."""
+    net = build_graph(Graph(tuple(steps), ((len(steps) - 1, 0),), 2, Form("f16")))
+    ready = in_a_pipeline(net, core, tmp_path)
+    for node in ready.get_ops():
+        if node.get_type_name() not in ("Parameter", "Result") and node.output(0).get_element_type() == Type.f16:
+            assert {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()} == {"Result"}
+    assert_unmoved(*(core.compile_model(ready, "CPU", hint) for hint in (F32, IN_F16)), 1)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import MARKS_TYPES, Model, ModelPass, Node
 from ovlpt.operations import RECURRENT
+from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
 
@@ -66,12 +67,16 @@ class PluginLowering(ModelPass):
     def run_on_model(self, model: Model) -> bool:
         if stamped(model, LOWERED):
             return False
-        named = [(node, kind) for node in all_nodes(model) if (kind := node.get_type_name()) != "Constant"]
+        named = _operations(model)
         if self.lpt_on is None:
             layers = [node for node, kind in named if kind in RECURRENT]
             self.lpt_on = self.device == "CPU" and any(map(reads_quantized_weights, layers))
+        keeps_types = self.device == "CPU" and (MARKS_TYPES or self.precision == "f16")
         check_release(links.guard_output if self.device == "GPU" else scales.compute_scale_in_f64)
         nodes = self._lowered(Phase.TYPES, named)
+        # where its types stay, a model of f16 would compute in it
+        if keeps_types and ConvertPrecision().run_on_model(model):
+            nodes = _operations(model)
         with remembering(), numbers_read_once():
             lowered = self._lowered(Phase.RELAXED, nodes)
             self._lowered(Phase.ALL, lowered)
@@ -81,7 +86,7 @@ class PluginLowering(ModelPass):
             for body in with_bodies(model):
                 self._record(rule, rule.apply(body))
         model.validate_nodes_and_infer_types()
-        if self.device == "CPU" and (MARKS_TYPES or self.precision == "f16"):
+        if keeps_types:
             keep_types(model)
         if self.serializable:
             stamp(model, lowered=self.device)
@@ -130,3 +135,8 @@ class PluginLowering(ModelPass):
         """The event, of the node by the name that it had in the model that was given."""
         name = given(node)
         self.trace.add(Outcome.LOWERED, rule.name, operation, name, Reason("lowered", rule.defect))
+
+
+def _operations(model: Model) -> list[tuple[Node, str]]:
+    """All nodes but constants, each with its type name."""
+    return [(node, kind) for node in all_nodes(model) if (kind := node.get_type_name()) != "Constant"]
