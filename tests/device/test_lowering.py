@@ -252,6 +252,22 @@ def of_columns(data):
 BY_COLUMN = const(np.linspace(1, 2, 16).reshape(1, 16))
 
 
+@pytest.mark.parametrize("hint", [{"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"}], ids=str)
+@pytest.mark.parametrize("scale", [None, const(-0.7), BY_COLUMN], ids=["alone", "scaled", "by column"])
+def test_a_constant_by_column_less_a_product_in_a_pipeline(core, by_form, scale, hint):
+    """Became part of the interval: wrong numbers, from memory that is not the network's."""
+    x = parameter([1, 32])
+    hidden = opset1.matmul(quantized(x, -2, 2.1), int8_weights([16, 32]), False, True)
+    if scale is not None:
+        hidden = opset1.multiply(hidden, scale)
+    hidden = quantized(opset1.subtract(BY_COLUMN, hidden), 0, 2)
+    net = model(opset1.matmul(hidden, int8_weights([8, 16], seed=1), False, True), x)
+    inputs = inputs_of(net)
+    found = core.compile_model(drop_in(net, core), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO", **hint})(inputs)[0]
+    expected = by_form(net, inputs)  # with the hint, 2024.6 is wrong by itself
+    assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("quantize", [shifted, scaled, to_columns, of_columns], ids=lambda each: each.__name__)
 @pytest.mark.parametrize("weights", ["float", "int8"])

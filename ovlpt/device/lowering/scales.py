@@ -111,6 +111,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     be per-channel post-operations, which the plugin computes wrongly for dynamic sizes of one element, and in a Subgraph:
     wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
     f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
+    After a MatMul all that is fused into an interval is kept from it: with one thread, one by column is read wrongly.
 
     A per-channel factor of what is read elsewhere, too, would be fused for all readers where sizes are dynamic. A maximum
     with the least number stands before it.
@@ -124,12 +125,15 @@ def compute_scale_in_f64(node: Node) -> Node | None:
         return None  # done before the model was saved; no fusion reaches through
     if not links or links[0].get_type_name() != "Multiply" or is_quantized_by_rows(node, links):
         return node if guard_output(node) else None
-    links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
+    if node.get_type_name() != "MatMul" or not _is_before_interval(links[-1]):
+        links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
     last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
-    for link in links:
-        wide = same_operation(link, [value, constant(constant_above(link.input_value(1)), "f64").output(0)])
-        wide.set_friendly_name(link.get_friendly_name())
-        value = wide.output(0)
+    scale, shift = _scale_and_shift(links)
+    value = opset1.multiply(value, constant(scale, "f64")).output(0)
+    if shift is not None:
+        value.get_node().set_friendly_name(links[0].get_friendly_name())
+        value = opset1.add(value, constant(shift, "f64")).output(0)
+    value.get_node().set_friendly_name(links[-1].get_friendly_name())
     targets, back = last.get_target_inputs(), converted(value, "f32")
     shared = len(targets) > 1 and may_be_open(node.output(0))
     scales = [target for target in targets if shared and _scales_by_channel(target)]
@@ -142,6 +146,19 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     # a reference to it would count among the readers of its data
     links[0].input(0).replace_source_output(links[0].input_value(1))
     return node
+
+
+def _scale_and_shift(links: list[Node]) -> tuple[np.ndarray, np.ndarray | None]:
+    """One scale and one shift, in f64, that do what ``links`` do."""
+    scale, shift = np.ones((), np.float64), None
+    for link in links:
+        values = constant_above(link.input_value(1)).astype(np.float64)
+        if link.get_type_name() == "Multiply":
+            scale, shift = scale * values, None if shift is None else shift * values
+        else:
+            values = values if link.get_type_name() == "Add" else -values
+            shift = values if shift is None else shift + values
+    return np.asarray(scale), shift
 
 
 def _scales_by_channel(target: Any) -> bool:
