@@ -486,6 +486,17 @@ def test_what_a_quantization_to_16_bits_would_clip_is_the_plugins(spoilt, monkey
     assert numbers.is_without_16_bits(graph, [found], [right]) != spoilt
 
 
+def test_a_graph_that_has_no_truth_without_16_bits_excuses_nothing(monkeypatch):
+    """The error ended the whole run."""
+    graph = a_graph("Relu")
+
+    def no_truth(*_):
+        raise numbers.NoTruth("no kernel")
+
+    monkeypatch.setattr(numbers, "simulate", no_truth)
+    assert not numbers.is_without_16_bits(graph, [np.ones(1)], [np.zeros(1)])
+
+
 @pytest.mark.parametrize("kept", [5, 10], ids=["axis dropped", "axis kept"])
 def test_a_reduction_that_the_plugin_computes_wrongly_is_no_excuse(kept):
     """It takes the scales after it for those of another axis: the simulation of a graph in which nothing is to be dropped
