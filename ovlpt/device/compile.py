@@ -18,6 +18,7 @@ from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
@@ -43,7 +44,7 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     if plugin_config.is_virtual(device):
         return {}
     kind = plugin_config.kind(device)
-    if kind == "CPU" and has_quantized_weights(model):
+    if kind == "CPU" and has_quantized_weights(all_nodes(model)):
         return {"LP_TRANSFORMS_MODE": "YES"}
     return LPT_OFF[kind]
 

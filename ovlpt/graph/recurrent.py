@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -26,14 +26,12 @@ _STATES, _LAST_STATE = 0, 1  # outputs
 _ACTIVATIONS = {"GRUSequence": ["sigmoid", "tanh"], "LSTMSequence": ["sigmoid", "tanh", "tanh"]}
 
 
-def has_quantized_weights(model: Model) -> bool:
-    """Whether a recurrent layer of the model reads dequantized integer weights."""
-    layers = [node for node in all_nodes(model) if node.get_type_name() in RECURRENT]
-    return any(map(reads_quantized_weights, layers))
-
-
-def reads_quantized_weights(layer: Node) -> bool:
-    return not all(isinstance(layer.input_value(port).get_node(), Constant) for port in weights_ports(layer))
+def has_quantized_weights(nodes: Iterable[Node]) -> bool:
+    """Whether a recurrent layer among the nodes reads dequantized integer weights."""
+    layers = (node for node in nodes if node.get_type_name() in RECURRENT)
+    return any(
+        not isinstance(node.input_value(port).get_node(), Constant) for node in layers for port in weights_ports(node)
+    )
 
 
 def weights_ports(node: Node) -> tuple[int, ...]:

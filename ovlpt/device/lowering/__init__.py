@@ -15,12 +15,11 @@ from ovlpt.device.release import check_release
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import numbers_read_once, remembering
 from ovlpt.graph.names import given
-from ovlpt.graph.recurrent import reads_quantized_weights
+from ovlpt.graph.recurrent import has_quantized_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.replaced import detach, is_replaced
 from ovlpt.graph.stamp import LOWERED, stamp, stamped
 from ovlpt.openvino_api import MARKS_TYPES, Model, ModelPass, Node
-from ovlpt.operations import RECURRENT
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.trace import InputError, Outcome, Reason, Trace
 
@@ -69,8 +68,7 @@ class PluginLowering(ModelPass):
             return False
         named = _operations(model)
         if self.lpt_on is None:
-            layers = [node for node, kind in named if kind in RECURRENT]
-            self.lpt_on = self.device == "CPU" and any(map(reads_quantized_weights, layers))
+            self.lpt_on = self.device == "CPU" and has_quantized_weights(node for node, _ in named)
         keeps_types = self.device == "CPU" and (MARKS_TYPES or self.precision == "f16")
         check_release(links.guard_output if self.device == "GPU" else scales.compute_scale_in_f64)
         nodes = self._lowered(Phase.TYPES, named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, elementwise, precision_of, values_of
+from ovlpt.graph.constants import constant, elementwise, precision_of, rounded_to
 from ovlpt.graph.dequantization import Dequantization, put_constant_second, write_dequantization
 from ovlpt.graph.names import dequantization
 from ovlpt.graph.relaxed import relaxed
@@ -82,8 +82,7 @@ class MultiplyPartialTransformation(_Elementwise, multiply_partial.MultiplyParti
 
     def _joined(self, one: Dequantization, other: Dequantization, deq: str) -> np.ndarray:
         """Of scales that are rounded to the type that their product is stored in."""
-        scales = [values_of(constant(values_or(each)[1], deq)).astype(np.float32) for each in (one, other)]
-        return scales[0] * scales[1]
+        return rounded_to(values_or(one)[1], deq) * rounded_to(values_or(other)[1], deq)
 
     def _rescaled(self, found: Dequantization, scale: np.ndarray, name: str, deq: str) -> Output:
         """Only the scale is new: what stands before it stays as it is, in its own type."""
