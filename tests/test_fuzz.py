@@ -616,8 +616,11 @@ def test_memory_that_the_plugin_reads_is_its_own_where_floats_are_asked_for_in_f
 
     def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
         found = honest(model, inputs, "NO", **more)
-        off = 9 * (INFERENCE_PRECISION_HINT == "f16") if lpt == "ours" else 0
-        return [off + (lpt == "NO" and unsteady == INFERENCE_PRECISION_HINT) * next(count) + value for value in found]
+        if lpt == "ours":
+            off = 9 if INFERENCE_PRECISION_HINT == "f16" else 0
+        else:
+            off = next(count) if unsteady == INFERENCE_PRECISION_HINT else 0
+        return [off + value for value in found]
 
     monkeypatch.setattr(numbers, "run", spoilt)
     monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
