@@ -7,8 +7,10 @@ from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT4, NUMPY, REAL
 from ovlpt.trace import reject_unless
+
+_COMPUTED = REAL | NUMPY.keys() | {*INT4, "boolean"}  # in kernels, or once the plugin has widened it
 
 
 class FuseConvertTransformation(CleanupTransformation):
@@ -31,9 +33,14 @@ class FuseConvertTransformation(CleanupTransformation):
         other = node.input_value(1).get_node()
         reject_unless(isinstance(other, Constant), "not_constant", "the other input is not a constant")
         source = precision_of(convert.input_value(0))
+        self._check_source(source)
         self._check_layer(convert.input_value(0))
         if node.get_type_name() == "Subtract" and source.startswith("u"):
             reject_unless((values_of(other) >= 0).all(), "negative", f"{source} data minus a negative constant")
+
+    def _check_source(self, source: str) -> None:
+        """Plugins compute with no other types: it throws, or the outputs are empty, and memory that is not theirs is read."""
+        reject_unless(source in _COMPUTED, "not_real", f"no kernel computes with {source}")
 
     def _check_layer(self, data: Output) -> None:
         """The scale would be fused into weights that are integers, which throws."""

@@ -21,7 +21,10 @@ class EliminateFakeQuantizeTransformation(eliminate_fake_quantize.EliminateFakeQ
 
 
 class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
-    """After a layer of integers, too."""
+    """After a layer of integers, and of types that no kernel computes with, too."""
+
+    def _check_source(self, source: str) -> None:
+        pass
 
     def _check_layer(self, data: Output) -> None:
         pass

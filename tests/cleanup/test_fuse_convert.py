@@ -22,3 +22,10 @@ def test_an_operation_reads_the_integers_themselves(constant, fused):
 
 def test_a_fake_quantize_keeps_its_convert():
     assert "Convert" in kinds(fake_quantize(opset1.convert(parameter((1, 3), precision=np.uint8), "f32"), 0.0, 2.55))
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.multiply, opset1.subtract])
+@pytest.mark.parametrize("stored", ["f8e4m3", "f8e5m2", "nf4", "u1"])
+def test_a_type_that_no_kernel_computes_with_keeps_its_convert(stored, operation):
+    data = opset1.convert(opset1.convert(parameter((1, 3)), stored), "f32")
+    assert kinds(operation(data, f32(2.0))).count("Convert") == 2

@@ -7,7 +7,7 @@ import pytest
 
 from ovlpt.interpreter.execution import execute
 from ovlpt.openvino_api import RELEASE, opset1
-from tests.graphs import f32, model, parameter
+from tests.graphs import f32, fake_quantize, model, parameter
 from tools.fuzz.numbers import as_natively, compiled_as_it_stands, dropped_in, run, transformed
 from tools.fuzz.truth import simulate
 
@@ -38,6 +38,24 @@ def test_rows_that_are_quantized_after_it(change, kind, opened):
     data = [random.standard_normal(SHAPE).astype(np.float32) for _ in range(2)]
     found, expected = run(change(graph), data, "NO")[0], simulate(network(kind, False), data)[0]
     assert np.isclose(found, expected, atol=1e-5).mean() > 0.98  # the rest are ties
+
+
+@pytest.mark.skipif(RELEASE < (2025, 0), reason="the CPU plugin has no f8 there")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("constant", [f32(2.0), f32(np.linspace(0.5, 2, 4).reshape(1, 4, 1, 1))])
+@pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2"])
+@pytest.mark.parametrize("change", [transformed, compiled_as_it_stands, dropped_in])
+def test_a_scale_reads_real_numbers(change, kind, constant, opened, threads):
+    """Read in f8 itself, it throws; with one thread and dynamic sizes the output is empty, or the process ends."""
+    scaled = opset1.multiply(rounded(parameter(SHAPE), kind), constant)
+    graph = model(scaled, fake_quantize(parameter(SHAPE, "y"), -1.28, 1.27))
+    if opened:
+        graph.reshape({port: [-1, *port.get_shape()[1:]] for port in graph.inputs})
+    random = np.random.default_rng(0)
+    data = [random.standard_normal(SHAPE).astype(np.float32) for _ in range(2)]
+    found = run(change(graph), data, "NO", INFERENCE_NUM_THREADS=threads)[0]
+    np.testing.assert_allclose(found, simulate(graph, data)[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2"])
