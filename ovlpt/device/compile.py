@@ -32,6 +32,7 @@ from ovlpt.version import VERSION
 
 _logger = logging.getLogger("ovlpt")
 SLOW_MAT_MUL = "AVX2 without VNNI"  # a file with MatMuls as convolutions is for these
+_OF_DEVICES = "DEVICE_PROPERTIES"
 
 
 def lpt_properties(model: Model, device: str) -> dict[str, object]:
@@ -65,7 +66,7 @@ def inference_precision(core: Core, device: str, properties: Mapping[str, object
     A GPU does so by default, and type-relaxed operations then have to report the new type. A CPU does so where the hint is
     f16, and the model has to be kept from it; for bf16 it changes types after its transformations.
     """
-    is_gpu, properties = plugin_config.kind(device) == "GPU", properties or {}
+    is_gpu, properties = plugin_config.kind(device) == "GPU", _of_device(properties or {}, device)
     if "INFERENCE_PRECISION_HINT" not in properties and "ACCURACY" in str(properties.get("EXECUTION_MODE_HINT", "")):
         return "f32"
     try:
@@ -73,6 +74,16 @@ def inference_precision(core: Core, device: str, properties: Mapping[str, object
     except RuntimeError:
         return "f16" if is_gpu else "f32"  # no such device here: its default
     return "f16" if hint in (Type.f16, "f16") else "f32"
+
+
+def _of_device(properties: Mapping[str, object], device: str) -> dict[str, object]:
+    """With those among them that are given for one device."""
+    own, kind = dict(properties), plugin_config.kind(device)
+    for name in (_OF_DEVICES, f"{_OF_DEVICES}_{kind}"):
+        given = properties.get(name)
+        nested = given.get(kind) if isinstance(given, Mapping) and name == _OF_DEVICES else given
+        own |= nested if isinstance(nested, Mapping) else {}
+    return own
 
 
 class NotQuantized(InputError):
@@ -90,13 +101,17 @@ def transform(
     trace: Trace | None = None,
     serializable: bool = True,
     precision: str | None = None,
+    keeps_types: bool = True,
 ) -> Model:
     """A new model, transformed for ``device``: `ovlpt.transform` without its choice by measurement.
 
-    Raises as that.
+    ``keeps_types``: as `PluginLowering` has it. Raises as that.
     """
+    core = core or Core()
     with uncollected(), numbers_read_once():
-        return _transformed(model, device, config, lowered, native_only, core or Core(), trace, serializable, precision)
+        return _transformed(
+            model, device, config, lowered, native_only, core, trace, serializable, precision, keeps_types
+        )
 
 
 def _transformed(
@@ -109,6 +124,7 @@ def _transformed(
     trace: Trace | None,
     serializable: bool,
     precision: str | None,
+    keeps_types: bool,
 ) -> Model:
     own = plugin_config.settings_of(core, device, config)
     physical = _one_kind(core, device)
@@ -116,7 +132,7 @@ def _transformed(
     label = label_of(model, source)
     work = source.clone() if isinstance(model, Model) else source
     trace = Trace() if trace is None else trace
-    if not is_transformed(work):
+    if is_given := not is_transformed(work):
         if has_lost_stamp(work):
             raise InputError(
                 f"{label} is transformed already and no longer says how, as its runtime information is lost; give the quantized "
@@ -146,7 +162,9 @@ def _transformed(
     elif lowered:
         virtual = plugin_config.is_virtual(device)
         floats, faster = precision or inference_precision(core, physical), own.params.faster_kernels and not native_only
-        _lower(work, physical, serializable or virtual, floats, trace, faster)
+        lowering = PluginLowering(physical, None, serializable or virtual, floats, trace, faster)
+        lowering.computes_in_f32, lowering.keeps_types = is_given, keeps_types or virtual
+        _lower(work, lowering)
     return work
 
 
@@ -185,10 +203,10 @@ def _run_passes(
     stamp(model, **facts)
 
 
-def _lower(model: Model, device: str, serializable: bool, precision: str, trace: Trace, faster_kernels: bool) -> None:
-    if precision != "f32":
-        stamp(model, precision=precision)
-    PluginLowering(device, None, serializable, precision, trace, faster_kernels).run_on_model(model)
+def _lower(model: Model, lowering: PluginLowering) -> None:
+    if lowering.precision != "f32":
+        stamp(model, precision=lowering.precision)
+    lowering.run_on_model(model)
 
 
 def _log(title: str, events: Sequence[Event]) -> None:
@@ -268,7 +286,7 @@ class _Compilation:
             return compiled
         transformed = transform(
             self.model, self.device, self.config, native_only=self.native_only, core=self.core, trace=trace,
-            serializable=cache is not None, precision=precision,
+            serializable=cache is not None, precision=precision, keeps_types=cache is not None or self._hides_hints,
         )  # fmt: skip
         how = lpt_properties(transformed, self.device)
         # else it was transformed before, or needs not be
@@ -276,6 +294,11 @@ class _Compilation:
             cache.keep(transformed, how)
             return cache.load(compile_transformed) or compile_transformed(transformed, how)
         return compile_transformed(transformed, how)
+
+    @property
+    def _hides_hints(self) -> bool:
+        """Whether floats may be asked for in another type than `inference_precision` can tell."""
+        return any(name.startswith(_OF_DEVICES) for name in self.properties)
 
     def _cache(self, physical: str, precision: str) -> ModelCache | None:
         if isinstance(self.model, Model) and is_transformed(self.model):

@@ -97,10 +97,11 @@ def test_what_is_compiled_with_the_hint(name, change, core, tmp_path):
     assert_unmoved(*(core.compile_model(ready, "CPU", {**hint, **properties}) for hint in (F32, IN_F16)), factor)
 
 
+@pytest.mark.parametrize("hint", [IN_F16, {"DEVICE_PROPERTIES": {"CPU": IN_F16}}], ids=lambda each: next(iter(each)))
 @pytest.mark.parametrize("name", NETWORKS)
-def test_compile_model(name, core):
+def test_compile_model(name, hint, core):
     build, factor = NETWORKS[name]
-    assert_unmoved(*(ovlpt.compile_model(build(), config=hint, core=core) for hint in (F32, IN_F16)), factor)
+    assert_unmoved(*(ovlpt.compile_model(build(), config=each, core=core) for each in (F32, hint)), factor)
 
 
 def assert_unmoved(in_f32, in_f16, factor):
@@ -169,6 +170,9 @@ def test_a_model_of_f16_in_a_pipeline_computes_in_f32(steps, core, tmp_path):
         ({"INFERENCE_PRECISION_HINT": "f16"}, "f16"),
         ({"INFERENCE_PRECISION_HINT": Type.f16}, "f16"),
         ({"EXECUTION_MODE_HINT": "ACCURACY"}, "f32"),
+        ({"DEVICE_PROPERTIES": {"CPU": IN_F16, "GPU": F32}}, "f16"),
+        ({"DEVICE_PROPERTIES": {"GPU": IN_F16}}, "f32"),
+        ({"DEVICE_PROPERTIES_CPU": IN_F16}, "f16"),
         ({"EXECUTION_MODE_HINT": "ACCURACY", "INFERENCE_PRECISION_HINT": "f16"}, "f16"),
     ],
     ids=str,

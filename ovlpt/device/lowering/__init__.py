@@ -58,6 +58,8 @@ class PluginLowering(ModelPass):
         self.serializable = serializable or self.device != "CPU"
         self.faster_kernels = faster_kernels and not self.serializable
         self.trace = Trace() if trace is None else trace
+        self.computes_in_f32 = False  # whether `ConvertPrecision` was run
+        self.keeps_types = True  # False: floats will be asked for in ``precision``, and in no other type
 
     def rules(self, phase: Phase) -> list[Rule]:
         """The rows that hold for this device and this use of the model, in order."""
@@ -69,11 +71,11 @@ class PluginLowering(ModelPass):
         named = _operations(model)
         if self.lpt_on is None:
             self.lpt_on = self.device == "CPU" and has_quantized_weights(node for node, _ in named)
-        keeps_types = self.device == "CPU" and (MARKS_TYPES or self.precision == "f16")
+        keeps_types = self.device == "CPU" and (self.precision == "f16" or (MARKS_TYPES and self.keeps_types))
         check_release(links.guard_output if self.device == "GPU" else scales.compute_scale_in_f64)
         nodes = self._lowered(Phase.TYPES, named)
         # where its types stay, a model of f16 would compute in it
-        if keeps_types and ConvertPrecision().run_on_model(model):
+        if keeps_types and not self.computes_in_f32 and ConvertPrecision().run_on_model(model):
             nodes = _operations(model)
         with remembering(), numbers_read_once():
             lowered = self._lowered(Phase.RELAXED, nodes)
