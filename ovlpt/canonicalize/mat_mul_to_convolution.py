@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt.attributes import ZeroPointAfter
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
-from ovlpt.graph.consumers import is_output
+from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -71,7 +71,7 @@ class MatMulToConvolution(LayerTransformation):
         )
         # plugins would move it before the Transpose and fuse it into the convolution
         last = [node, *self._followers(node)][-1]
-        kinds = {target.get_node().get_type_name() for target in last.output(0).get_target_inputs()}
+        kinds = {target.get_node().get_type_name() for target in targets_of(last.output(0))}
         quantized = last.get_type_name() == "FakeQuantize" or "FakeQuantize" not in kinds
         reject_unless(quantized, "per_position", "the FakeQuantize after it has an interval per position")
         # the dequantization would end up after the Transpose, and no longer be part of the layer
@@ -169,7 +169,7 @@ def _is_quantized_per_tensor(value: Output) -> bool:
 
 def _is_concatenated(node: Node) -> bool:
     """Whether a Concat reads its values, moved or not."""
-    readers = [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+    readers = [target.get_node() for output in node.outputs() for target in targets_of(output)]
     passes = [reader for reader in readers if reader.get_type_name() in _MOVES | _MAY_VANISH]
     return any(reader.get_type_name() == "Concat" for reader in readers) or any(map(_is_concatenated, passes))
 
@@ -228,7 +228,7 @@ def _channels_first(value: Output, rank: int) -> Output:
     """The transposed value; an inverse Transpose above it, or an equal one for another reader, is reused."""
     if _is_transpose(value.get_node(), _last(rank)):
         return value.get_node().input_value(0)
-    for target in value.get_target_inputs():
+    for target in targets_of(value):
         if _is_transpose(target.get_node(), _first(rank)):
             return target.get_node().output(0)
     order = constant(np.array(_first(rank)), "i64")
@@ -237,7 +237,7 @@ def _channels_first(value: Output, rank: int) -> Output:
 
 def _skip_transposes(old: Output, value: Output, rank: int) -> None:
     """Let what reads ``old`` with the channels first read ``value``, which has them there."""
-    for target in old.get_target_inputs():
+    for target in targets_of(old):
         node = target.get_node()
         if _is_transpose(node, _first(rank)) and not is_output(node.output(0)):
             replace_output(node.output(0), value)
@@ -250,10 +250,10 @@ def _reshape_channels_last(old: Output, rank: int) -> None:
     shape = shape_of(old)
     if None in shape[1:]:
         return
-    for target in old.get_target_inputs():
+    for target in targets_of(old):
         if not _is_transpose(target.get_node(), _first(rank)):
             continue
-        for reader in target.get_node().output(0).get_target_inputs():
+        for reader in targets_of(target.get_node().output(0)):
             node, split = reader.get_node(), shape_of(reader.get_node().output(0)) or ()
             kept = len(split) > rank and split[:2] == (shape[0], shape[-1]) and None not in split[2:]
             if node.get_type_name() != "Reshape" or not kept or np.prod(split[2:]) != np.prod(shape[1:-1]):

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import WEIGHTED, Operation, operation_of
 from ovlpt.trace import reject, reject_unless
@@ -38,7 +39,7 @@ class ScaleAdjustment:
                 continue
             self._values[_key(value)] = value
             self._look_up(value)
-            for target in value.get_target_inputs():
+            for target in targets_of(value):
                 self._look_down(target.get_node(), target.get_index())
 
     def apply(self) -> None:
@@ -46,7 +47,7 @@ class ScaleAdjustment:
         producers = {value.get_node().get_instance_id(): value.get_node() for value in self._values.values()}
         normalizations: dict[int, Node] = {}
         for value in self._values.values():
-            for target in value.get_target_inputs():
+            for target in targets_of(value):
                 if target.get_node().get_type_name() == _INVARIANT:
                     normalizations[target.get_node().get_instance_id()] = target.get_node()
         for node in producers.values():

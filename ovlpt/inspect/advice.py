@@ -15,6 +15,7 @@ import numpy as np
 from ovlpt.common_optimizations import decomposed_attention
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import evaluated
@@ -296,7 +297,7 @@ def _fake_quantize(value: Output, low, high, levels: int) -> Node:
 def _shared_fake_quantize(value: Output, low, high, levels: int) -> Node | None:
     """One that another reader of the same value has already, on the same interval."""
     wanted = [np.asarray(end, np.float32) for end in (low, high, low, high)]
-    for node in (target.get_node() for target in value.get_target_inputs() if target.get_index() == 0):
+    for node in (target.get_node() for target in targets_of(value) if target.get_index() == 0):
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
         if details is not None and details.levels == levels:
             ends = zip(details.intervals, wanted, strict=True)

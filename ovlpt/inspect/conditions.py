@@ -13,6 +13,7 @@ import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
 from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import cell_obstacle, sources
@@ -185,7 +186,7 @@ def _readers(quantize: Node) -> Iterator[tuple[Node, int]]:
     """Operations that read what it quantizes, each with the input; what hands it on is one, too."""
     pending = [quantize]
     while pending:
-        for target in (each for output in pending.pop().outputs() for each in output.get_target_inputs()):
+        for target in (each for output in pending.pop().outputs() for each in targets_of(output)):
             yield target.get_node(), target.get_index()
             pending += [target.get_node()] if _hands_on(target.get_node()) else []
 

@@ -11,6 +11,7 @@ from ovlpt.device.execution_types import LayerExecution, execution_types
 from ovlpt.device.layer_types import BOUNDARY, CONVERTS, MOVES, MULTIPLYING_LAYERS
 from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.graph.constants import precision_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.names import Made, given, made_for, original, renamed
 from ovlpt.openvino_api import CompiledModel, Constant, Model, Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
@@ -92,7 +93,7 @@ class Layers:
         """Of a MatMul the kernel of an attention that holds what alone reads it: these names can be all that it has."""
         node = self.lowered(name)
         for _ in range(_FAR if node is not None and node.get_type_name() == "MatMul" else 0):
-            targets = list(node.output(0).get_target_inputs())
+            targets = targets_of(node.output(0))
             if len(targets) != 1:
                 break
             node = targets[0].get_node()
@@ -103,7 +104,7 @@ class Layers:
     def _of_equal(self, name: str) -> LayerExecution | None:
         """The layer of an operation that does the same to the same data: the plugin runs one of them."""
         node = self.lowered(name)
-        for target in node.input_value(0).get_target_inputs() if node is not None else ():
+        for target in targets_of(node.input_value(0)) if node is not None else ():
             other = target.get_node()
             layer = self._weighted.get(other.get_friendly_name())
             if layer is not None and _is_equal(node, other):

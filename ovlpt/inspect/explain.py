@@ -21,7 +21,7 @@ from ovlpt.device.properties import F32, LATENCY
 from ovlpt.display import html_table, to_frame
 from ovlpt.graph.bodies import all_nodes, bodies_of, with_bodies
 from ovlpt.graph.constants import is_constant_path, precision_of
-from ovlpt.graph.consumers import is_output
+from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.names import dequantization, given, is_dequantization, original
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Requantize, in_order
 from ovlpt.inspect.conditions import (
@@ -621,7 +621,7 @@ class _Answers:
         """Below a node, through dequantizations and operations that move data, the nearest first."""
         pending, seen = [node], set()
         while pending:
-            for target in (each for output in pending.pop(0).outputs() for each in output.get_target_inputs()):
+            for target in (each for output in pending.pop(0).outputs() for each in targets_of(output)):
                 consumer = target.get_node()
                 if consumer.get_instance_id() in seen or consumer.get_type_name() == "Result":
                     continue

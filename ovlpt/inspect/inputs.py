@@ -12,6 +12,7 @@ import numpy as np
 from ovlpt.device.execution_types import last_line
 from ovlpt.files import mode_of, why_not
 from ovlpt.graph.constants import constant_above, precision_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.inspect.required_sizes import required_sizes
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.operations.families import REARRANGES
@@ -126,7 +127,7 @@ def _readers(parameter: Node) -> tuple[tuple[float, float] | None, int]:
     """
     pending: list[tuple[Node, Callable[[np.ndarray], np.ndarray]]] = [(parameter, lambda values: values)]
     for node, invert in pending:
-        for target in (target for port in node.outputs() for target in port.get_target_inputs()):
+        for target in (target for port in node.outputs() for target in targets_of(port)):
             reader, kind = target.get_node(), target.get_node().get_type_name()
             if kind == "FakeQuantize" and target.get_index() == 0:
                 ends = [constant_above(reader.input_value(port)) for port in (1, 2)]

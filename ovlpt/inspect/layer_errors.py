@@ -12,6 +12,7 @@ import numpy as np
 
 from ovlpt.device import ExecutionTypes, execution_types
 from ovlpt.graph.constants import constant_above, is_constant_path
+from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.names import given
 from ovlpt.inspect.noise import Noise
 from ovlpt.inspect.run import relative_difference
@@ -202,7 +203,7 @@ def fused(model: Model, layers: ExecutionTypes) -> tuple[set[str], set[str]]:
             continue
         kernel = next((names for names in kernels if name in names), set())
         if kind == "FakeQuantize":
-            if any(target.get_node().get_friendly_name() in kernel for target in node.output(0).get_target_inputs()):
+            if any(target.get_node().get_friendly_name() in kernel for target in targets_of(node.output(0))):
                 inside.add(name)
         else:
             summands = {value.get_node().get_friendly_name() for value in node.input_values()}

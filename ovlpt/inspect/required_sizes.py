@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ovlpt.graph.constants import constant_above
+from ovlpt.graph.consumers import targets_of
 from ovlpt.openvino_api import Model, Node, Output
 from ovlpt.operations import OPERATIONS
 
@@ -36,7 +37,7 @@ def _of(port: Output) -> dict[int, int]:
     found: dict[int, int] = {}
     pending: list[tuple[Output, Axes]] = [(port, range(len(shape)))] if open_axes else []
     for value, axes in pending:
-        for target in value.get_target_inputs():
+        for target in targets_of(value):
             reader, at = target.get_node(), target.get_index()
             for axis, size in _asked(reader, at, axes):
                 if axis in open_axes:

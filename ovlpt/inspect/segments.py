@@ -14,6 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ovlpt.graph.constants import is_constant_path, is_real, precision_of
+from ovlpt.graph.consumers import targets_of
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED
 
@@ -116,14 +117,14 @@ class Segments:
         for node in self.quantizers:
             parameter = opset1.parameter(node.get_input_partial_shape(0), node.get_input_element_type(0))
             copy = opset1.fake_quantize(parameter, *node.input_values()[1:], node.get_attributes()["levels"])
-            for target in node.output(0).get_target_inputs():
+            for target in targets_of(node.output(0)):
                 if target.get_node().get_type_name() != "Result":
                     target.replace_source_output(copy.output(0))
             parameters.append(parameter)
         for value in self._crossing.values():
             parameter = opset1.parameter(value.get_partial_shape(), value.get_element_type())
             owner = self._owner[value.get_node().get_instance_id()]
-            for target in value.get_target_inputs():
+            for target in targets_of(value):
                 if self._owner.get(target.get_node().get_instance_id(), owner) != owner:
                     target.replace_source_output(parameter.output(0))
             parameters.append(parameter)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.names import given as given_name
 from ovlpt.inspect.executed import has_weights
 from ovlpt.openvino_api import Model, Node
@@ -86,7 +87,7 @@ def _walk(node: Node, step: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
 
 
 def _readers(node: Node) -> list[Node]:
-    return [target.get_node() for output in node.outputs() for target in output.get_target_inputs()]
+    return [target.get_node() for output in node.outputs() for target in targets_of(output)]
 
 
 def _sources(node: Node) -> list[Node]:

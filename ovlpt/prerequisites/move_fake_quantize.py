@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
-from ovlpt.graph.consumers import is_output
+from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
@@ -110,7 +110,7 @@ class MoveFakeQuantize(LayerTransformation):
             "several_consumers",
             "the Concat has other consumers",
         )
-        targets = list(node.output(0).get_target_inputs())
+        targets = targets_of(node.output(0))
         convert = targets[0].get_node() if targets else None
         if convert is None or convert.get_type_name() != "Convert":
             return _Parts(concat, relu, None, None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.graph.consumers import targets_of
 from ovlpt.openvino_api import Node
 from ovlpt.prerequisites.pull_through_dequantization import PullThroughDequantization
 from ovlpt.trace import reject_unless
@@ -14,7 +15,7 @@ class PullReshapeThroughDequantization(PullThroughDequantization):
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
-        consumer = next(iter(node.output(0).get_target_inputs())).get_node().get_type_name()
+        consumer = targets_of(node.output(0))[0].get_node().get_type_name()
         reject_unless(
             consumer != "GroupConvolution",
             "grouped_weights",
