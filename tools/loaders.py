@@ -27,7 +27,8 @@ from openvino.preprocess import PrePostProcessor
 import ovlpt
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import F32, UNCACHED
-from ovlpt.openvino_api import CompiledModel, Core, Model, Type
+from ovlpt.inspect.inputs import random_inputs
+from ovlpt.openvino_api import CompiledModel, ConstantFolding, Core, Manager, Model, Type
 from tools.ir import networks
 
 EXACT = {**F32, **UNCACHED}
@@ -60,11 +61,10 @@ def save(core: Core, path: Path, folder: Path) -> Saved:
     target = folder / "saved.xml"
     ovlpt.save_model(ovlpt.transform(path, core=core), target)
     compiled, generator = ovlpt.compile_model(path, "CPU", EXACT, core=core), np.random.default_rng(0)
+    shapes = [each.shape for each in random_inputs(core.read_model(path))]
     inputs = [
-        generator.integers(0, 4 if port.element_type.is_real() else 2, list(port.shape)).astype(
-            port.element_type.to_dtype()
-        )
-        for port in compiled.inputs
+        generator.integers(0, 4 if port.element_type.is_real() else 2, shape).astype(port.element_type.to_dtype())
+        for port, shape in zip(compiled.inputs, shapes, strict=True)
     ]
     loaded = _run(compiled, inputs)
     return Saved(target, inputs, loaded.layers or 0, list(loaded.outputs))
@@ -86,10 +86,32 @@ def from_path(saved: Saved, folder: Path) -> Loaded:
     return _run(Core().compile_model(str(saved.path), "CPU", EXACT), saved.inputs)
 
 
-def on_device(saved: Saved, folder: Path, device: str) -> Loaded:
+def _read(path: Path) -> tuple[Core, Model]:
     core = Core()
     core.get_property("CPU", "FULL_DEVICE_NAME")  # its plugin brings operations
-    return _run(core.compile_model(core.read_model(saved.path), device, EXACT), saved.inputs)
+    return core, core.read_model(path)
+
+
+def on_device(saved: Saved, folder: Path, device: str) -> Loaded:
+    core, model = _read(saved.path)
+    return _run(core.compile_model(model, device, EXACT), saved.inputs)
+
+
+def folded(saved: Saved, folder: Path) -> Loaded:
+    """After what a tool may run by hand."""
+    core, model = _read(saved.path)
+    manager = Manager()
+    manager.register_pass(ConstantFolding())
+    manager.run_passes(model)
+    return _run(core.compile_model(model, "CPU", EXACT), saved.inputs)
+
+
+def cached(saved: Saved, folder: Path) -> Loaded:
+    """From the plugin's own cache, which the first call fills; it keeps no model with quantized recurrent layers."""
+    properties = {**F32, "CACHE_DIR": str(folder)}
+    for _ in range(2):
+        compiled = Core().compile_model(str(saved.path), "CPU", properties)
+    return _run(compiled, saved.inputs)
 
 
 def images(model: Model) -> Model:
@@ -102,15 +124,18 @@ def images(model: Model) -> Model:
 
 
 def of_images(saved: Saved, folder: Path) -> Loaded:
-    core = Core()
-    core.get_property("CPU", "FULL_DEVICE_NAME")
-    return _run(core.compile_model(images(core.read_model(saved.path)), "CPU", EXACT), saved.inputs)
+    core, model = _read(saved.path)
+    return _run(core.compile_model(images(model), "CPU", EXACT), saved.inputs)
 
 
 def benchmark_app(saved: Saved, folder: Path) -> Loaded:
     """It puts a PrePostProcessor before the model, sets no property of the plugin's, and keeps the outputs to itself."""
     code = "from openvino.tools.benchmark.main import main; main()"
     options = ["-m", saved.path, "-d", "CPU", "-niter", "2", "-hint", "none", "-infer_precision", "f32"]
+    ports = _read(saved.path)[1].inputs
+    if any(port.partial_shape.is_dynamic for port in ports):
+        shapes = (f"{port.any_name}{list(each.shape)}" for port, each in zip(ports, saved.inputs, strict=True))
+        options += ["-data_shape", ",".join(shapes).replace(" ", "")]
     _call([sys.executable, "-c", code, *options, "-exec_graph_path", "graph.xml"], folder)
     layers = ElementTree.parse(folder / "graph.xml").findall("layers/layer")
     kernels = [each.find("data") for each in layers if each.get("type") in WEIGHTED_LAYERS]
@@ -120,6 +145,9 @@ def benchmark_app(saved: Saved, folder: Path) -> Loaded:
 PROGRAM = """
 #include <stdio.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+typedef struct { int64_t rank; int64_t* sizes; } shape_t;
 typedef struct ov_core core_t; typedef struct ov_compiled_model model_t;
 typedef struct ov_infer_request request_t; typedef struct ov_tensor tensor_t;
 int ov_core_create(core_t**);
@@ -128,6 +156,7 @@ int ov_compiled_model_create_infer_request(const model_t*, request_t**);
 int ov_infer_request_get_input_tensor_by_index(const request_t*, size_t, tensor_t**);
 int ov_infer_request_get_output_tensor_by_index(const request_t*, size_t, tensor_t**);
 int ov_infer_request_infer(request_t*);
+int ov_tensor_set_shape(tensor_t*, shape_t);
 int ov_tensor_data(const tensor_t*, void**);
 int ov_tensor_get_byte_size(const tensor_t*, size_t*);
 #define CALL(call) do { int status = call; if (status) { fprintf(stderr, "%s: %d", #call, status); return 1; } } while (0)
@@ -136,8 +165,11 @@ int main(int count, char** names) {
     CALL(ov_core_create(&core));
     CALL(ov_core_compile_model_from_file(core, names[1], "CPU", 2, &model, "INFERENCE_PRECISION_HINT", "f32"));
     CALL(ov_compiled_model_create_infer_request(model, &request));
-    for (int at = 3; at < count; at++) {
-        CALL(ov_infer_request_get_input_tensor_by_index(request, at - 3, &tensor));
+    for (int at = 3; at < count; at += 2) {
+        int64_t sizes[16], rank = 0;
+        for (char* text = names[at + 1]; *text && rank < 16; text += *text == ',') sizes[rank++] = strtoll(text, &text, 10);
+        CALL(ov_infer_request_get_input_tensor_by_index(request, (at - 3) / 2, &tensor));
+        CALL(ov_tensor_set_shape(tensor, (shape_t){rank, sizes}));
         CALL(ov_tensor_data(tensor, &data));
         CALL(ov_tensor_get_byte_size(tensor, &size));
         FILE* file = fopen(names[at], "rb");
@@ -160,10 +192,11 @@ def c_program(saved: Saved, folder: Path) -> Loaded:
     library = next(libraries.glob("libopenvino_c.so*"))
     places = [f"-Wl,-rpath,{libraries}", f"-Wl,-rpath-link,{libraries}"]
     _call([shutil.which("cc") or "cc", "load.c", library, *places, "-o", "load"], folder)
-    names = [f"{index}.bin" for index in range(len(saved.inputs))]
-    for name, each in zip(names, saved.inputs, strict=True):
-        each.tofile(folder / name)
-    _call(["./load", saved.path, "out.bin", *names], folder)
+    arguments = []
+    for index, each in enumerate(saved.inputs):
+        each.tofile(folder / f"{index}.bin")
+        arguments += [f"{index}.bin", ",".join(map(str, each.shape))]
+    _call(["./load", saved.path, "out.bin", *arguments], folder)
     first = saved.outputs[0]
     return Loaded(outputs=[np.fromfile(folder / "out.bin", first.dtype).reshape(first.shape)])
 
@@ -200,6 +233,8 @@ LOADERS: Mapping[str, Loader] = {
     "`core.compile_model(path)`": from_path,
     "`read_model`, `compile_model`": partial(on_device, device="CPU"),
     "PrePostProcessor, u8": of_images,
+    "`ConstantFolding`, `compile_model`": folded,
+    "`CACHE_DIR`, the second time": cached,
     "`benchmark_app`": benchmark_app,
     "AUTO": partial(on_device, device="AUTO:CPU"),
     "HETERO": partial(on_device, device="HETERO:CPU"),
