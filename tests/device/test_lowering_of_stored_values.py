@@ -129,6 +129,21 @@ def test_a_factor_after_data_that_are_quantized_twice(core, tmp_path, form, fact
     assert decibels(compiled_in(form, net, core, tmp_path, **TRUTH), truth, data) > 40
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("end", [lambda data: data, lambda data: quantized(data, -1, 1.2)], ids=["output", "quantized"])
+@pytest.mark.parametrize("first", [(-2.2, 2.1), (0, 2.9)])
+@pytest.mark.parametrize("second", [(-1.28, 1.27), (0, 2.55), (-1, 2)])
+def test_a_product_of_halves_that_are_quantized_twice(core, tmp_path, form, second, first, end):
+    """One half was converted to the integers of the other."""
+    x = parameter([1, 4, 5, 8])
+    halves = opset1.split(quantized(x, *first), const(1, "i64"), 2).outputs()
+    net = model(end(opset1.multiply(*(quantized(half, *second) for half in halves))), x)
+    data = samples([1, 4, 5, 8])
+    truth, compiled = core.compile_model(net, "CPU", TRUTH), compiled_in(form, net, core, tmp_path, **TRUTH)
+    assert compiled.output(0).get_element_type().get_type_name() == "f32"
+    assert decibels(compiled, truth, data) > 40
+
+
 @pytest.mark.parametrize("gate", ["SoftPlus", "Mish"])
 def test_what_a_layer_of_its_own_reads_is_stored_in_floats(core, gate):
     """A dequantization before it would be a layer more."""

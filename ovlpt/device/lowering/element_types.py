@@ -157,8 +157,11 @@ def scale_in_f32(multiply: Node) -> Node | None:
 
 def _would_meet_interval(multiply: Node) -> bool:
     """Whether a FakeQuantize is above operations that together do not change the shape, and may do nothing at all; or
-    directly before, and reads integers: the plugin makes one that is not relaxed of the two, which has the type of its data.
+    directly before, and reads integers: the plugin makes one that is not relaxed of it and a constant, which has the type of
+    its data.
     """
+    if constant_above(multiply.input_value(1)) is None:
+        return False
     value = multiply.input_value(0)
     shape, moved = shape_of(value), False
     while value.get_node().get_type_name() in _MAY_DO_NOTHING and len(value.get_target_inputs()) == 1:
