@@ -22,6 +22,8 @@ from ovlpt.precisions import INT4, INT8
 
 # What may read the result. A constant that is added or multiplied could be fused into the layer.
 _READERS = frozenset(("Add", "Clamp", "Concat", "FakeQuantize", "MaxPool", "Multiply", "Relu", "Sigmoid", "Swish"))
+# What may give the data, besides a FakeQuantize. A Concat of what a Split gives may be folded into the weights.
+_POOLS = frozenset(("AvgPool", "MaxPool"))
 _STORED = frozenset((*INT8, *INT4))
 _SMALLEST = np.finfo(np.float32).tiny  # the optimizations make 0 of a smaller number
 
@@ -62,7 +64,7 @@ class LayersAside:
         parameter, result = self._from
         stand_ins = optimized.get_parameters()[parameter : parameter + len(self._stand_ins)]
         ends = optimized.get_results()[result:]
-        as_before = all(map(_is_read_as_before, stand_ins)) and _are_of_data(self._layers, ends)
+        as_before = all(map(_is_read_as_before, stand_ins)) and self._read_as_before(ends)
         of = zip(self._layers, stand_ins if as_before else self._stand_ins, strict=True)
         for layer, stand_in in of:
             _read_instead(stand_in.output(0), layer.result)
@@ -80,6 +82,15 @@ class LayersAside:
                 optimized.remove_parameter(stand_in)
         return as_before
 
+    def _read_as_before(self, ends: list[Node]) -> bool:
+        """Whether the data of each layer comes as before."""
+        at = 0
+        for layer in self._layers:
+            if not _gives_data(ends[at].input_value(0).get_node()):
+                return False
+            at += len(layer.reads)
+        return True
+
 
 def _have_namesakes(nodes: list[Node]) -> bool:
     return len({node.get_friendly_name() for node in nodes}) < len(nodes)
@@ -94,22 +105,11 @@ def _is_read_as_before(stand_in: Node) -> bool:
     return all(_takes_any(target) for target in stand_in.output(0).get_target_inputs())
 
 
-def _are_of_data(layers: list[_Layer], ends: list[Node]) -> bool:
-    """Whether the data of each layer is quantized as before."""
-    at = 0
-    for layer in layers:
-        if ends[at].input_value(0).get_node().get_type_name() != "FakeQuantize":
-            return False
-        at += len(layer.reads)
-    return True
-
-
 def _layer(node: Node) -> _Layer | None:
     """A layer that is left as it is, if the node is one."""
     if node.get_type_name() not in CONVOLUTIONS or node.get_output_partial_shape(0).is_dynamic:
         return None
-    quantize = node.input_value(0).get_node()
-    if quantize.get_type_name() != "FakeQuantize" or isinstance(quantize.input_value(0).get_node(), Constant):
+    if not _gives_data(node.input_value(0).get_node()):
         return None
     if (computed := _computed_of_weights(node.input_value(1))) is None or (result := _with_bias(node)) is None:
         return None
@@ -117,6 +117,16 @@ def _layer(node: Node) -> _Layer | None:
     if not all(map(_takes_any, last.get_target_inputs())):
         return None
     return _Layer(last, [node.input(0), *computed, *bias])
+
+
+def _gives_data(node: Node) -> bool:
+    """Whether a layer is left as it is where it reads the node."""
+    kind = node.get_type_name()
+    if kind == "FakeQuantize":
+        return not isinstance(node.input_value(0).get_node(), Constant)
+    if kind == "Concat":
+        return all(value.get_node().get_type_name() in ("FakeQuantize", *_POOLS) for value in node.input_values())
+    return kind in _POOLS
 
 
 def _computed_of_weights(value: Output) -> list[Any] | None:
@@ -158,15 +168,14 @@ def _computed_constant(node: Node, shape: tuple[int | None, ...]) -> list[Any] |
     """Input 1 of a node, where that has to be computed; none for a Constant that stays, None for what may not stay."""
     value = node.input_value(1)
     source = value.get_node()
+    stored = source.input_value(0).get_node() if source.get_type_name() == "Convert" else source
+    if stored is not source and isinstance(stored, Constant) and precision_of(stored.output(0)) in _STORED:
+        return [] if all(len(each.output(0).get_target_inputs()) == 1 for each in (source, stored)) else None
     if len(shape_of(value) or ()) != len(shape):
         return None  # the optimizations would write it with as many axes
     if isinstance(source, Constant):
         numbers = np.abs(values_of(source))
         return None if (numbers < _SMALLEST).any() and (numbers[numbers < _SMALLEST] > 0).any() else []
-    if source.get_type_name() == "Convert":
-        source = source.input_value(0).get_node()
-        if isinstance(source, Constant) and precision_of(source.output(0)) in _STORED:
-            return [] if len(source.output(0).get_target_inputs()) == 1 else None
     return [node.input(1)] if is_constant_path(value.get_node()) else None
 
 

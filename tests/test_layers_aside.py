@@ -61,6 +61,20 @@ def gated(node):
     return opset1.multiply(biased, opset1.sigmoid(biased))
 
 
+def pooled(node):
+    return opset1.max_pool(node, [1, 1], [1, 1], [1, 1], [3, 3])
+
+
+def joined(x):
+    quantize = quantized(opset1.split(x, const(1, "i64"), 2).output(0), 0, 2.55)
+    return opset1.concat([quantize, pooled(quantize)], 1)
+
+
+def parts(x):
+    """In reverse order, which goes into the weights."""
+    return opset1.concat(opset1.split(quantized(x, 0, 2.55), const(1, "i64"), 4).outputs()[::-1], 1)
+
+
 def twice(node):
     """Other weights, which two layers read."""
     weights = int8_weights([8, 8, 1, 1])
@@ -74,9 +88,9 @@ def flat_scale():
     return opset1.multiply(stored, const(0.01))
 
 
-def zero_point():
+def zero_point(shape=(1, 1, 1, 1)):
     stored = opset1.convert(const(np.arange(32).reshape(8, 4, 1, 1), "u8"), "f32")
-    zero = opset1.convert(const(np.full((1, 1, 1, 1), 16), "u8"), "f32")
+    zero = opset1.convert(const(np.full(shape, 16), "u8"), "f32")
     return opset1.multiply(opset1.subtract(stored, zero), const(np.full((8, 1, 1, 1), 0.01)))
 
 
@@ -107,6 +121,9 @@ NETWORKS = {
     "computed bias": (lambda: followed(computed_bias), 1),
     "gated": (lambda: followed(gated), 1),
     "zero point": (lambda: followed(plus(BIAS), weights=zero_point()), 1),
+    "zero point without axes": (lambda: followed(plus(BIAS), weights=zero_point(())), 1),
+    "pooled": (lambda: followed(plus(BIAS), data=lambda x: pooled(quantized(x, 0, 2.55))), 1),
+    "joined": (lambda: followed(plus(BIAS), data=joined), 1),
     "depthwise": (lambda: followed(lambda node: depthwise(quantized(plus(BIAS)(node), 0, 2.55))), 2),
     "residual": (residual, 2),
     # what may be fused into a layer, or is written otherwise
@@ -119,6 +136,7 @@ NETWORKS = {
     "subnormal bias": (lambda: followed(plus(1e-39 * BIAS)), 0),
     "shared weights": (lambda: followed(twice), 1),
     "real data": (lambda: followed(plus(BIAS), data=opset1.sigmoid), 0),
+    "joined parts": (lambda: followed(plus(BIAS), data=parts), 0),
     "moved": (
         lambda: followed(lambda node: opset1.transpose(plus(BIAS)(node), const([0, 1, 3, 2], "i64"))),
         0,
@@ -183,5 +201,5 @@ def test_the_graph_is_the_same_where_the_surroundings_change(name, monkeypatch):
     """Then the optimizations are run once more, on all layers."""
     net = NETWORKS[name][0]()
     expected = optimized(net)
-    monkeypatch.setattr(layers_aside, "_are_of_data", lambda layers, ends: False)
+    monkeypatch.setattr(LayersAside, "_read_as_before", lambda layers, ends: False)
     assert optimized(net) == expected
