@@ -44,7 +44,9 @@ class LayersAside:
     def __init__(self, model: Model):
         self._model = model
         nodes = model.get_ops()
-        self._layers = [layer for node in nodes if (layer := _layer(node)) is not None]
+        # what a shape is computed of is found by sizes that are equal whatever they are, on both sides of a layer
+        open_sizes = all(node.get_type_name() != "ShapeOf" for node in nodes)
+        self._layers = [layer for node in nodes if (layer := _layer(node, open_sizes)) is not None]
         if self._layers and _have_namesakes(nodes):
             self._layers = []  # the optimizations rename all but one of those with the same name
         self._from = len(model.get_parameters()), len(model.get_results())
@@ -105,9 +107,11 @@ def _is_read_as_before(stand_in: Node) -> bool:
     return all(_takes_any(target) for target in stand_in.output(0).get_target_inputs())
 
 
-def _layer(node: Node) -> _Layer | None:
-    """A layer that is left as it is, if the node is one."""
-    if node.get_type_name() not in CONVOLUTIONS or node.get_output_partial_shape(0).is_dynamic:
+def _layer(node: Node, open_sizes: bool) -> _Layer | None:
+    """A layer that is left as it is, if the node is one. ``open_sizes``: also where its sizes are dynamic."""
+    if node.get_type_name() not in CONVOLUTIONS or (shape := shape_of(node.output(0))) is None:
+        return None
+    if None in shape and not open_sizes:
         return None
     if not _gives_data(node.input_value(0).get_node()):
         return None

@@ -107,6 +107,18 @@ def namesakes():
     return net
 
 
+def opened(net: Model) -> Model:
+    net.reshape([-1, 4, -1, 8])
+    return net
+
+
+def measured(node):
+    """Scaled by its own size."""
+    biased = plus(BIAS)(node)
+    size = opset1.convert(opset1.shape_of(biased), "f32")
+    return opset1.multiply(biased, opset1.reduce_prod(size, const([0], "i64"), False))
+
+
 def with_output():
     x, node = layer()
     return model([node, quantized(plus(BIAS)(node), 0, 2.55)], x)
@@ -126,6 +138,8 @@ NETWORKS = {
     "joined": (lambda: followed(plus(BIAS), data=joined), 1),
     "depthwise": (lambda: followed(lambda node: depthwise(quantized(plus(BIAS)(node), 0, 2.55))), 2),
     "residual": (residual, 2),
+    "dynamic sizes": (lambda: opened(followed(gated)), 1),
+    "dynamic sizes, computed": (lambda: opened(followed(measured)), 0),
     # what may be fused into a layer, or is written otherwise
     "bias of all channels": (lambda: followed(plus(0.5)), 0),
     "two biases": (lambda: followed(lambda node: plus(BIAS)(plus(BIAS)(node))), 0),
@@ -192,7 +206,7 @@ def test_the_graph_is_the_same(name, aside, monkeypatch):
     net = build()
     found = optimized(net)
     assert aside == [count]
-    monkeypatch.setattr(layers_aside, "_layer", lambda node: None)
+    monkeypatch.setattr(layers_aside, "_layer", lambda node, open_sizes: None)
     assert found == optimized(net)
 
 
