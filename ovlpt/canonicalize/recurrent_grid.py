@@ -40,6 +40,7 @@ _LOSS = 1 / 40  # of weights in int8, root mean square; their own rounding takes
 _LOSS_ALONE = 1 / 8  # of the input weights, or of the recurrent weights, alone
 _USUAL_STATE = 1 / 4  # of its largest magnitude
 _NOTHING = 1 / 127  # of a gate's sum: less than a step of the state
+_AT_ONCE = 1 << 14  # numbers that a cache holds, with what is computed of them
 _NAMES = "weights", "recurrent weights"
 
 Rounded = tuple[np.ndarray, list[np.ndarray], float, float]
@@ -203,13 +204,13 @@ class RecurrentGrid(LayerTransformation):
     @read_once
     def _by_rows(self, node: Node) -> Rounded:
         """The same of weights that are quantized with a scale for each row."""
-        both = self._both(node)
+        both = [each.astype(np.float64) for each in self._both(node)]
         rows = [_finest(each) for each in both]
         both = [np.rint(each / scale) * scale for each, scale in zip(both, rows, strict=True)]
         return self._on_one_scale(node, both, rows)
 
     def _both(self, node: Node) -> list[np.ndarray]:
-        return [self._values(node, port).astype(np.float64) for port in weights_ports(node)]
+        return [self._values(node, port) for port in weights_ports(node)]
 
     @read_once
     def _values(self, node: Node, port: int) -> np.ndarray | None:
@@ -230,10 +231,9 @@ class RecurrentGrid(LayerTransformation):
 
     def _on_one_scale(self, node: Node, both: Sequence[np.ndarray], rows: Sequence[np.ndarray]) -> Rounded:
         step = self._data_grid(node)[1] / self._step_of_states(node)
-        both = [both[0] * step, both[1]]
         scale = _by_gates(node, np.maximum(rows[0] * step, rows[1]))
-        integers, lost = zip(*(_rounded(each, scale) for each in both), strict=True)
-        sizes = [float(np.square(each, out=each).sum()) for each in both]
+        rounded = (_rounded(each, factor, scale) for each, factor in zip(both, (step, 1.0), strict=True))
+        integers, lost, sizes = zip(*rounded, strict=True)
         alone = max(map(_lost_alone, lost, sizes, (1, _USUAL_STATE)))
         return scale, list(integers), _size([each.sum() for each in lost]) / max(_size(sizes), 1e-30), alone
 
@@ -315,13 +315,25 @@ def _by_gates(node: Node, scale: np.ndarray) -> np.ndarray:
     return gates.reshape(scale.shape)
 
 
-def _rounded(weights: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Integers, and the squares of what they lose; computed in place, as new memory takes longer than the numbers."""
-    integers = weights / scale
-    np.clip(np.rint(integers, out=integers), -128, 127, out=integers)
-    lost = integers * scale
-    lost -= weights
-    return integers, np.square(lost, out=lost)
+def _rounded(weights: np.ndarray, factor: float, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """The integers of weights times a factor, by rows the squares of what they lose, and the sum of the weights' squares.
+
+    Some rows at a time: new memory takes longer than the numbers.
+    """
+    integers, lost, size = np.empty(weights.shape, np.int8), np.empty(weights.shape[:2]), 0.0
+    count = max(_AT_ONCE // max(weights.shape[2], 1), 1)
+    for direction in range(weights.shape[0]):
+        for first in range(0, weights.shape[1], count):
+            rows = direction, slice(first, first + count)
+            exact = weights[rows].astype(np.float64) * factor
+            whole = exact / scale[rows]
+            np.clip(np.rint(whole, out=whole), -128, 127, out=whole)
+            integers[rows] = whole
+            whole *= scale[rows]
+            whole -= exact
+            lost[rows] = np.square(whole, out=whole).sum(axis=1)
+            size += float(np.square(exact, out=exact).sum())
+    return integers, lost, size
 
 
 def _size(squares: Sequence[float]) -> float:
@@ -333,9 +345,9 @@ def _size(squares: Sequence[float]) -> float:
 def _lost_alone(squares: np.ndarray, size: float, usual: float) -> float:
     """The share of a product with what is ``usual`` of its largest magnitude; 0 where the sums of gates do not show it.
 
-    ``squares``: of what is lost; ``size``: the sum of those of the weights.
+    ``squares``: of what is lost, by rows; ``size``: the sum of those of the weights.
     """
-    of_gate = usual * float(np.sqrt(squares.sum(axis=2).mean()))
+    of_gate = usual * float(np.sqrt(squares.mean()))
     if of_gate < _NOTHING:
         return 0.0
     return float(np.sqrt(squares.sum() / max(size, 1e-30)))
