@@ -46,6 +46,7 @@ class ConvertPrecision(ModelTransformation):
                 for target in targets:
                     target.replace_source_output(wide.output(0))
             elif node.get_type_name() == "Convert":
+                _skip(node)
                 wide = opset1.convert(node.input_value(0), "f32")
                 wide.set_friendly_name(node.get_friendly_name())
                 replace_output(node.output(0), wide.output(0))
@@ -56,6 +57,15 @@ class ConvertPrecision(ModelTransformation):
             insert_after(value, narrow.output(0), [result.input(0)], [narrow])
         model.validate_nodes_and_infer_types()
         return True
+
+
+def _skip(convert: Node) -> None:
+    """Operations read what is real before a Convert, which would do nothing: who reads a value is to be seen."""
+    if precision_of(convert.input_value(0)) not in ("f32", *_OTHERS):
+        return
+    for target in convert.output(0).get_target_inputs():
+        if target.get_node().get_type_name() != "Result":
+            target.replace_source_output(convert.input_value(0))
 
 
 def _return(node: Node) -> bool:

@@ -43,6 +43,45 @@ def test_one_element_of_open_sizes(by_form, form, batch, height, width):
             assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+_IDLE = {
+    "Add": lambda data: opset1.add(data, const(0.0)),
+    "Broadcast": lambda data: NodeFactory("opset3").create(
+        "Broadcast", [data.output(0), const([1, 1, 1], "i64").output(0)], {"mode": "bidirectional"}
+    ),
+    "Concat": lambda data: opset1.concat([data], 1),
+    "Convert": lambda data: opset1.convert(data, "f32"),
+    "Pad": lambda data: opset1.pad(data, const([0] * 4, "i64"), const([0] * 4, "i64"), "constant"),
+    "Tile": lambda data: opset1.tile(data, const([1, 1, 1, 1], "i64")),
+    "Transpose": lambda data: opset1.transpose(data, const([0, 1, 2, 3], "i64")),
+    "through f16": lambda data: data,
+}
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("kind", ["factor", "divisor"])
+@pytest.mark.parametrize("also", [lambda before, after: before, lambda before, after: after], ids=["before", "after"])
+@pytest.mark.parametrize("idle", list(_IDLE))
+def test_what_another_reader_of_a_layer_gets_across_what_does_nothing(core, idle, also, kind, size):
+    """The plugin dropped it, and fused what one of two readers computes per channel into the layer, for both of them."""
+    x = parameter([-1, 16, -1, -1])
+    layer = convolution(quantized(x, -1.5, 1.5, 255), 16, kernel=1)
+    after = _IDLE[idle](layer)
+    scale = const(np.linspace(0.5, 2, 16).reshape(1, 16, 1, 1))
+    computed = (opset1.divide if kind == "divisor" else opset1.multiply)(after, scale)
+    net = Form("f16" if idle == "through f16" else "f32").apply(model([computed, also(layer, after)], x))
+    real = np.float16 if idle == "through f16" else np.float32
+    data = [np.random.default_rng(0).uniform(-1.5, 1.5, (1, 16, size, size)).astype(real)]
+    fixed = net.clone()
+    fixed.reshape([1, 16, size, size])
+    lowered = drop_in(net, core)
+    found, expected = (
+        list(core.compile_model(each, "CPU", {**TRUTH, "LP_TRANSFORMS_MODE": "NO"})(data).values())
+        for each in (lowered, fixed)
+    )
+    for one, other in zip(found, expected, strict=True):
+        assert_close([one], [other], level=0.03 * np.abs(other).max(), share=1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("low", [0, -1.28], ids=["u8", "zero_point"])
 def test_two_factors_of_open_sizes(core, by_form, form, low):

@@ -74,8 +74,8 @@ class PluginLowering(ModelPass):
         keeps_types = self.device == "CPU" and (self.precision == "f16" or (MARKS_TYPES and self.keeps_types))
         check_release(links.guard_output if self.device == "GPU" else scales.compute_scale_in_f64)
         nodes = self._lowered(Phase.TYPES, named)
-        # where its types stay, a model of f16 would compute in it
-        if keeps_types and not self.computes_in_f32 and ConvertPrecision().run_on_model(model):
+        # where its types stay, a model of f16 would compute in it; elsewhere its Converts hide who reads a value
+        if self.device == "CPU" and not self.computes_in_f32 and ConvertPrecision().run_on_model(model):
             nodes = _operations(model)
         with remembering(), numbers_read_once():
             lowered = self._lowered(Phase.RELAXED, nodes)

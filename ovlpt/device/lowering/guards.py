@@ -99,15 +99,14 @@ def part_from_broadcast(add: Node) -> Node | None:
 
 
 def drop_idle(node: Node) -> Node | None:
-    """What returns its data unchanged, unless it is an output of the model."""
-    value, targets = node.output(0), node.output(0).get_target_inputs()
-    if not does_nothing(node) or any(target.get_node().get_type_name() == "Result" for target in targets):
+    """What returns its data unchanged, unless only an output of the model reads it."""
+    value = node.output(0)
+    if not does_nothing(node) or precision_of(value) != precision_of(node.input_value(0)):
         return None
-    if precision_of(value) != precision_of(node.input_value(0)):
-        return None
+    targets = [target for target in value.get_target_inputs() if target.get_node().get_type_name() != "Result"]
     for target in targets:
         target.replace_source_output(node.input_value(0))
-    return node
+    return node if targets else None
 
 
 def wait_for_branches(node: Node) -> Node | None:

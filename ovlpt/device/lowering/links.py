@@ -132,13 +132,24 @@ def _is_apart(node: Node) -> bool:
 def does_nothing(node: Node) -> bool:
     """Whether it returns its data unchanged, which the shapes do not show where sizes are dynamic."""
     kind = node.get_type_name()
+    if kind == "Concat":
+        return node.get_input_size() == 1
+    if kind == "Convert":
+        return precision_of(node.output(0)) == precision_of(node.input_value(0))
     if kind == "Pad":
         pads = [constant_above(node.input_value(port)) for port in (1, 2)]
         return all(values is not None and not values.any() for values in pads)
-    order = constant_above(node.input_value(1)) if kind == "Transpose" else None
-    if order is not None:
-        return bool((order == np.arange(order.size)).all()) and order.size > 0
-    return kind == "Concat" and node.get_input_size() == 1
+    values = constant_above(node.input_value(1)) if kind in ("Add", "Broadcast", "Tile", "Transpose") else None
+    if values is None or values.size == 0:
+        return False
+    if kind == "Transpose":
+        return bool((values == np.arange(values.size)).all())
+    if kind == "Broadcast" and node.get_attributes()["mode"] != "bidirectional":
+        return False
+    rank = node.input_value(0).get_partial_shape().rank
+    if rank.is_dynamic or rank.get_length() < (values.ndim if kind == "Add" else values.size):
+        return False
+    return not values.any() and values.size == 1 if kind == "Add" else bool((values == 1).all())
 
 
 def other_constant(link: Node) -> np.ndarray | None:
