@@ -8,6 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model, NodeFactory, Type, opset1, opset8
+from tests.conftest import EXACT
 from tests.lowered import FORMS, compiled_in
 from tests.networks import const, convolution, model, parameter, quantized
 
@@ -85,3 +86,20 @@ def test_nothing_is_added_where_sizes_are_known(core):
     kinds = [node.get_type_name() for node in ovlpt.transform(net, core=core).get_ordered_ops()]
     assert "If" in kinds
     assert "Broadcast" not in kinds
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_a_shift_of_integers_in_f16_beside_branches(core, native_only):
+    """A model with bodies stays in f16, where a shift gave f16 and its scale read f32, which threw."""
+    x, y = parameter([1, 3, 6, 6], "f16"), parameter([1, 6, 12], "f16", "y")
+    ends = [const(value, "f16") for value in (-4, 3.97, -128, 127)]
+    stored = opset1.clamp(opset1.convert(opset1.fake_quantize(y, *ends, 256), "i8"), -63, 63)
+    scaled = opset1.multiply(opset1.convert(stored, "f16"), const(0.03125, "f16"))
+    shift = const(np.linspace(-1, 1, 6).reshape(1, 6, 1), "f16")
+    net = model([branching(x, [1, 3, 6, 6], "f16"), opset1.add(scaled, shift)], [x, y])
+    random = np.random.default_rng(0)
+    data = [random.uniform(-2, 2, port.shape).astype(np.float16) for port in net.inputs]
+    lowered = ovlpt.transform(net, core=core, native_only=native_only)
+    found = core.compile_model(lowered, "CPU", {**ovlpt.lpt_properties(lowered, "CPU"), **EXACT})(data)
+    for one, other in zip(found.values(), simulate(net, core)(data).values(), strict=True):
+        np.testing.assert_allclose(one, other, atol=4e-3)

@@ -257,8 +257,11 @@ def _is_transposed_for_tensors(multiply: Node) -> bool:
 
 
 def convert_data(node: Node, operation: Callable[[Node, Output], Node]) -> Node:
-    """The plain ``operation`` on data of the constant's type, in place of the relaxed one."""
-    plain = operation(opset1.convert(node.input_value(0), precision_of(node.input_value(1))), node.input_value(1))
+    """The plain ``operation`` in place of the relaxed one, in the constant's type, or that of the result where that is f32."""
+    constant_type = precision_of(node.input_value(1))
+    real = "f32" if precision_of(node.output(0)) == "f32" else constant_type
+    other = node.input_value(1) if constant_type == real else opset1.convert(node.input_value(1), real).output(0)
+    plain = operation(opset1.convert(node.input_value(0), real), other)
     plain.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), plain.output(0))
     return plain
