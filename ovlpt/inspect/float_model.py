@@ -8,9 +8,8 @@ import numpy as np
 
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.guards import wait_for_branches
-from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
+from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, does_nothing
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
-from ovlpt.device.lowering.rows import taken_after_activation
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
 from ovlpt.graph.shapes import shape_of
@@ -69,14 +68,12 @@ def _computed_rightly(model: Model) -> Model:
 def _quantize_apart(quantize: Node) -> None:
     """The plugin fuses an operation with a constant per channel or column into the FakeQuantize after it, and where sizes
     are dynamic it reads the constant wrongly: wrong numbers, no error. Intervals by rows or heads that it fuses into a
-    product it takes for those of columns, and throws.
+    product it takes for those of columns, and throws; of sums by column after a Clamp it exceeds the interval.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
-    taken = [*map(constant_above, quantize.input_values()[1:]), *taken_after_activation(source)]
-    if (
-        any(values is not None and not is_scalar_like(values) for values in taken)
-        and links_above(source, POST_OPERATIONS)[1].get_type_name() in _PRODUCTS
-    ):
+    taken, above = _constants_above(source)
+    taken += map(constant_above, quantize.input_values()[1:])
+    if above.get_type_name() in _PRODUCTS and any(values is not None and not is_scalar_like(values) for values in taken):
         block_fusion(source)
         return
     if source.get_type_name() not in ARITHMETIC or shape is None or None not in shape:
@@ -84,6 +81,16 @@ def _quantize_apart(quantize: Node) -> None:
     constants = map(constant_above, source.input_values())
     if any(values is not None and not is_scalar_like(values) for values in constants):
         block_fusion(source)
+
+
+def _constants_above(node: Node) -> tuple[list[np.ndarray | None], Node]:
+    """What the plugin's post-operations from ``node`` up compute with, and what they follow."""
+    constants: list[np.ndarray | None] = []
+    while (kind := node.get_type_name()) in POST_OPERATIONS or does_nothing(node):
+        taken = [*map(constant_above, node.input_values())]
+        constants += taken if kind in POST_OPERATIONS else ()
+        node = node.input_value(int(len(taken) > 1 and taken[0] is not None)).get_node()
+    return constants, node
 
 
 def _quantize_at_higher_rank(quantize: Node) -> None:

@@ -42,3 +42,17 @@ def test_normalized_data_of_open_sizes(core, operation, shape):
     found = simulate(net, core)([data])[0]
     exact = compute[operation(x, const(values)).get_type_name()](data, values)
     np.testing.assert_allclose(found, np.clip(exact, -2.56, 2.54), atol=0.0101)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_sums_by_column_after_a_clamp(core, swapped):
+    """The plugin fuses them into the interval of the FakeQuantize, and exceeds its end where even the least sum lies above it."""
+    random, x = np.random.default_rng(0), parameter([1, 8])
+    weights, *shifts = (random.uniform(0.9, 1.6, shape).astype(np.float32) for shape in ((6, 8), (1, 6), (1, 6)))
+    total = opset1.clamp(opset1.matmul(x, const(weights), False, True), -0.5, 0.7)
+    for shift in shifts:
+        total = opset1.add(const(shift), total) if swapped else opset1.add(total, const(shift))
+    data = np.linspace(-2, 2.5, 8, dtype=np.float32)[None]
+    (found,) = simulate(model(quantized(total, -1.3, 2.0), x), core)([data]).values()
+    exact = np.clip(data @ weights.T, -0.5, 0.7) + sum(shifts)
+    np.testing.assert_allclose(found, np.clip(exact, -1.3, 2.0), atol=0.0065)
