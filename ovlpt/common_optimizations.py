@@ -21,7 +21,6 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import in_both_directions
 from ovlpt.graph.replaced import detach
 from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
-from ovlpt.layers_aside import LayersAside
 from ovlpt.low_precision import BEFORE_LPT, check_names
 from ovlpt.openvino_api import (
     RELEASE,
@@ -188,30 +187,20 @@ def _optimize(model: Model) -> None:
     """
     for each in with_bodies(model):
         _fold_stored_integers(each)
-    aside = LayersAside(model)
-    pinned = [pair for each in with_bodies(model) for pair in _pin_quantized_constants(each)]
-    optimized = _optimized(model)
-    if not aside.put_into(optimized):
-        pinned += _pin_quantized_constants(model)
-        optimized = _optimized(model)
-    stored = {parameter.get_friendly_name(): constant for parameter, constant in pinned}
+    pinned = [_pin_quantized_constants(each) for each in with_bodies(model)]
+    for result in model.get_results():
+        result.validate_and_infer_types()  # else 2024.6 gives a copy the names of what an output was before
+    optimized = model.clone()
+    apply_moc_transformations(optimized, True)
+    stored = {parameter.get_friendly_name(): constant for pairs in pinned for parameter, constant in pairs}
     for each in with_bodies(optimized):
         for parameter in each.get_parameters():
             if (found := stored.get(parameter.get_friendly_name())) is not None:
                 replace_output(parameter.output(0), found.output(0))
                 each.remove_parameter(parameter)
-    for parameter in model.get_parameters():
-        if parameter.get_friendly_name() in stored:
-            model.remove_parameter(parameter)
+    for parameter, _ in pinned[-1]:
+        model.remove_parameter(parameter)
     graft(model, optimized)
-
-
-def _optimized(model: Model) -> Model:
-    for result in model.get_results():
-        result.validate_and_infer_types()  # else 2024.6 gives a copy the names of what an output was before
-    optimized = model.clone()
-    apply_moc_transformations(optimized, True)
-    return optimized
 
 
 def _fold_stored_integers(model: Model) -> None:

@@ -16,7 +16,7 @@ FLOORS = {
     "ovlpt.errors": 0, "ovlpt.choices": 0, "ovlpt.interrupts": 0,
     "ovlpt.operations": 1,
     "ovlpt.graph": 2, "ovlpt.attributes": 2, "ovlpt.config": 2,
-    "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3, "ovlpt.layers_aside": 3,
+    "ovlpt.layer_transformation": 3, "ovlpt.predicates": 3,
     "ovlpt.canonicalize": 4, "ovlpt.prerequisites": 4, "ovlpt.markup": 4, "ovlpt.main": 4, "ovlpt.cleanup": 4,
     "ovlpt.own_transformations": 4,
     "ovlpt.low_precision": 5, "ovlpt.config_file": 5, "ovlpt.fusions": 5, "ovlpt.common_optimizations": 5, "ovlpt.qdq_stripping": 5,

@@ -73,7 +73,9 @@ def _quantize_apart(quantize: Node) -> None:
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
     taken, above = _constants_above(source)
     taken += map(constant_above, quantize.input_values()[1:])
-    if above.get_type_name() in _PRODUCTS and any(values is not None and not is_scalar_like(values) for values in taken):
+    if above.get_type_name() in _PRODUCTS and any(
+        values is not None and not is_scalar_like(values) for values in taken
+    ):
         block_fusion(source)
         return
     if source.get_type_name() not in ARITHMETIC or shape is None or None not in shape:
