@@ -78,6 +78,31 @@ def test_the_kernel_is_another(core, slow):
     assert "brg" not in layer.exec_type.lower()
 
 
+@pytest.mark.parametrize("low", [0.0, -1.0], ids=["u8", "zero_point"])
+@pytest.mark.parametrize("channels", [2, 3, 4])
+@pytest.mark.parametrize("kernel", [3, 7])
+def test_a_layer_in_float_is_rounded(core, infer, slow, kernel, channels, low):
+    """With u8 weights that do not fit into i8 the layer is in float: older kernels would leave its FakeQuantize out."""
+    x, rng = parameter((1, channels, 16, 16)), np.random.default_rng(0)
+    weights = opset1.subtract(
+        opset1.convert(const(rng.integers(0, 256, (8, channels, kernel, kernel)), "u8"), "f32"), const(114.0)
+    )
+    around = [kernel // 2] * 2
+    layer = opset1.convolution(
+        quantized(x, low, low + 2.55), opset1.multiply(weights, const(0.01)), [2, 2], around, around, [1, 1]
+    )
+    layer = quantized(opset1.add(layer, const(np.linspace(-0.5, 0.5, 8).reshape(1, 8, 1, 1))), 0, 3, levels=16)
+    after = opset1.subtract(opset1.convert(const(rng.integers(0, 256, (4, 8, 1, 1)), "u8"), "f32"), const(114.0))
+    net = model(
+        opset1.convolution(layer, opset1.multiply(after, const(0.01)), [1, 1], [0, 0], [0, 0], [1, 1]),
+        x,
+    )
+    assert asked(net, serializable=False) == [False, False]
+    values = inputs_of(net)
+    lowered = ovlpt.transform(net, core=core, serializable=False)
+    assert_close(infer(lowered, values), infer(net, values, "NO"), level=0.01, share=0.01)
+
+
 def test_where_it_is_asked_for(core, slow):
     assert asked(first_layer((1, 3, 8, 8)), serializable=False) == [True]
     assert asked(first_layer((1, 3, 8, 8)), serializable=True) == [False]  # which may be for another CPU

@@ -39,7 +39,12 @@ def falls_back_to_gemm(layer: Node) -> bool:
 def read_few_channels(convolution: Node) -> Node | None:
     """An image of two to four channels, as a network's first layer reads it, by older kernels: with VNNI they take 0.75 to
     1 of the time that those of brgemm take, and give the same numbers. Windows of 4x4 take twice as long.
+
+    Not a layer in float, as one with u8 weights is: older kernels clip to the interval of a FakeQuantize that is fused into
+    it, and do not round.
     """
+    if precision_of(convolution.input_value(1)) != "i8":
+        return None
     weights = convolution.get_input_partial_shape(1)
     if weights.is_dynamic or len(weights) != _IMAGE or not 1 < convolution.get_input_shape(1)[1] <= _BLOCK:
         return None
