@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import wait_for_branches
-from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, does_nothing
+from ovlpt.device.lowering.guards import part_from_clamp, wait_for_branches
+from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
+from ovlpt.device.lowering.rows import taken_after_activation
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
 from ovlpt.graph.shapes import shape_of
@@ -40,8 +41,8 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
-    reductions that take per-channel constants, what follows an If of dynamic sizes, FakeQuantize of dynamic sizes that constants per channel or column are
-    fused into, and intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
+    reductions that take per-channel constants, what follows an If of dynamic sizes, a FakeQuantize of dynamic sizes that constants per channel or column are
+    fused into, or that a Clamp is of whose values none lies within it, and intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
     return compile_given(_computed_rightly(model), device, {**(properties or {}), **simulation(device)}, core)
 
@@ -56,6 +57,7 @@ def _computed_rightly(model: Model) -> Model:
         elif node.get_type_name() == "If":
             wait_for_branches(node)
         elif node.get_type_name() == "FakeQuantize":
+            part_from_clamp(node)
             _quantize_apart(node)
             _quantize_at_higher_rank(node)
         elif node.get_type_name() == "Convert" and is_real(precision_of(node.output(0))):
@@ -68,13 +70,13 @@ def _computed_rightly(model: Model) -> Model:
 def _quantize_apart(quantize: Node) -> None:
     """The plugin fuses an operation with a constant per channel or column into the FakeQuantize after it, and where sizes
     are dynamic it reads the constant wrongly: wrong numbers, no error. Intervals by rows or heads that it fuses into a
-    product it takes for those of columns, and throws; of sums by column after a Clamp it exceeds the interval.
+    product it takes for those of columns, and throws.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
-    taken, above = _constants_above(source)
-    taken += map(constant_above, quantize.input_values()[1:])
-    if above.get_type_name() in _PRODUCTS and any(
-        values is not None and not is_scalar_like(values) for values in taken
+    taken = [*map(constant_above, quantize.input_values()[1:]), *taken_after_activation(source)]
+    if (
+        any(values is not None and not is_scalar_like(values) for values in taken)
+        and links_above(source, POST_OPERATIONS)[1].get_type_name() in _PRODUCTS
     ):
         block_fusion(source)
         return
@@ -83,16 +85,6 @@ def _quantize_apart(quantize: Node) -> None:
     constants = map(constant_above, source.input_values())
     if any(values is not None and not is_scalar_like(values) for values in constants):
         block_fusion(source)
-
-
-def _constants_above(node: Node) -> tuple[list[np.ndarray | None], Node]:
-    """What the plugin's post-operations from ``node`` up compute with, and what they follow."""
-    constants: list[np.ndarray | None] = []
-    while (kind := node.get_type_name()) in POST_OPERATIONS or does_nothing(node):
-        taken = [*map(constant_above, node.input_values())]
-        constants += taken if kind in POST_OPERATIONS else ()
-        node = node.input_value(int(len(taken) > 1 and taken[0] is not None)).get_node()
-    return constants, node
 
 
 def _quantize_at_higher_rank(quantize: Node) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
 from tests.graphs import f32, fake_quantize, model, parameter
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock
@@ -71,3 +72,32 @@ def test_what_a_clamp_leaves_of_a_mask_in_f16(share):
     data = [np.random.default_rng(0).standard_normal((1, 6, 12)).astype(np.float16)]
     for change in (transformed, compiled_as_it_stands, dropped_in):
         assert np.abs(run(change(graph), data, "NO")[0] - share).max() < 0.005, change
+
+
+@pytest.mark.parametrize("low, high", [(-1.3, 2.0), (0.0, 2.0), (-1.0, 0.0)])
+@pytest.mark.parametrize("form", ["product", "convolution", "constant first"])
+def test_an_interval_beyond_the_ends_of_a_clamp(form, low, high, core):
+    """As of dead channels where a normalization follows a Clamp: the plugin gave the end of the Clamp, beyond the interval."""
+    shape = (1, 16) if form == "product" else (1, 16, 4, 4)
+    x, random = parameter(shape), np.random.default_rng(0)
+    data = fake_quantize(x, -1.28, 1.27)
+    if form == "product":
+        weights = fake_quantize(f32(random.uniform(-0.4, 0.4, (16, 16))), -1.0, 1.0, 255)
+        layer = opset1.matmul(data, weights, False, True)
+    else:
+        layer = convolution(data)
+    clamped = opset1.clamp(layer, -0.5, 0.7)
+    shift = np.linspace(-3, 3, 16, dtype=np.float32).reshape(1, 16, *[1] * (len(shape) - 2))
+    total = opset1.add(f32(shift), clamped) if form == "constant first" else opset1.add(clamped, f32(shift))
+    net, before = model(fake_quantize(total, low, high)), model(clamped)
+    inputs = [random.uniform(-2, 2.5, shape).astype(np.float32)]
+    expected = np.clip(run(before, inputs, "NO")[0] + shift, low, high)
+    found = [run(change(net), inputs, "NO")[0] for change in (transformed, compiled_as_it_stands, dropped_in)]
+    for values in (*found, simulate(net, core)(inputs)[0]):
+        np.testing.assert_allclose(values, expected, atol=(high - low) / 255 * 1.01)
+
+
+def test_a_clamp_that_its_interval_meets_is_fused():
+    """Nothing is put between them, which would be a layer of its own."""
+    graph = network(-0.5, 0.7, lambda value: opset1.add(value, f32(np.full((1, 16, 1, 1), 2.0))))
+    assert "Maximum" not in {node.get_type_name() for node in compiled_as_it_stands(graph).get_ops()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
@@ -14,13 +16,13 @@ from ovlpt.device.lowering.links import (
     merged_target,
     other_constant,
 )
-from ovlpt.graph.constants import is_constant_above, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
-from ovlpt.operations.families import CONVOLUTIONS
+from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
 
@@ -77,6 +79,40 @@ def part_open_columns(product: Node) -> Node | None:
         return None
     block_fusion(last)
     return product
+
+
+def part_from_clamp(quantize: Node) -> Node | None:
+    """The plugin fuses a Clamp, with constants that are added or multiplied after it, into the interval of the FakeQuantize
+    that follows. Where nothing that the Clamp leaves lies within it, in any channel, it cuts to the end of the Clamp in place
+    of that of the interval, with its own LPT, too. The Clamp is not fused then.
+    """
+    value, links = quantize.input_value(0), []
+    while (node := value.get_node()).get_type_name() in ARITHMETIC or does_nothing(node):
+        port = int(node.get_input_size() > 1 and is_constant_above(node.input_value(0)))
+        links += [(node, port)] if node.get_type_name() in ARITHMETIC else []
+        value = node.input_value(port)
+    if node.get_type_name() != "Clamp":
+        return None
+    ends = [constant_above(quantize.input_value(port)) for port in (1, 2)]
+    if any(end is None for end in ends):
+        return None
+    attributes = node.get_attributes()
+    left = [np.array(attributes[end], np.float64) for end in ("min", "max")]
+    for link, port in reversed(links):
+        other = constant_above(link.input_value(1 - port))
+        if other is None:
+            return None
+        left = [_computed(link, *((end, other) if port == 0 else (other, end))) for end in left]
+    if not ((np.maximum(*left) < np.minimum(*ends)) | (np.minimum(*left) > np.maximum(*ends))).any():
+        return None
+    block_fusion(node)
+    return quantize
+
+
+def _computed(link: Node, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    compute = {"Add": np.add, "Divide": np.divide, "Multiply": np.multiply, "Subtract": np.subtract}
+    with np.errstate(all="ignore"):
+        return compute[link.get_type_name()](np.asarray(first, np.float64), np.asarray(second, np.float64))
 
 
 def part_from_broadcast(add: Node) -> Node | None:

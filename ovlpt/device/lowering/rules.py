@@ -410,6 +410,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        guards.part_from_clamp, "FakeQuantize", _CPU,
+        "an interval that a Clamp's values all lie outside of would be left for the end of the Clamp: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_open_columns, "MatMul", _CPU,
         "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
     ),
