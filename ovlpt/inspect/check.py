@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from ovlpt.device.counters import read_counters
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.layer_types import COMPUTED_BY, WEIGHTED_LAYERS
 from ovlpt.device.loading import read_model
+from ovlpt.device.lowering.links import only_reader
 from ovlpt.device.properties import F32, LATENCY, UNCACHED
 from ovlpt.device.virtual_gpu.half_sums import half_sums, program_texts
 from ovlpt.files import read_text
@@ -49,7 +50,7 @@ from ovlpt.inspect.explain import explain
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.numbers import UNKNOWN, Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
-from ovlpt.openvino_api import Core, Model
+from ovlpt.openvino_api import Core, Model, Node
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations import WEIGHTED as _NOT_RECURRENT
 from ovlpt.precisions import INT8
@@ -62,6 +63,7 @@ WEIGHTED = _NOT_RECURRENT.union(RECURRENT)
 NO_STOCK = "the plugin with its own LPT cannot compile the model, so it has no layers to compare with"
 _FLOATS = ("f32", "f16", "bf16")
 _BETWEEN = ("Reorder", "Reshape", "Result")
+_FAR = 8  # operations between the products of an attention, at most
 
 
 class Kind(StrEnum):
@@ -299,6 +301,7 @@ class Executed:
     precision: str = ""  # of floats; "" where nothing was compiled, or it is the device's own
     stock_error: str = ""  # what the plugin with its own LPT says where it does not compile the model: it has no layers
     in_default: Executed | None = None  # the same with floats in the CPU's default type, where that is another
+    second_products: Mapping[str, str] = field(default_factory=dict)  # of attentions, by the name of the first
 
     @property
     def without_stock(self) -> str:
@@ -330,8 +333,19 @@ class Executed:
         """How ovlpt's weighted layers differ from the plugin's in being int8 or not; not at all where that has none."""
         if self.stock_error:
             return []
-        differences = compare(self.weighted(STOCK), self.weighted(OVLPT))
-        return [difference for difference in differences if difference.kind != Kind.CHANGED]
+        stock, operations = self.weighted(STOCK), sum(kind in WEIGHTED for kind in self.operations.values())
+        differences = [each for each in compare(stock, self.weighted(OVLPT)) if each.kind != Kind.CHANGED]
+        missing = [each for each in differences if each.kind == Kind.MISSING and not self._is_in_attention(each)]
+        twice = max(len(stock) - operations, 0)  # layers that stock runs once for each of their readers
+        return [each for each in differences if each.kind != Kind.MISSING or each in missing[twice:]]
+
+    def _is_in_attention(self, difference: Difference) -> bool:
+        """Whether a product without a layer is in an int8 kernel of a whole attention, which has the name of its second one
+        alone: ovlpt fuses attentions that stock does not.
+        """
+        fused = (each for each in self.precisions(OVLPT) if each.is_low and each.layer_type not in WEIGHTED_LAYERS)
+        held = {name for layer in fused for name in layer.operations}
+        return self.second_products.get(difference.layer) in held
 
 
 @dataclass(frozen=True)
@@ -379,7 +393,7 @@ def execute(
         model, source, device, variants, properties, config, core, inputs, virtual is not None
     )
     operations = {node.get_friendly_name(): node.get_type_name() for node in source.get_ops()}
-    compared = None
+    compared, second = None, second_products(source)
     if numbers is not None:
         compared = compare_numbers(source, device, core, config, numbers.inputs, floats, progress)
     fused = layers.get(OVLPT, ()) if look_inside else ()
@@ -388,10 +402,23 @@ def execute(
     if default is not None:
         more = {**properties, "INFERENCE_PRECISION_HINT": default}
         found, _, error = _layers(model, source, device, variants, more, config, core, inputs, False)
-        again = Executed(name, found, operations, float_inside=inside, precision=default, stock_error=error)
+        again = Executed(name, found, operations, None, (), inside, default, error, None, second)
     computed = str(properties.get("INFERENCE_PRECISION_HINT", ""))
     warnings = half_sums(texts, layers.get(OVLPT, ()))
-    return Executed(name, layers, operations, compared, warnings, inside, computed, failed, again)
+    return Executed(name, layers, operations, compared, warnings, inside, computed, failed, again, second)
+
+
+def second_products(model: Model) -> dict[str, str]:
+    """By the name of a MatMul that of the one which alone reads its result, a few operations further."""
+    found = {}
+    for first in model.get_ops():
+        node: Node | None = first if first.get_type_name() == "MatMul" else None
+        for _ in range(_FAR):
+            node = only_reader(node) if node is not None else None
+            if node is not None and node.get_type_name() == "MatMul":
+                found[first.get_friendly_name()] = node.get_friendly_name()
+                break
+    return found
 
 
 def _layers(
@@ -531,7 +558,8 @@ def pair(
 ) -> list[tuple[LayerPrecision, LayerPrecision | None]]:
     """Each wanted layer with the found one that shares most operations with it; what is left over, by its order.
 
-    The order is that of layers of one type, then of all weighted ones: a MatMul may run as a convolution.
+    The order is that of layers of one type, then of all weighted ones: a MatMul may run as a convolution. Where there are
+    more of one than of the other, only what runs in int8 in both is paired: any of these stands for any.
     """
     partners: dict[int, LayerPrecision] = {}
     free = dict(enumerate(found))
@@ -544,8 +572,10 @@ def pair(
     for types in (*({kind} for kind in kinds), WEIGHTED_LAYERS):
         left = [at for at, layer in enumerate(wanted) if at not in partners and layer.layer_type in types]
         rest = [at for at, layer in free.items() if layer.layer_type in types]
-        if len(left) == len(rest):
-            partners.update((at, free.pop(other)) for at, other in zip(left, rest, strict=True))
+        if len(left) == len(rest) or all(
+            layer.is_low for layer in (*(wanted[at] for at in left), *map(free.get, rest))
+        ):
+            partners.update((at, free.pop(other)) for at, other in zip(left, rest, strict=False))
     return [(layer, partners.get(at)) for at, layer in enumerate(wanted)]
 
 

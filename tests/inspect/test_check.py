@@ -4,13 +4,15 @@ import json
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import ovlpt
 from ovlpt import cli, data
-from ovlpt.device.execution_types import LayerExecution
+from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
 from ovlpt.graph.stamp import is_transformed
-from ovlpt.inspect.check import Kind, LayerPrecision, compare, executed_precision
+from ovlpt.inspect.check import Executed, Kind, LayerPrecision, compare, executed_precision
+from ovlpt.openvino_api import opset1, opset8
 from ovlpt.trace import InputError
 from tests.conftest import is_avx2_vnni
 from tests.networks import convolution, depthwise, encoder, model, one_convolution, parameter, quantized, residual
@@ -22,8 +24,8 @@ def layer(name, precision="u8", layer_type="Convolution", operations=None):
     return LayerPrecision(name, layer_type, precision, f"jit_{precision}", operations or (name,))
 
 
-def execution(exec_type, precision):
-    return LayerExecution("x", "Convolution", "", exec_type, precision, precision, 0.0, 0.0, ("x",))
+def execution(exec_type, precision, name="x", layer_type="Convolution"):
+    return LayerExecution(name, layer_type, "", exec_type, precision, precision, 0.0, 0.0, (name,))
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,16 @@ def test_layers_without_common_names_are_paired_in_order():
     found = [layer("MatMul_1"), layer("MatMul_2", "f32")]
     (difference,) = compare([layer("a"), layer("b")], found)
     assert difference.layer == "MatMul_2"
+
+
+def test_layers_in_int8_stand_for_each_other_where_there_are_more_of_them_in_one():
+    """Three were missing where stock runs one of them twice; one is where it does not."""
+    found = [execution("brgemm_avx512_I8", "u8", name, "FullyConnected") for name in ("a", "b", "c", "d", "e")]
+    both = {"stock": ExecutionTypes(found[:3]), "ovlpt": ExecutionTypes(found[3:])}
+    twice = Executed("", both, dict.fromkeys("xy", "MatMul"))
+    once = Executed("", both, dict.fromkeys("xyz", "MatMul"))
+    assert [difference.kind for difference in once.against_stock()] == [Kind.MISSING]
+    assert twice.against_stock() == []
 
 
 @pytest.mark.parametrize("net", [one_convolution, residual, encoder])
@@ -219,6 +231,22 @@ def test_a_float_product_in_a_fused_attention(core):
     assert [difference.kind for difference in found.differences] == [Kind.LOST]
     assert sum(layer.is_low for layer in found.compared) == len(found.compared) - 1
     assert ovlpt.check(answers.attention(probabilities=True), expect="int8:MatMul", numbers=False, core=core).ok
+
+
+def test_an_attention_that_ovlpt_alone_fuses_has_lost_nothing(core):
+    """Of joined heads, with a mask between two Reshapes: the first product, in int8, has no layer, and was missed."""
+    inputs = [quantized(parameter([4, 12, 8], name=name), -1.28, 1.27) for name in "qkv"]
+    mask = parameter([1, 1, 12, 12], name="mask")
+    first, second = (opset1.constant(np.array(shape)) for shape in ([1, 4, 12, 12], [4, 12, 12]))
+    scores = opset1.reshape(opset1.matmul(inputs[0], inputs[1], False, True), first, False)
+    scores = opset1.reshape(opset1.add(scores, mask), second, False)
+    parameters = [mask, *(each.input_value(0).get_node() for each in inputs)]
+    net = model(opset1.matmul(opset8.softmax(scores, -1), inputs[2], False, False), parameters)
+    found = ovlpt.check(net, against="stock", numbers=False, core=core)
+    assert found.ok
+    own = ovlpt.plugin_config.for_device(core, "CPU")
+    in_float = replace(own, disabled=(*own.disabled, "MatMulTransformation"))
+    assert not ovlpt.check(net, against="stock", numbers=False, core=core, config=in_float).ok
 
 
 def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core, net, capsys):

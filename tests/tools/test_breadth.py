@@ -53,6 +53,8 @@ def test_many_families_and_a_tenth_by_every_quantizer():
         (numbers(int8=6, executed=19, decibels=60.0), []),
         (numbers(decibels=29.5), []),
         (numbers(int8=4), ["open int8"]),
+        ({**numbers(int8=4), "lost": []}, []),  # two products of an attention in one kernel
+        ({**numbers(), "lost": ["a"]}, ["open int8"]),
         (numbers(executed=21, decibels=12.0), ["open layers", "open SQNR"]),
         ({"failure": "RuntimeError"}, ["open failure"]),
     ],

@@ -150,7 +150,8 @@ def of_transformers(
         import transformers
 
         model, configuration = kind.split()
-        return first(getattr(transformers, model)(getattr(transformers, configuration)(**config)), call)
+        given = config(transformers) if callable(config) else config
+        return first(getattr(transformers, model)(getattr(transformers, configuration)(**given)), call)
 
     return Family(make, shapes, **{"transformer": True, **more})
 

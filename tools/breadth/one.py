@@ -11,8 +11,11 @@ import numpy as np
 import openvino as ov
 
 import ovlpt
+from ovlpt.choices import OVLPT, STOCK
+from ovlpt.device.execution_types import ExecutionTypes
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
+from ovlpt.inspect.check import Executed, second_products
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model
 from tools.real.measure import distance, infer
@@ -23,20 +26,21 @@ _PLACE = re.compile(r"Exception from \S+:\d+:")
 
 def measure(model: Model, feed: list[list[np.ndarray]], truth: Outputs, floats: str) -> dict[str, object]:
     """Stock and ovlpt on the model: dB against the ``truth``, int8 and executed layers, or what failed."""
-    core, found = Core(), {}
-    for name in ("stock", "ovlpt"):
+    core, found, executed = Core(), {}, {}
+    for name in (STOCK, OVLPT):
         try:
             settings = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
             compiled = (
                 core.compile_model(model, "CPU", settings)
-                if name == "stock"
+                if name == STOCK
                 else ovlpt.compile_model(model, "CPU", settings, core=core)
             )
             outputs = infer(compiled, feed)
-            layers = ovlpt.execution_types(compiled).executed
+            executed[name] = ovlpt.execution_types(compiled)
         except Exception as error:  # of the plugin or of the pass
             found[name] = {"failure": sentence_of(error)}
             continue
+        layers = executed[name].executed
         weighted = [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
         found[name] = {
             "decibels": distance(truth, outputs),
@@ -47,7 +51,16 @@ def measure(model: Model, feed: list[list[np.ndarray]], truth: Outputs, floats: 
             "float": [layer.name for layer in weighted if not layer.is_int8],
             "types": dict(Counter(layer.layer_type for layer in layers)),
         }
+    if len(executed) == 2:
+        found[OVLPT]["lost"] = lost(model, executed)
     return found
+
+
+def lost(model: Model, layers: dict[str, ExecutionTypes]) -> list[str]:
+    """Stock's int8 layers that ovlpt runs in float, or not at all; not those that a fused attention holds in int8."""
+    operations = {node.get_friendly_name(): node.get_type_name() for node in model.get_ops()}
+    both = Executed("", layers, operations, second_products=second_products(model))
+    return [difference.layer for difference in both.against_stock() if difference.fails]
 
 
 def quantized(folder: Path, name: str, quantizer: str) -> tuple[Model, list[list[np.ndarray]]]:

@@ -48,7 +48,7 @@ def flags(line: dict[str, Any]) -> list[str]:
             found += [f"{way} SQNR"] if mine["decibels"] < min(fixed, ROUNDING) - FAR else []
         elif mine and "failure" not in stock:
             worse = {
-                "int8": mine["int8"] < stock["int8"],
+                "int8": bool(mine["lost"]) if "lost" in mine else mine["int8"] < stock["int8"],
                 "layers": mine["executed"] > stock["executed"],
                 "SQNR": mine["decibels"] < min(stock["decibels"], ROUNDING) - 1
                 and (line.get("floats", FLOATS) == FLOATS or is_below(mine["each"], stock["each"])),
