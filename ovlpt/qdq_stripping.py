@@ -13,9 +13,9 @@ from ovlpt.prerequisites.convert_quantize_dequantize import ConvertQuantizeDequa
 class QDQStripping(ModelTransformation):
     """Drops each quantization to one of the given ``levels`` that a device has no arithmetic for, in either form.
 
-    A pair of Quantize and Dequantize becomes one FakeQuantize first; then `FQStrippingTransformation`. It comes before
-    everything else: once a Relu before such a FakeQuantize has been folded into its interval, dropping it would drop the
-    Relu. ``need_weights_adjustment``: of `FQStrippingTransformation`.
+    A pair of Quantize and Dequantize becomes one FakeQuantize first; then `FQStrippingTransformation`, which leaves its
+    clipping, if that may matter. It comes before everything else: with ``native_only`` nothing is left, and once a Relu before
+    such a FakeQuantize has been folded into its interval, dropping it would drop the Relu. ``need_weights_adjustment``: of `FQStrippingTransformation`.
     Source: the passes that the plugins run before their LPT on a model quantized to 16 bits.
     """
 

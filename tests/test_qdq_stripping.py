@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ovlpt import Params
 from ovlpt.precisions import NUMPY
 from ovlpt.qdq_stripping import QDQStripping
 from tests.conftest import run_pass
@@ -21,14 +22,16 @@ def pair(precision: str, reads: int = 1):
     return model(*[opset1.relu(restored) for _ in range(reads)], *[stored][: reads - 1])
 
 
+@pytest.mark.parametrize("native_only", [False, True])
 @pytest.mark.parametrize("precision", ["i16", "u16"])
-def test_a_pair_goes(precision):
-    assert kinds(run_pass(pair(precision), QDQStripping([65536]))) == ["Relu"]
+def test_of_a_pair_its_clipping_stays(precision, native_only):
+    passes = QDQStripping([65536], params=Params(native_only=native_only))
+    assert kinds(run_pass(pair(precision), passes)) == ["Clamp"] * (not native_only) + ["Relu"]
 
 
 def test_a_pair_that_others_read_stays_for_them():
     found = kinds(run_pass(pair("i16", 2), QDQStripping([65536])))
-    assert sorted(found) == ["Convert", "FakeQuantize", "Relu", "Relu"]
+    assert sorted(found) == ["Clamp", "Convert", "FakeQuantize", "Relu", "Relu"]
 
 
 @pytest.mark.parametrize("precision", ["i8", "u8"])

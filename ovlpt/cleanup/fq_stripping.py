@@ -7,24 +7,34 @@ import numpy as np
 from ovlpt.cleanup import native
 from ovlpt.cleanup.scale_adjustment import ScaleAdjustment
 from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.constants import constant_above
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import ModelTransformation, joins_interface, replace_output
 from ovlpt.openvino_api import Model, Node, Output, opset1
+from ovlpt.operations import operation_of
 from ovlpt.trace import Outcome, Reason, Rejected
 
 _TOLERANCE = 1e-6
 _LARGEST_STEP = 1.0
 _MARGIN = 10.0
+_RANGES = {
+    "Sigmoid": (0.0, 1.0),
+    "HardSigmoid": (0.0, 1.0),
+    "HSigmoid": (0.0, 1.0),
+    "Softmax": (0.0, 1.0),
+    "Tanh": (-1.0, 1.0),
+}
 
 
 class FQStrippingTransformation(ModelTransformation):
-    """Removes each FakeQuantize with one of the given ``levels`` that maps its interval onto itself.
+    """Removes each FakeQuantize with one of the given ``levels`` that maps its interval onto itself; what it clips stays clipped.
 
-    For devices without arithmetic of so many levels (65536: 16 bits), where it would only round. Not in `LowPrecision`.
-    Between an input or output of the model and another output, whose names would become one, its clipping stays: plugins
-    cannot compile the FakeQuantize there.
+    For devices without arithmetic of so many levels (65536: 16 bits), which would only round. Not in `LowPrecision`.
+    A quantizer may have left the clipping of a Relu or Clip to the interval: ONNX Runtime's does where it begins at 0.
+    Plugins drop it all the same, and ``native_only`` does, but not between an input or output of the model and another
+    output, whose names would become one: plugins cannot compile the FakeQuantize there.
     With ``need_weights_adjustment``, for inference in f16, values with a step above 1 are made smaller where only
-    normalizations read them: without the FakeQuantize nothing clips them any more, and they could overflow.
+    normalizations read them, since they could overflow.
     """
 
     def __init__(self, levels: Iterable[int], need_weights_adjustment: bool = False, **settings):
@@ -33,38 +43,38 @@ class FQStrippingTransformation(ModelTransformation):
         self.need_weights_adjustment = need_weights_adjustment
 
     def run_on_model(self, model: Model) -> bool:
-        changed = False
-        for node in all_nodes(model):
-            if node.get_type_name() != "FakeQuantize" or node.get_attributes()["levels"] not in self.levels:
-                continue
-            if self._leave_alone(node):
-                continue
-            details = QuantizationDetails.of(node)
-            if details is None:
-                self._record(
-                    Outcome.REJECTED,
-                    node,
-                    Reason("dynamic_intervals", "a bound of its intervals is not a constant"),
-                )
-                continue
-            moved = max(
-                _distance(details.input_low, details.output_low),
-                _distance(details.input_high, details.output_high),
-            )
-            if moved > _TOLERANCE:
-                text = f"its output interval lies {moved:g} off its input interval"
-                self._record(Outcome.REJECTED, node, Reason("maps_range", text))
-                continue
-            step = float(np.abs(details.input_high - details.input_low).max()) / (details.levels - 1)
-            if self.need_weights_adjustment and step > _LARGEST_STEP:
-                self._adjust(node, step * _MARGIN)
+        found = [node for node in all_nodes(model) if self._only_rounds(node)]
+        if self.need_weights_adjustment:
+            for node in found:  # all, while none is clipped by a constant that would not follow
+                if (step := float(_step(QuantizationDetails.of(node)).max())) > _LARGEST_STEP:
+                    self._adjust(node, step * _MARGIN)
+        for node in found:
             source = node.input_value(0)
-            if joins_interface(source, node.output(0)):
+            if joins_interface(source, node.output(0)) or not (self.params.native_only or _lies_within(node)):
                 source = _clipped(node)
             replace_output(node.output(0), source)
             self._record(Outcome.TRANSFORMED, node)
-            changed = True
-        return changed
+        return bool(found)
+
+    def _only_rounds(self, node: Node) -> bool:
+        """Whether ``node`` is a FakeQuantize of such levels that gives, but for the rounding, what it takes from its interval."""
+        if node.get_type_name() != "FakeQuantize" or node.get_attributes()["levels"] not in self.levels:
+            return False
+        if self._leave_alone(node):
+            return False
+        details = QuantizationDetails.of(node)
+        if details is None:
+            text = "a bound of its intervals is not a constant"
+            self._record(Outcome.REJECTED, node, Reason("dynamic_intervals", text))
+            return False
+        moved = max(
+            _distance(details.input_low, details.output_low),
+            _distance(details.input_high, details.output_high),
+        )
+        if moved > _TOLERANCE:
+            text = f"its output interval lies {moved:g} off its input interval"
+            self._record(Outcome.REJECTED, node, Reason("maps_range", text))
+        return moved <= _TOLERANCE
 
     def _adjust(self, node: Node, divisor: float) -> None:
         adjustment = (native.ScaleAdjustment if self.params.native_only else ScaleAdjustment)(divisor)
@@ -79,9 +89,43 @@ class FQStrippingTransformation(ModelTransformation):
 def _clipped(node: Node) -> Output:
     """What the interval of a FakeQuantize lets through, under its name."""
     data, low, high, *_ = node.input_values()
-    clip = opset1.minimum(opset1.maximum(data, low), high)
+    ends = [constant_above(end) for end in (low, high)]
+    if all(end is not None and end.size == 1 for end in ends):
+        clip = opset1.clamp(data, *(float(end.item()) for end in ends))
+    else:
+        clip = opset1.minimum(opset1.maximum(data, low), high)
     clip.set_friendly_name(node.get_friendly_name())
     return clip.output(0)
+
+
+def _lies_within(node: Node) -> bool:
+    """Whether a FakeQuantize takes nothing that is more than a step beyond its interval, as far as the graph shows."""
+    details = QuantizationDetails.of(node)
+    (low, high), step = _range_of(node.input_value(0)), _step(details)
+    return bool((low >= details.input_low - step).all() and (high <= details.input_high + step).all())
+
+
+def _range_of(value: Output) -> tuple[float, float]:
+    """Between which numbers all elements lie."""
+    node = value.get_node()
+    kind, row = node.get_type_name(), operation_of(node.get_type_name())
+    if kind == "FakeQuantize" and (details := QuantizationDetails.of(node)) is not None:
+        ends = details.output_low, details.output_high
+        return float(np.minimum(*ends).min()), float(np.maximum(*ends).max())
+    if kind == "Clamp":
+        return node.get_attributes()["min"], node.get_attributes()["max"]
+    if kind == "Relu":
+        low, high = _range_of(node.input_value(0))
+        return max(low, 0.0), max(high, 0.0)
+    if row is not None and row.copies:
+        ports = row.data_inputs or range(node.get_input_size())
+        lows, highs = zip(*(_range_of(node.input_value(port)) for port in ports), strict=True)
+        return min(lows), max(highs)
+    return _RANGES.get(kind, (-np.inf, np.inf))
+
+
+def _step(details: QuantizationDetails) -> np.ndarray:
+    return np.abs(details.input_high - details.input_low) / (details.levels - 1)
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

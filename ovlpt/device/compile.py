@@ -12,7 +12,7 @@ from pathlib import Path
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.common_optimizations import CommonOptimizations
-from ovlpt.config import PluginConfig
+from ovlpt.config import Params, PluginConfig
 from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
@@ -187,8 +187,9 @@ def _run_passes(
 ) -> None:
     """Common optimizations and `LowPrecision`, and what the model then says of itself; ``title``: for the log."""
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
+    params = Params(native_only=native_only)
     if levels := plugin_config.dropped_levels(device):
-        manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16"))
+        manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16", params=params))
     passes, kernels = config.pass_config(), plugin_config.kernels(device, config, floats)
     if on_cpu and native_only:
         fold_parted_weights(model)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from ovlpt import plugin_config
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.guards import part_from_clamp, wait_for_branches
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
@@ -13,9 +14,10 @@ from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.lowering.rows import taken_after_activation
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
-from ovlpt.layer_transformation import insert_after
-from ovlpt.openvino_api import CompiledModel, Constant, Core, Model, Node, opset1
+from ovlpt.layer_transformation import insert_after, replace_output
+from ovlpt.openvino_api import CompiledModel, Constant, Core, Model, Node, opset1, opset6
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
@@ -41,13 +43,15 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
-    reductions that take per-channel constants, what follows an If of dynamic sizes, a FakeQuantize of dynamic sizes that constants per channel or column are
-    fused into, or that a Clamp is of whose values none lies within it, and intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
+    reductions that take per-channel constants, what follows an If of dynamic sizes, a FakeQuantize of so many levels that it drops it,
+    or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and
+    intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
-    return compile_given(_computed_rightly(model), device, {**(properties or {}), **simulation(device)}, core)
+    dropped = plugin_config.dropped_levels(device)
+    return compile_given(_computed_rightly(model, dropped), device, {**(properties or {}), **simulation(device)}, core)
 
 
-def _computed_rightly(model: Model) -> Model:
+def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
     """A clone with integer weights as the real numbers that they are converted to, and apart what is computed wrongly else."""
     clone = model.clone()
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
@@ -60,6 +64,8 @@ def _computed_rightly(model: Model) -> Model:
             part_from_clamp(node)
             _quantize_apart(node)
             _quantize_at_higher_rank(node)
+            if node.get_attributes()["levels"] in dropped:
+                _quantize_in_steps(node)
         elif node.get_type_name() == "Convert" and is_real(precision_of(node.output(0))):
             source = node.input_value(0).get_node()
             if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
@@ -105,6 +111,23 @@ def _quantize_at_higher_rank(quantize: Node) -> None:
     quantize.validate_and_infer_types()
     narrow = opset1.squeeze(quantize, axis)
     insert_after(quantize.output(0), narrow.output(0), targets, [narrow])
+
+
+def _quantize_in_steps(quantize: Node) -> None:
+    """The plugin drops a FakeQuantize of so many levels, and with it what its interval clips."""
+    details = QuantizationDetails.of(quantize)
+    if details is None or (details.input_low >= details.input_high).any():
+        return
+    data, low, high, *_ = quantize.input_values()
+    steps, precision = details.levels - 1, precision_of(data)
+    inside = opset1.subtract(opset1.minimum(opset1.maximum(data, low), high), low)
+    whole = opset6.round(
+        opset1.multiply(inside, constant(steps / (details.input_high - details.input_low), precision)), "half_to_even"
+    )
+    size = constant((details.output_high - details.output_low) / steps, precision)
+    found = opset1.add(opset1.multiply(whole, size), quantize.input_value(3))
+    found.set_friendly_name(quantize.get_friendly_name())
+    replace_output(quantize.output(0), found.output(0))
 
 
 def _after_channels(size: tuple[int | None, ...] | None, rank: int) -> bool:

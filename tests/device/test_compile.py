@@ -15,6 +15,7 @@ from ovlpt.plugin_config import this_cpu
 import ovlpt
 from ovlpt import data
 from ovlpt.graph.text import to_text
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import RELEASE, opset1
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
@@ -268,6 +269,11 @@ def infer(core, net, values):
     return [np.array(value) for value in core.compile_model(net, "CPU", TRUTH)(values).values()]
 
 
+def by_definition(net, core, values):
+    """Each FakeQuantize computed as such, as `check` does."""
+    return [np.array(value) for value in simulate(net, core)(values).values()]
+
+
 _AS_NATIVE = pytest.param(
     True,
     marks=pytest.mark.xfail(
@@ -290,7 +296,28 @@ def test_a_quantization_to_16_bits(core, infer, low, serializable, native_only):
     net = model(convolution(wide, 8, seed=1), x)
     inputs = inputs_of(net)
     result = ovlpt.transform(net, core=core, native_only=native_only, serializable=serializable)
-    assert_close(infer(result, inputs), infer(net, inputs), level=2e-3, share=1)
+    truth = infer(net, inputs) if native_only else by_definition(net, core, inputs)
+    assert_close(infer(result, inputs), truth, level=2e-3, share=1)
+
+
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize(
+    "ends", [(0.0, 2.0), (0.0, np.linspace(0.5, 2, 8).reshape(1, 8, 1, 1))], ids=["one", "by channel"]
+)
+def test_a_relu_that_a_quantization_to_16_bits_holds(core, infer, ends, serializable):
+    """As ONNX Runtime's quantizer leaves it. The plugin drops it with the rounding, and the simulation did so, too."""
+    x = parameter([1, 8, 6, 6])
+    hidden = convolution(quantized(x, -1.28, 1.27), 8, bias=True)
+    wide = quantized(hidden, *ends, 65536)
+    net = model([hidden, opset1.negative(wide)], x)
+    inputs = inputs_of(net)
+    unclipped, simulated = by_definition(net, core, inputs)
+    clipped = np.clip(unclipped, *ends)
+    assert (unclipped < -0.1).mean() > 0.1
+    np.testing.assert_allclose(-simulated, clipped, atol=4e-5)
+    reader = model(convolution(wide, 8, seed=1), x)
+    result = ovlpt.transform(reader, core=core, serializable=serializable)
+    assert_close(infer(result, inputs), by_definition(reader, core, inputs), level=2e-3, share=1)
 
 
 @pytest.mark.parametrize("serializable", [False, True])

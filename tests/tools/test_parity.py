@@ -462,11 +462,9 @@ STRIPPED = {
 }
 
 
-def stripped(graph, native_only: bool):
+def stripped(graph, native_only: bool, adjusts: bool = True):
     manager = Manager()
-    manager.register_pass(
-        FQStrippingTransformation([65536], need_weights_adjustment=True, params=Params(native_only=native_only))
-    )
+    manager.register_pass(FQStrippingTransformation([65536], adjusts, params=Params(native_only=native_only)))
     manager.run_passes(graph)
     return graph
 
@@ -479,7 +477,8 @@ def test_stripping_with_adjusted_weights(name):
     result = compare(expected, stripped(graph.clone(), native_only=True))
     assert result.equal, result.differences
     data = [np.random.default_rng(0).uniform(-1, 1, port.shape).astype(np.float32) for port in graph.inputs]
-    before, after = (run(each, data)[0] for each in (graph, stripped(graph.clone(), native_only=False)))
+    forms = (stripped(graph.clone(), False, adjusts) for adjusts in (False, True))
+    before, after = (run(each, data)[0] for each in forms)
     assert np.abs(before - after).max() <= 1e-5 * max(1, np.abs(before).max())
 
 

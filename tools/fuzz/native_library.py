@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ovlpt import PrecisionsRestriction, plugin_config
+from ovlpt import Params, PrecisionsRestriction, plugin_config
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import precision_of, same_operation
@@ -25,7 +25,7 @@ def native_result(model: Model, without: str = "") -> Model | None:
     `NativePassFails`, `NoCompiler`.
     """
     prepared, manager = model.clone(), Manager()
-    manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU")))
+    manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU"), params=Params(native_only=True)))
     fold_parted_weights(prepared)
     manager.register_pass(CommonOptimizations(plugin_config.kernels("CPU")))
     manager.run_passes(prepared)

@@ -12,7 +12,7 @@ import numpy as np
 from openvino._offline_transformations import apply_moc_transformations
 
 import ovlpt
-from ovlpt import plugin_config
+from ovlpt import Params, plugin_config
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.lowering.links import block_fusion
@@ -178,9 +178,10 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 or (again is not None and is_as_wrong_at_times(model, inputs, found, simulated, **hint))
                 or is_unsteady_without_lpt(model, inputs, found, simulated, **hint)
             )
-            theirs = theirs or is_without_16_bits(graph, found, simulated)
             if not theirs and way == failure.way == NATIVE_ONLY:
-                theirs = is_as_natively(graph, model, found, simulated, near, stock is None, hint)
+                theirs = is_without_16_bits(graph, found, simulated) or is_as_natively(
+                    graph, model, found, simulated, near, stock is None, hint
+                )
             yield failure.as_stock() if theirs else failure
     for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference), (IN_F16, in_f16)):
         yield from others(graph, model, hint) if only in (None, way) else ()
@@ -524,10 +525,10 @@ def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list
 
 def is_without_16_bits(graph: Graph, found: list[np.ndarray], simulated: list[np.ndarray]) -> bool:
     """Whether each output that is ``found`` wrong is that of the graph without the quantizations to 16 bits, which the
-    plugin drops before its LPT, and with them what they clip. Without a truth for that graph nothing is excused.
+    plugin drops before its LPT, and with them what they clip, as `native_only` does. Without a truth for that graph nothing is excused.
     """
     stripped, manager = build(replace(graph, form=replace(graph.form, dynamic=""))), Manager()
-    manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU")))
+    manager.register_pass(QDQStripping(plugin_config.dropped_levels("CPU"), params=Params(native_only=True)))
     manager.run_passes(stripped)
     try:
         without = simulate(stripped, graph.inputs())
