@@ -408,6 +408,21 @@ def test_integer_weights_of_a_float_matmul_scaled_by_rows(by_form, form, transpo
     assert_close([by_form(net, inputs, form)], [expected], level=0.02, share=0.1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [(), (1, 1)], ids=["scalar", "of rank 2"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_integer_weights_of_a_float_matmul_with_one_scale(by_form, form, rows, shape):
+    """Before 2025.0 the plugin reads as many scales as there are columns, with its own LPT, too."""
+    x, rng = parameter([rows, 32]), np.random.default_rng(0)
+    stored = rng.integers(-63, 64, (48, 32))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.full(shape, 0.02)))
+    net = model(opset1.matmul(opset1.sigmoid(quantized(x, 0, 2.55)), weights, False, True), x)
+    inputs = [rng.uniform(0, 2.55, (rows, 32)).astype(np.float32)]
+    expected = 1 / (1 + np.exp(-np.round(inputs[0] / 0.01) * 0.01)) @ (stored.T * 0.02)
+    found = by_form(net, inputs, form)  # it quantizes the data dynamically
+    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+
+
 def test_integer_weights_of_a_float_matmul_where_floats_are_f16(core):
     """As above, of any size where sizes are dynamic."""
     x = parameter([-1, 10, 16])

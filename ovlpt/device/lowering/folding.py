@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ovlpt.graph.constants import constant, is_real, precision_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
-from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.openvino_api import RELEASE, Constant, Node, Output
 
 _ROWS = 4  # of weights that the plugin keeps compressed, at least
 
@@ -16,7 +16,7 @@ def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
     first, has a vector or a transpose for data, or reads anything but one matrix of up to three axes, which the plugin keeps
     compressed unless it is a column, or of fewer than four rows; for one of more axes it throws. What is scaled by rows it
-    computes wrongly.
+    computes wrongly, and before 2025.0 what has one scale, of which it reads as many as there are columns.
 
     It would restore the others in layers of their own, some with its own LPT, too. With several streams the layer then
     reads other numbers, no error, in some inferences only. What a FakeQuantize gives stays: the plugin's kernel computes it
@@ -76,7 +76,13 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
         rows, columns = weights[:-3:-1] if transposed else weights[-2:]
         is_one_matrix = columns != 1 and (rows is None or rows >= _ROWS)
         is_one_matrix = is_one_matrix and not _differs_between_rows(layer.input_value(1), -1 if transposed else -2)
+        is_one_matrix = is_one_matrix and (RELEASE >= (2025, 0) or not _has_one_scale(layer.input_value(1)))
     return (0,) if is_one_matrix else (0, 1)
+
+
+def _has_one_scale(weights: Output) -> bool:
+    node = weights.get_node()
+    return node.get_type_name() == "Multiply" and set(shape_of(node.input_value(1)) or ()) <= {1}
 
 
 def _differs_between_rows(weights: Output, axis: int) -> bool:
