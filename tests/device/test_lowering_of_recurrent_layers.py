@@ -11,7 +11,7 @@ from ovlpt.inspect.float_model import simulate
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
-from tests.graphs import opset3, opset5
+from tests.graphs import opset3, opset5, opset6
 from tests.lowered import drop_in, layer_of_eight, recurrent, weighted
 from tests.networks import (
     const,
@@ -104,6 +104,32 @@ def test_what_stays_in_real_numbers_beside_a_recurrent_layer(core, infer, serial
         True
     ]
     assert_close([compiled(inputs)[0]], infer(model(mean, x), inputs[:1]))
+
+
+@needs_avx2
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("between", ["nothing", "reshape", "shift"])
+@pytest.mark.parametrize("kind", ["mvn", "normalize"])
+def test_a_normalization_beside_a_recurrent_layer(core, kind, between, serializable):
+    """The plugin's own LPT would move the scale behind a normalization, and with it eps, which is a large part here."""
+    x, (other, _) = parameter([1, 8, 6, 6]), recurrent()
+    data = quantized(x, -0.0253, 0.0257)
+    if between == "reshape":
+        data = opset1.reshape(data, const([1, 8, 36, 1], "i64"), False)
+    elif between == "shift":
+        data = opset1.add(opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2]), const(0.001))
+    if kind == "mvn":
+        normalized = opset6.mvn(data, const([2, 3], "i64"), True, 1e-3, "inside_sqrt")
+    else:
+        normalized = opset1.normalize_l2(data, const([1], "i64"), 1e-2, "add")
+    results = [opset1.relu(normalized), opset1.relu(data)]
+    net = model([*results, other.get_results()[0].input_value(0).get_node()], [x, *other.get_parameters()])
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    assert lpt_properties(lowered, "CPU")["LP_TRANSFORMS_MODE"] == "YES"
+    images = np.random.default_rng(0).normal(0, 0.01, (1, 8, 6, 6)).astype(np.float32)
+    found = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})([images, *inputs_of(other)])
+    expected = core.compile_model(model(results, x), "CPU", TRUTH)([images])
+    assert_close(list(found.values())[:2], list(expected.values()), level=1e-5, share=1)
 
 
 def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import sources
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
-from ovlpt.operations import RECURRENT
+from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import REAL
 
@@ -105,6 +105,13 @@ def _folded_late(stored: Constant, precision: str) -> Output:
     return fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
 
 
+def _fold_late(link: Node) -> None:
+    """Let the constant that is added or multiplied be folded late."""
+    stored = link.input_value(1)
+    late, precision = _folded_late(stored.get_node(), "f32"), precision_of(stored)
+    link.input(1).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
+
+
 def hide_shifts(model: Model) -> list[Node]:
     """Hide what dynamic sizes are scaled or shifted per channel with from the plugin's own LPT, as `hide_zero_points` does.
 
@@ -123,14 +130,42 @@ def hide_shifts(model: Model) -> list[Node]:
     ]
     changed = []
     for link in filter(None, map(_last_by_channel, found)):
-        late, precision = _folded_late(link.input_value(1).get_node(), "f32"), precision_of(link.input_value(1))
-        link.input(1).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
+        _fold_late(link)
         if _is_shared(link):
             data = link.input_value(0)
             least = np.finfo(data.get_element_type().to_dtype()).min
             link.input(0).replace_source_output(opset1.maximum(data, constant(least, precision_of(data))).output(0))
         changed.append(link)
     return changed
+
+
+def hide_scales(model: Model) -> list[Node]:
+    """Hide the scale of what is normalized from the plugin's own LPT, as `hide_zero_points` does.
+
+    It would move the scale behind the normalization and leave eps as it is. Of what `LowPrecision` leaves before one, the zero
+    point has become an Add (`add_zero_point`), which does not keep it from that.
+    """
+    changed = []
+    for node in model.get_ordered_ops():
+        if node.get_type_name() not in ("MVN", "NormalizeL2") or is_relaxed(node):
+            continue
+        if (scale := _scale_above(node)) is not None:
+            _fold_late(scale)
+            changed.append(scale)
+    return changed
+
+
+def _scale_above(node: Node) -> Node | None:
+    """The Multiply by a Constant from which only operations on one tensor lead to a node."""
+    while (
+        len(data := [value.get_node() for value in node.input_values() if not is_constant_path(value.get_node())]) == 1
+    ):
+        node = data[0]
+        if node.get_type_name() == "Multiply" and isinstance(node.input_value(1).get_node(), Constant):
+            return node
+        if node.get_type_name() in WEIGHTED | {"FakeQuantize"}:
+            return None
+    return None
 
 
 def _is_shared(link: Node) -> bool:

@@ -514,6 +514,11 @@ RULES = (
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
+        hiding.hide_scales, "MVN NormalizeL2", _CPU,
+        "the plugin's own LPT would move a scale behind a normalization and not adjust its eps: wrong numbers",
+        phase=Phase.BODIES, lpt_on=True,
+    ),
+    _rule(
         hiding.hide_shifts, "Add FakeQuantize Subtract", _CPU,
         "the plugin's own LPT would turn scale and shift into a form that is read wrongly at dynamic sizes of one element: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
