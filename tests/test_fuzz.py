@@ -383,6 +383,17 @@ def test_recurrent_layers_round_their_weights():
     assert not list(numbers.failures(graph))
 
 
+def test_recurrent_layers_of_what_is_pooled_round_their_weights():
+    """The greatest of numbers on a grid lie on it, too, and so does what is copied."""
+    steps = [("Parameter", (1, 6, 12), 1286642895), ("Relu", (1, 6, 12), 677130033),
+             ("FakeQuantize", (1, 6, 12), 760866212), ("Pad", (1, 8, 12), 1539390853),
+             ("MaxPool", (1, 8, 10), 1889895763), ("GRU", (1, 1, 8, 4), 508721270)]  # fmt: skip
+    steps = [Step(kind, ((index - 1, 0),) * (index > 0), *more[::-1]) for index, (kind, *more) in enumerate(steps)]
+    graph = Graph(tuple(steps), ((5, 1),), 1810082)
+    assert kernel_grids(build(graph))
+    assert not list(numbers.failures(graph))
+
+
 @against_native
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spoilt):

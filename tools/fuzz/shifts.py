@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ovlpt.graph.constants import constant, constant_above, precision_of
-from ovlpt.graph.recurrent import state_interval, weights_ports
+from ovlpt.graph.recurrent import sources, state_interval, weights_ports
 from ovlpt.layer_transformation import insert_after
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import RECURRENT
@@ -19,6 +19,13 @@ _LOST = 1 / 8  # of either weights, what that grid may take
 
 def _is_activation(node: Node) -> bool:
     return node.get_friendly_name().rstrip("0123456789") in QUANTIZES
+
+
+def _grid_of(value: Output) -> Node | None:
+    """The quantization whose levels a value has, which only passes them on."""
+    found = {each.get_node().get_friendly_name(): each.get_node() for each in sources(value)}
+    node = next(iter(found.values()))
+    return node if len(found) == 1 and _is_activation(node) else None
 
 
 def quantizer(node: Node) -> Node:
@@ -69,8 +76,9 @@ def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Mod
     """
     model, found = model.clone(), False
     for node in model.get_ops():
-        if node.get_type_name().endswith(("Sequence", "Cell")) and _is_activation(node.input_value(0).get_node()):
-            low, high = (float(end.reshape(-1)[0]) for end in ends(node.input_value(0).get_node())[:2])
+        is_recurrent = node.get_type_name().endswith(("Sequence", "Cell"))
+        if is_recurrent and (data := _grid_of(node.input_value(0))) is not None:
+            low, high = (float(end.reshape(-1)[0]) for end in ends(data)[:2])
             half = (max(high, 1) - min(low, -1)) / 255 / 2
             *_, recurrent, bias = (constant_above(value) for value in node.input_values())
             rounding = half * moves(recurrent.shape[-1])
@@ -93,8 +101,8 @@ def kernel_grids(model: Model) -> Grids:
     """
     found: Grids = {}
     for node in model.get_ops():
-        data = node.input_value(0).get_node() if node.get_type_name() in RECURRENT else None
-        if data is None or not _is_activation(data):
+        data = _grid_of(node.input_value(0)) if node.get_type_name() in RECURRENT else None
+        if data is None:
             continue
         scales = [_step_of_weights(node.input_value(port)) for port in weights_ports(node)]
         if any(scale is None for scale in scales):
