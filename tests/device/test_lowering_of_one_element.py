@@ -374,6 +374,28 @@ def test_a_scale_before_two_tensors_meet_and_are_quantized(by_form, form, kind, 
         assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("first", ["constant", "tensor"])
+@pytest.mark.parametrize("kind", ["add", "multiply"])
+def test_a_constant_by_column_after_a_product_that_is_read_without_it_as_well(infer, by_form, form, kind, first):
+    """As scores of an attention, or what a mixer makes of tokens: the plugin fuses it into the FakeQuantize, and reads it as one
+    by channel, in the simulation, too.
+    """
+    x = parameter([-1, 6, 12, 8])
+    weights = const(np.random.default_rng(0).normal(0, 0.3, (12, 12)))
+    product = opset1.matmul(*((weights, x) if first == "constant" else (x, x)), False, first == "tensor")
+    columns = 8 if first == "constant" else 12
+    with_constant = getattr(opset1, kind)(product, const(np.linspace(0.5, 1.5, columns).reshape(1, 1, 1, columns)))
+    layer = opset1.matmul(quantized(with_constant, -2.56, 2.54), int8_weights([6, columns]), False, True)
+    net = model([layer, product], x)
+    for batch in (1, 2):
+        inputs = [np.random.default_rng(batch).normal(0, 0.5, (batch, 6, 12, 8)).astype(np.float32)]
+        fixed = net.clone()
+        fixed.reshape([batch, 6, 12, 8])
+        expected = infer(fixed, inputs, "NO")[0]
+        assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 def test_a_rotation_of_positions_before_a_quantization_stays_one_layer(core):
     """As in ModernBERT; the scale by the cosines was kept from the FakeQuantize, and the plugin did not see the rotation."""
     x, y = parameter([-1, 12, 4, 8], name="x"), parameter([-1, 4, 12, 8], name="y")

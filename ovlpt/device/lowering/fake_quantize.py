@@ -376,9 +376,11 @@ def keep_scale_before(node: Node) -> Node | None:
 
 
 def _is_of_layer(node: Node) -> bool:
-    """Whether a layer gives the result, with what may be fused into it, quantizations and a scale in f64 among it."""
+    """Whether a layer gives the result, with what may be fused into it, quantizations and a scale in f64 among it. Nothing
+    is fused into a layer that has other readers.
+    """
     head = _head(node)
-    return head is not None and head.get_type_name() in WEIGHTED
+    return head is not None and head.get_type_name() in WEIGHTED and len(readers_of(head)) == 1
 
 
 def _head(node: Node) -> Node | None:
