@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.device.test_lowering_of_rows import product
@@ -363,6 +364,18 @@ def test_scales_are_rounded_before_their_product_in_f16():
         Step("Multiply", ((1, 0), (1, 0)), 3, (2,)),
     )
     assert not ours(native, Graph(steps, ((2, 0),), 338280, Form("f16")))
+
+
+def test_what_quantizations_to_16_bits_clip_is_clipped_in_truth():
+    """The plugin drops them in the simulation, too, where it can."""
+    steps = [("Parameter", 777605967), ("FakeQuantize", 1467412406), ("Pointwise", 2131216597),
+             ("AddConstant", 2089590443), ("FakeQuantize", 1960660357)]  # fmt: skip
+    steps = [Step(kind, ((at - 1, 0),) * (at > 0), seed, (1, 16, 1, 1)) for at, (kind, seed) in enumerate(steps)]
+    graph = Graph(tuple(steps), ((4, 0),), 1900081, Form("f16"))
+    (right,) = numbers.simulate(reference(graph), graph.inputs())[:1]
+    last = next(node for node in build(graph).get_ops() if node.get_friendly_name() == "FakeQuantize4")
+    assert (np.abs(right) <= 1.001 * constant_above(last.input_value(2))).all()
+    assert {failure.way for failure in numbers.failures(graph)} == {numbers.STOCK}
 
 
 def a_recurrent_graph() -> Graph:

@@ -423,11 +423,10 @@ def is_as_native_layers(
     """
     if not any(node.get_type_name() in RECURRENT for node in model.get_ops()):
         return False
-    try:
-        result = native_result(model)
-        values = None if result is None else run(result, inputs, "YES", **hint)
-    except (NativePassFails, NoCompiler, RuntimeError):
-        return False
+    values = None
+    with contextlib.suppress(NativePassFails, NoCompiler, RuntimeError):
+        if (result := native_result(model)) is not None:
+            values = _run_fused_or_not(result, inputs, "YES", **hint)
 
     return values is not None and all(
         _off(value, other) < max(_LEVEL, 2 * max(_off(outputs[port], right) for outputs in near()))
@@ -517,9 +516,13 @@ def _without_lpt(model: Model, inputs: list[np.ndarray], **hint: object) -> list
     """What the plugin makes of the FakeQuantizes themselves, in the same form of the model: fused into layers or, where
     that throws, not; None where this throws, too.
     """
+    return _run_fused_or_not(model, inputs, "NO", **hint)
+
+
+def _run_fused_or_not(model: Model, inputs: list[np.ndarray], lpt: str, **hint: object) -> list[np.ndarray] | None:
     for form in (model, unfused(model)):
         with contextlib.suppress(RuntimeError):
-            return run(form, inputs, "NO", **hint)
+            return run(form, inputs, lpt, **hint)
     return None
 
 
