@@ -275,11 +275,13 @@ def test_the_sum_of_a_depthwise_layer_and_integers_of_one_element(by_form, form)
 
 @pytest.mark.parametrize("sizes", [(-1, 1, -1), (-1, 4, -1, -1)], ids=["rank_3", "rank_4"])
 @pytest.mark.parametrize("last", [opset1.relu, lambda value: quantized(value, -2, 2)], ids=["relu", "quantization"])
-def test_a_layer_of_open_sizes_that_is_an_output_and_divided_by_channel(core, infer, sizes, last):
-    """What the layer gives was divided, too."""
+@pytest.mark.parametrize("shift", ["", "add", "subtract"], ids=["at once", "after a sum", "after a difference"])
+def test_a_layer_of_open_sizes_that_is_an_output_and_divided_by_channel(core, infer, sizes, last, shift):
+    """What the layer gives was divided, too: the plugin divides before it adds."""
     x, ones, zeros = parameter(sizes), [1] * (len(sizes) - 2), [0] * (len(sizes) - 2)
     layer = opset1.convolution(quantized(x, -1, 2), int8_weights((8, sizes[1], *ones)), ones, zeros, zeros, ones)
-    divided = opset1.divide(layer, const(np.linspace(0.5, 2, 8).reshape(1, 8, *ones)))
+    read = getattr(opset1, shift)(layer, const(0.9)) if shift else layer
+    divided = opset1.divide(read, const(np.linspace(0.5, 2, 8).reshape(1, 8, *ones)))
     net = openvino.Model([opset1.result(layer), opset1.result(last(divided))], [x], "divided")
     shape = [2, *(5 if size == -1 else size for size in sizes[1:])]
     values, fixed = [np.random.default_rng(0).uniform(-1, 2, shape).astype(np.float32)], net.clone()

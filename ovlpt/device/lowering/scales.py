@@ -20,6 +20,7 @@ from ovlpt.device.lowering.links import (
     is_in_f64,
     links_above,
     may_be_one_element,
+    merged_target,
     only_reader,
     other_constant,
 )
@@ -162,8 +163,12 @@ def _scale_and_shift(links: list[Node]) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _scales_by_channel(target: Any) -> bool:
-    """Whether the plugin would make a factor of what else the reader multiplies or divides by."""
+    """Whether the plugin would make a factor of what else the reader multiplies or divides by, after a constant that is added."""
     reader = target.get_node()
+    while reader.get_type_name() in ("Add", "Subtract") and other_constant(reader) is not None:
+        if (following := merged_target(reader)) is None:
+            return False
+        target, reader = following, following.get_node()
     if target.get_index() or reader.get_type_name() not in ("Divide", "Multiply"):
         return False
     values = constant_above(reader.input_value(1))
