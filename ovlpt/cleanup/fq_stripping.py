@@ -125,7 +125,8 @@ def _range_of(value: Output) -> tuple[float, float]:
 
 
 def _step(details: QuantizationDetails) -> np.ndarray:
-    return np.abs(details.input_high - details.input_low) / (details.levels - 1)
+    ends = (end.astype(np.float64) for end in (details.input_low, details.input_high))
+    return np.abs(np.subtract(*ends)) / (details.levels - 1)  # that of a mask exceeds the range of f32
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

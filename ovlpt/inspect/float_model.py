@@ -119,12 +119,13 @@ def _quantize_in_steps(quantize: Node) -> None:
     if details is None or (details.input_low >= details.input_high).any():
         return
     data, low, high, *_ = quantize.input_values()
+    begin, end, least, greatest = (
+        each.astype(np.float64) for each in details.intervals
+    )  # masks: the range of f32 and more
     steps, precision = details.levels - 1, precision_of(data)
     inside = opset1.subtract(opset1.minimum(opset1.maximum(data, low), high), low)
-    whole = opset6.round(
-        opset1.multiply(inside, constant(steps / (details.input_high - details.input_low), precision)), "half_to_even"
-    )
-    size = constant((details.output_high - details.output_low) / steps, precision)
+    whole = opset6.round(opset1.multiply(inside, constant(steps / (end - begin), precision)), "half_to_even")
+    size = constant((greatest - least) / steps, precision)
     found = opset1.add(opset1.multiply(whole, size), quantize.input_value(3))
     found.set_friendly_name(quantize.get_friendly_name())
     replace_output(quantize.output(0), found.output(0))

@@ -335,6 +335,21 @@ def test_a_quantization_to_16_bits_that_is_an_output(core, infer, from_output, s
     np.testing.assert_allclose(infer(result, inputs)[1], np.clip(data, -0.5, 0.5), atol=2e-5)
 
 
+@pytest.mark.xfail(
+    RELEASE < (2026, 1), reason="the plugin drops none, and its kernel computes the width in f32", strict=True
+)
+@pytest.mark.filterwarnings("error")
+def test_a_mask_in_16_bits(core, infer):
+    """An interval that is wider than f32 can say."""
+    x, least = parameter([1, 4]), float(np.finfo(np.float32).min)
+    masked = quantized(opset1.add(x, const([[0, least, 0, 0]])), least, -0.9 * least, 65536)
+    net = model([opset1.softmax(masked, 1), opset1.matmul(quantized(x, 0, 2.55), int8_weights([4, 4]), False, True)], x)
+    inputs = [np.ones((1, 4), np.float32)]
+    expected = np.array([[1, 0, 1, 1]]) / 3
+    for found in (by_definition(net, core, inputs), infer(ovlpt.transform(net, core=core), inputs)):
+        np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("native_only", [False, _AS_NATIVE])
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("precision", ["i16", "u16"])
