@@ -7,7 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
-from ovlpt.openvino_api import Core, opset1
+from ovlpt.openvino_api import Core, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, drop_in
 from tests.networks import (
@@ -49,6 +49,27 @@ def test_a_normalization_of_rank_5(core, infer):
     net = model(opset1.normalize_l2(quantized(x, 0, 2.55), const([1], "i64"), 1e-6, "add"), x)
     inputs = inputs_of(net)
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("axes", [[-1], [1, 2, 3]], ids=["columns", "all"])
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_a_normalization_of_open_sizes_reads_integers(core, by_form, form, axes, precision):
+    """Scaled by column, as joined neighbours are: they were converted to f32 in a layer of their own first."""
+    x, y = (parameter([-1, 4, 4, 8], name=name) for name in "xy")
+    joined = opset1.concat([quantized(x, -1.28, 1.27), quantized(y, -2.56, 2.54)], 3)
+    normal = opset6.mvn(joined, const(axes, "i64"), True, 1e-5, "inside_sqrt")
+    net = model(normal, [x, y])
+    inputs = [np.random.default_rng(seed).standard_normal((2, 4, 4, 8), np.float32) for seed in range(2)]
+    closed = net.clone()
+    closed.reshape({port: [2, 4, 4, 8] for port in range(2)})
+    properties = {**EXACT, "INFERENCE_PRECISION_HINT": precision}
+    expected = by_form(closed, inputs)
+    off = np.abs(by_form(net, inputs, form, **properties) - expected).max()
+    assert off < (1e-5 if precision == "f32" else 0.05)
+    each_side = core.compile_model(net, "CPU", properties), ovlpt.compile_model(net, "CPU", properties, core=core)
+    stock, compiled = (len(ovlpt.execution_types(side, inputs).executed) for side in each_side)
+    assert compiled <= stock
 
 
 def test_a_mean_of_means(core, infer):

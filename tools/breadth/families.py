@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from tools.zoo.torchvision_operations import declare
@@ -137,13 +138,27 @@ AUDIO = {
     "conv_stride": (5, 4), "conv_kernel": (10, 8), "num_conv_pos_embeddings": 8, "num_conv_pos_embedding_groups": 4,
     "num_feat_extract_layers": 2,
 }  # fmt: skip
+PAIR = {
+    "d_model": 32,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+}
+SEQUENCES = {**PAIR, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 2000}  # one to another
 IDS, MASK = {TOKENS: (1, 12)}, {TOKENS: (1, 12), "attention_mask": (1, 12)}
 
 
 def of_transformers(
-    kind: str, config: dict[str, object], shapes: dict[str, tuple[int, ...]], call: Callable, **more
+    kind: str,
+    config: dict[str, object] | Callable[[ModuleType], dict[str, object]],
+    shapes: dict[str, tuple[int, ...]],
+    call: Callable,
+    **more,
 ) -> Family:
-    """A network of transformers, ``kind`` by the names of its model class and its configuration's class."""
+    """A network of transformers, ``kind`` by the names of its model class and its configuration's class; ``config`` may
+    need the package, for the configuration of a part.
+    """
 
     def make() -> nn.Module:
         declare()
@@ -162,6 +177,10 @@ def masked(module, tokens, mask):
 
 def uncached(module, tokens, mask):
     return module(input_ids=tokens, attention_mask=mask, use_cache=False)[0]
+
+
+def translated(module, tokens, mask):
+    return module(input_ids=tokens, attention_mask=mask, decoder_input_ids=tokens, use_cache=False)[0]
 
 
 def unmasked(module, tokens):
@@ -269,4 +288,107 @@ FAMILIES: dict[str, Family] = {
     "torch/gru": recurrent("GRU", False),
     "torch/gru_both": recurrent("GRU", True),
     "torch/rnn": recurrent("RNN", False),
+    "timm/resnet50_gn": of_timm("resnet50_gn", 96),
+    "timm/tf_efficientnet_cc_b0_4e": of_timm("tf_efficientnet_cc_b0_4e", 96),
+    "timm/levit_conv_128s": of_timm("levit_conv_128s", 224),
+    "timm/vit_small_patch16_rope_mixed_224": of_timm("vit_small_patch16_rope_mixed_224", 96),
+    "torchvision/googlenet": of_torchvision("googlenet", 96, num_classes=10, init_weights=True, aux_logits=False),
+    "torchvision/swin3d_t": of_torchvision("video.swin3d_t", 64, num_classes=5),
+    "transformers/bloom": of_transformers(
+        "BloomForCausalLM BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 2000}, MASK, uncached
+    ),
+    "transformers/clip_text": of_transformers(
+        "CLIPTextModel CLIPTextConfig", {**SMALL, "eos_token_id": 1999, "bos_token_id": 1, "pad_token_id": 0}, MASK, masked
+    ),
+    "transformers/bart": of_transformers("BartModel BartConfig", {**SEQUENCES, "max_position_embeddings": 64}, MASK, translated),
+    "transformers/led": of_transformers(
+        "LEDModel LEDConfig",
+        {**SEQUENCES, "attention_window": 4, "max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 64},
+        MASK, translated,
+    ),
+    "transformers/trocr": of_transformers(
+        "TrOCRForCausalLM TrOCRConfig",
+        {"d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 64, "vocab_size": 2000,
+         "max_position_embeddings": 64, "cross_attention_hidden_size": 32},
+        MASK, uncached,
+    ),
+    "transformers/donut_swin": of_transformers(
+        "DonutSwinModel DonutSwinConfig",
+        {"image_size": 64, "patch_size": 4, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/dinov2": of_transformers(
+        "Dinov2Model Dinov2Config",
+        {"image_size": 56, "patch_size": 14, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2},
+        {IMAGE: (1, 3, 56, 56)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/depth_anything": of_transformers(
+        "DepthAnythingForDepthEstimation DepthAnythingConfig",
+        lambda library: {
+            "backbone_config": library.Dinov2Config(
+                image_size=56, patch_size=14, hidden_size=32, num_hidden_layers=4, num_attention_heads=2,
+                out_indices=[1, 2, 3, 4], apply_layernorm=True, reshape_hidden_states=False,
+            ),
+            "patch_size": 14, "reassemble_hidden_size": 32, "neck_hidden_sizes": [16, 16, 24, 32], "fusion_hidden_size": 16,
+            "head_hidden_size": 16,
+        },
+        {IMAGE: (1, 3, 56, 56)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/upernet": of_transformers(
+        "UperNetForSemanticSegmentation UperNetConfig",
+        lambda library: {
+            "backbone_config": library.ConvNextConfig(
+                hidden_sizes=[16, 24, 32, 48], depths=[1] * 4, out_features=[f"stage{at}" for at in range(1, 5)]
+            ),
+            "hidden_size": 32, "num_labels": 5, "use_auxiliary_head": False, "auxiliary_in_channels": 32,
+        },
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0], transformer=False,
+    ),
+    "transformers/maskformer": of_transformers(
+        "MaskFormerForInstanceSegmentation MaskFormerConfig",
+        lambda library: {
+            "backbone_config": library.SwinConfig(
+                image_size=64, embed_dim=16, depths=[1] * 4, num_heads=[1, 2, 2, 4], window_size=2,
+                out_features=[f"stage{at}" for at in range(1, 5)],
+            ),
+            "decoder_config": library.DetrConfig(**PAIR, encoder_layers=1, decoder_layers=2, num_queries=8),
+            "fpn_feature_size": 32, "mask_feature_size": 32,
+        },
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x).masks_queries_logits,
+    ),
+    "transformers/detr": of_transformers(
+        "DetrForObjectDetection DetrConfig",
+        lambda library: {
+            "backbone_config": library.ResNetConfig(
+                embedding_size=16, hidden_sizes=[16, 24, 32, 48], depths=[1] * 4, layer_type="basic", out_features=["stage4"]
+            ),
+            "use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False, **PAIR, "encoder_layers": 2,
+            "decoder_layers": 2, "num_queries": 8, "num_labels": 5,
+        },
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/encodec": of_transformers(
+        "EncodecModel EncodecConfig",
+        {"num_filters": 8, "hidden_size": 32, "codebook_dim": 32, "codebook_size": 64, "upsampling_ratios": [4, 2],
+         "num_lstm_layers": 1, "target_bandwidths": [1.5]},
+        {SIGNAL: (1, 1, 640)}, lambda module, x: module.decoder(module.encoder(x)), transformer=False,
+    ),
+    "transformers/parakeet": of_transformers(
+        "ParakeetEncoder ParakeetEncoderConfig",
+        {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "num_mel_bins": 32,
+         "subsampling_conv_channels": 16},
+        {SIGNAL: (1, 64, 32)}, lambda module, x: module(input_features=x)[0],
+    ),
+    "transformers/whisper_encoder": of_transformers(
+        "WhisperModel WhisperConfig",
+        {**SEQUENCES, "max_source_positions": 32, "num_mel_bins": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+         "decoder_start_token_id": 1},
+        {SIGNAL: (1, 16, 64)}, lambda module, x: module.encoder(x)[0],
+    ),
+    "transformers/videomae": of_transformers(
+        "VideoMAEModel VideoMAEConfig",
+        {"image_size": 32, "patch_size": 8, "num_frames": 4, "tubelet_size": 2, "hidden_size": 32, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "intermediate_size": 64},
+        {SIGNAL: (1, 4, 3, 32, 32)}, lambda module, x: module(x)[0],
+    ),
 }  # fmt: skip

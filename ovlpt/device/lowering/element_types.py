@@ -150,7 +150,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
         return None
     is_real = precision_of(multiply.input_value(0)) in REAL
     by_constant = constant_above(multiply.input_value(1)) is not None and not (
-        _is_operand_of_open_sizes(multiply) or _is_transposed_for_tensors(multiply)
+        _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply)
     )
     return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
 
@@ -230,8 +230,9 @@ def meets_weights(multiply: Node) -> bool:
     return constant_above(multiply.input_value(1)) is not None and not WEIGHTED.isdisjoint(_readers(multiply))
 
 
-def _is_operand_of_open_sizes(multiply: Node) -> bool:
-    """Whether only products with other tensors, and differences from them, read the result, and it has dynamic sizes.
+def _is_operand_of_open_sizes(multiply: Node, follows: bool) -> bool:
+    """Whether only products with other tensors, and differences from them, read the result, and it has dynamic sizes; or,
+    where it ``follows`` no other constant, reductions and normalizations.
 
     The plugin drops a factor of one, with the type that it reports, and the product would read integers: it throws.
     """
@@ -239,8 +240,11 @@ def _is_operand_of_open_sizes(multiply: Node) -> bool:
     if factor is None or (factor == 1).all():
         return False
     return None in (shape_of(multiply.output(0)) or ()) and all(
-        reader.get_type_name() in ("Multiply", "Subtract")
-        and all(constant_above(value) is None for value in reader.input_values())
+        (
+            reader.get_type_name() in ("Multiply", "Subtract")
+            and all(constant_above(value) is None for value in reader.input_values())
+        )
+        or (reader.get_type_name() in (*REDUCTIONS, "MVN") and not follows)
         for reader in readers
     )
 
