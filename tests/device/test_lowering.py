@@ -369,6 +369,23 @@ def test_integer_weights_of_a_float_matmul(by_form, form, case):
     assert_close([by_form(net, inputs, form, PERFORMANCE_HINT="THROUGHPUT")], [by_form(net, inputs)])
 
 
+@pytest.mark.parametrize("serializable", [False, True])
+def test_integer_weights_of_a_float_matmul_of_what_becomes_a_vector(core, infer, serializable):
+    """As above, where a model of open rank is given one once it is transformed."""
+    x = opset1.parameter(openvino.PartialShape.dynamic(), np.float32, "x")
+    y = parameter([-1, 6], name="y")
+    normalized = opset6.mvn(quantized(y, 0, 2.55), const([1], "i64"), True, 1e-3, "inside_sqrt")
+    net = model([opset1.matmul(x, int8_weights([8, 12], 1), False, False), normalized], [x, y])
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    for each in (net, lowered):
+        each.reshape({each.input(0): openvino.PartialShape([-1]), each.input(1): openvino.PartialShape([-1, 6])})
+    data = np.random.default_rng(0).uniform(-1, 1.5, (1, 8)).astype(np.float32)
+    inputs = [data[0], data[:, :6]]
+    expected = infer(net, inputs, "NO")
+    for _ in range(4):
+        assert_close(infer(lowered, inputs, "NO", PERFORMANCE_HINT="THROUGHPUT"), expected)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rows, columns", [(1, 4), (2, 8), (3, 5), (12, 1)])
 def test_few_integer_weights_of_a_float_matmul(by_form, form, rows, columns):

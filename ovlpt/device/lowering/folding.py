@@ -14,9 +14,10 @@ _ROWS = 4  # of weights that the plugin keeps compressed, at least
 
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
-    first, has a vector or a transpose for data, or reads anything but one matrix of up to three axes, which the plugin keeps
-    compressed unless it is a column, or of fewer than four rows; for one of more axes it throws. What is scaled by rows it
-    computes wrongly, and before 2025.0 what has one scale, of which it reads as many as there are columns.
+    first, has a vector, what may be one, or a transpose for data, or reads anything but one matrix of up to three axes,
+    which the plugin keeps compressed unless it is a column, or of fewer than four rows; for one of more axes it throws.
+    What is scaled by rows it computes wrongly, and before 2025.0 what has one scale, of which it reads as many as there
+    are columns.
 
     It would restore the others in layers of their own, some with its own LPT, too. With several streams the layer then
     reads other numbers, no error, in some inferences only. What a FakeQuantize gives stays: the plugin's kernel computes it
@@ -65,7 +66,7 @@ def _is_fake_quantized(value: Output) -> bool:
 
 def _folded_ports(layer: Node) -> tuple[int, ...]:
     data = layer.get_input_partial_shape(0)
-    if layer.get_type_name() != "MatMul" or (data.rank.is_static and len(data) == 1):
+    if layer.get_type_name() != "MatMul" or data.rank.is_dynamic or len(data) == 1:
         return (1,)
     if layer.get_attributes()["transpose_a"]:
         return (0, 1)
