@@ -409,6 +409,22 @@ def test_recurrent_layers_of_what_is_pooled_round_their_weights():
 
 @against_native
 @pytest.mark.parametrize("spoilt", [False, True])
+def test_sizes_that_the_native_library_forgets_are_its_own(spoilt, monkeypatch):
+    """It makes a constant by channel of one by column that a layer is subtracted from."""
+    steps = (
+        Step("Parameter", (), 2084153027, (1, 3, 8, 8)),
+        Step("QuantizeDequantize", ((0, 0),), 40375280, (1, 3, 8, 8)),
+        Step("Convolution", ((1, 0),), 1100487878, (1, 8, 7, 8)),
+        Step("ConstantMinus", ((2, 0),), 969768490, (1, 8, 7, 8)),
+    )
+    if spoilt:
+        monkeypatch.setattr(numbers, "native_result", lambda model: model)
+    found = list(numbers.failures(Graph(steps, ((3, 0),), 1920116, Form(dynamic="both"))))
+    assert [(each.way == numbers.STOCK, each.cause) for each in found] == [(not spoilt, "interface")]
+
+
+@against_native
+@pytest.mark.parametrize("spoilt", [False, True])
 def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spoilt):
     """Where stock throws; and other numbers are not."""
     net = recurrent_network("lstm", (0.0, 0.7), quantized=True)

@@ -164,7 +164,10 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 continue  # as the drop-in
             if difference := interface_difference(model, changed):
                 failure = Failure(way, "interface", difference)
-                yield failure.as_stock() if _has_stock_interface(model, changed) else failure
+                theirs = _has_stock_interface(model, changed) or (
+                    way == NATIVE_ONLY and _has_native_interface(model, changed)
+                )
+                yield failure.as_stock() if theirs else failure
                 continue
             found = run(changed, inputs, lpt(changed), **hint)
         except Exception as error:  # whatever it is, it is a finding
@@ -619,6 +622,15 @@ def _has_stock_interface(model: Model, changed: Model) -> bool:
         stock = model.clone()
         apply_moc_transformations(stock, cf=False)
     return interface_difference(stock, changed) is None
+
+
+def _has_native_interface(model: Model, changed: Model) -> bool:
+    """Whether the native library's own result has the same inputs and outputs."""
+    try:
+        result = native_result(model)
+    except (NativePassFails, NoCompiler):
+        return False
+    return result is not None and interface_difference(result, changed) is None
 
 
 def _port(port) -> str:

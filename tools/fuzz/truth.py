@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 
-from ovlpt import plugin_config
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.constants import constant, precision_of, same_operation, values_of
 from ovlpt.inspect import float_model
@@ -24,12 +21,7 @@ class NoTruth(RuntimeError):
 
 
 def simulate(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """The outputs as `ovlpt check` simulates them; where the plugin cannot run that model, or drops quantizations of it and
-    with them what they clip, each operation by itself.
-    """
-    with contextlib.suppress(NoTruth):
-        if any(map(_is_dropped, model.get_ops())):
-            return _in_steps(model, inputs, RuntimeError("an operation cannot be computed by itself"))
+    """The outputs as `ovlpt check` simulates them; where the plugin cannot run that model, each operation by itself."""
     try:
         found = [np.array(value) for value in float_model.simulate(model, core())(inputs).values()]
     except (InputError, RuntimeError) as error:
@@ -41,11 +33,6 @@ def simulate(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
     ):
         return _in_steps(model, inputs, RuntimeError("the plugin gives a value of another shape"))
     return found
-
-
-def _is_dropped(node: Node) -> bool:
-    is_quantization = node.get_type_name() == "FakeQuantize"
-    return is_quantization and node.get_attributes()["levels"] in plugin_config.dropped_levels("CPU")
 
 
 def _in_steps(model: Model, inputs: list[np.ndarray], fault: Exception) -> list[np.ndarray]:
