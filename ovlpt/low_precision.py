@@ -290,8 +290,8 @@ class LowPrecision(ModelPass):
         cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
         if asked_for or self.params.native_only:  # unless a plugin asks for it, it gains nothing
-            restrictions = self.precision_restrictions
-            cleanup.append(MultiplyToGroupConvolutionTransformation(restrictions=restrictions, **settings))
+            kind: Any = self._form(cleanup_native.NATIVE, MultiplyToGroupConvolutionTransformation)
+            cleanup.append(kind(restrictions=self.precision_restrictions, **settings))
         self._rewrite(model, cleanup)
         self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
         FoldConstants(**settings).run_on_model(model)

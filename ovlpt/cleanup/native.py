@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ovlpt.cleanup import eliminate_fake_quantize, fuse_convert, scale_adjustment
+from ovlpt.cleanup import eliminate_fake_quantize, fuse_convert, multiply_to_group_convolution, scale_adjustment
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replacing
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import Operation, operation_of
 from ovlpt.precisions import max_value, min_value
+from ovlpt.trace import reject_unless
 
 
 class EliminateFakeQuantizeTransformation(eliminate_fake_quantize.EliminateFakeQuantizeTransformation):
@@ -30,6 +31,15 @@ class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
         pass
 
 
+class MultiplyToGroupConvolutionTransformation(multiply_to_group_convolution.MultiplyToGroupConvolutionTransformation):
+    """Not of what is a product already."""
+
+    def can_be_transformed(self, node: Node) -> None:
+        super().can_be_transformed(node)
+        is_product = any(value.get_node().get_type_name() == "Multiply" for value in node.input_values())
+        reject_unless(not is_product, "product", "the data is a product already")
+
+
 class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
     """Softmax ends the region, too, and eps stays: both change the results."""
 
@@ -42,4 +52,6 @@ class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
         return operation_of(kind, native_only=True)
 
 
-NATIVE = replacing(EliminateFakeQuantizeTransformation, FuseConvertTransformation)
+NATIVE = replacing(
+    EliminateFakeQuantizeTransformation, FuseConvertTransformation, MultiplyToGroupConvolutionTransformation
+)

@@ -6,7 +6,7 @@ import pytest
 import ovlpt
 from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
 from ovlpt.openvino_api import opset1
-from tests.conftest import run_pass
+from tests.conftest import Transformed, run_pass
 from tests.graphs import f32, model, parameter
 
 RESTRICTION = ovlpt.PrecisionsRestriction.create("GroupConvolution", {0: ["u8"], 1: ["i8"]})
@@ -25,3 +25,12 @@ def test_a_scale_of_channels(element_type, shape, becomes):
     graph = model(opset1.multiply(data, f32(np.ones(shape))))
     run_pass(graph, MultiplyToGroupConvolutionTransformation(restrictions=(RESTRICTION,)))
     assert ("GroupConvolution" in {node.get_type_name() for node in graph.get_ops()}) is becomes
+
+
+@pytest.mark.parametrize("kind", ["multiply", "add"])
+def test_the_scale_of_a_product_stays_natively(kind):
+    """As in the native library, which makes a layer of that of a sum."""
+    x, y = parameter((1, 4, 6, 6), name="x"), parameter((1, 4, 6, 6), name="y")
+    scaled = opset1.multiply(getattr(opset1, kind)(x, y), f32(np.ones((1, 4, 1, 1))))
+    result = Transformed(model(scaled), ovlpt.Params(native_only=True), pass_config=ovlpt.PassConfig())
+    assert ("GroupConvolution" in {node.get_type_name() for node in result.after.get_ops()}) is (kind == "add")
