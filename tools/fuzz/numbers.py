@@ -164,10 +164,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                 continue  # as the drop-in
             if difference := interface_difference(model, changed):
                 failure = Failure(way, "interface", difference)
-                theirs = _has_stock_interface(model, changed) or (
-                    way == NATIVE_ONLY and _has_native_interface(model, changed)
-                )
-                yield failure.as_stock() if theirs else failure
+                yield failure.as_stock() if _has_their_interface(model, changed, way) else failure
                 continue
             found = run(changed, inputs, lpt(changed), **hint)
         except Exception as error:  # whatever it is, it is a finding
@@ -624,8 +621,12 @@ def _has_stock_interface(model: Model, changed: Model) -> bool:
     return interface_difference(stock, changed) is None
 
 
+def _has_their_interface(model: Model, changed: Model, way: str) -> bool:
+    """Whether the stock plugin or, of its way, the native library's own result has the same inputs and outputs."""
+    return _has_stock_interface(model, changed) or (way == NATIVE_ONLY and _has_native_interface(model, changed))
+
+
 def _has_native_interface(model: Model, changed: Model) -> bool:
-    """Whether the native library's own result has the same inputs and outputs."""
     try:
         result = native_result(model)
     except (NativePassFails, NoCompiler):
