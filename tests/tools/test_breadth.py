@@ -123,6 +123,7 @@ def test_the_document_has_misses_first(tmp_path):
         "| 0 | f32 | static |"
     )
     assert "no such operation" in said
+    assert "torch/gru" in said.partition("## Not measured")[2]
 
 
 def test_the_document_says_who_throws_and_what_the_other_computes():

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tools.breadth.expected import reasons
-from tools.breadth.plan import FLOATS, WAYS, flags
+from tools.breadth.families import FAMILIES
+from tools.breadth.plan import FLOATS, OTHERS, WAYS, flags
 
 HEAD = """# Families of architectures
 
@@ -36,11 +37,27 @@ def document(lines: Sequence[dict[str, Any]]) -> str:
     failed = [
         f"- {line['family']} ({line['quantizer']}): {line['failure'][:160]}" for line in lines if "failure" in line
     ]
+    absent = not_measured(lines)
     return "\n".join([
         HEAD.format(cpu=processors),
         f"{len(families)} families, {len(networks)} networks, {clean} of {len(built)} runs without a flag.\n", *rows, "",
         *(["## Not built", "", *failed, ""] if failed else []),
+        *(["## Not measured", "", *absent, ""] if absent else []),
     ])  # fmt: skip
+
+
+def not_measured(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """What of the plan no line is about: families, quantizers, and floats in another type than f32."""
+    measured = {what: {line.get(what, FLOATS) for line in lines} for what in ("family", "quantizer", "floats")}
+    families = [name for name in FAMILIES if name not in measured["family"]]
+    quantizers = [name for name in OTHERS if name not in measured["quantizer"]]
+    found = [
+        f"- {what}: {', '.join(names)}" for what, names in (("families", families), ("quantizers", quantizers)) if names
+    ]
+    return [
+        *found,
+        *(["- floats in a CPU's default type, where that is not f32"] if measured["floats"] == {FLOATS} else []),
+    ]
 
 
 def row(line: dict[str, Any], way: str) -> str:
