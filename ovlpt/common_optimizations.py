@@ -556,7 +556,7 @@ def _mvn(node: Node) -> Node | None:
     return opset1.divide(deviation, root)
 
 
-def _group_normalization(node: Node) -> Node | None:
+def group_normalization(node: Node) -> Node | None:
     """``mvn(x) * scale + bias`` for data of shape [N, C, ...], each of G groups of channels normalized by itself.
 
     The groups are at N, [N * G, C / G, ...], so that sizes of space may be open.
@@ -632,7 +632,7 @@ _DECOMPOSED = {
     "ConvertLike": _convert_like,
     "Einsum": decomposed_einsum,
     "GRUCell": decomposed_gru_cell,
-    "GroupNormalization": _group_normalization,
+    "GroupNormalization": group_normalization,
     "RNNCell": decomposed_rnn_cell,
 }
 _CONVERSIONS = {

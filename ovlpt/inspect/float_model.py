@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import part_from_clamp, wait_for_branches
+from ovlpt.device.lowering.guards import normalize_by_groups, part_from_clamp, wait_for_branches
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.lowering.rows import taken_after_activation
@@ -43,7 +43,7 @@ def simulate(
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
-    reductions that take per-channel constants, what follows an If of dynamic sizes, a FakeQuantize of so many levels that it drops it,
+    reductions that take per-channel constants, what follows an If of dynamic sizes, a GroupNormalization, a FakeQuantize of so many levels that it drops it,
     or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and
     intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
@@ -60,6 +60,8 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             reduce_alone(node)
         elif node.get_type_name() == "If":
             wait_for_branches(node)
+        elif node.get_type_name() == "GroupNormalization":
+            normalize_by_groups(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)
             _quantize_apart(node)

@@ -342,6 +342,31 @@ def test_a_quantization_after_an_attention_of_few_rows():
     assert max(subprocess_call.call(errors_of_few_rows)[0]) < 1.1 * 0.01  # one step
 
 
+def errors_of_groups() -> list[float]:
+    """Of residual blocks with a GroupNormalization, in a pipeline of one's own and in the simulation, from numpy."""
+    core, errors = Core(), []
+    scale, bias = np.linspace(0.5, 1.5, 8), np.linspace(-0.5, 0.5, 8)
+    data = np.random.default_rng(0).normal(0, 0.6, (2, 1, 8, 6, 6)).astype(np.float32)
+    centred = data[1].reshape(4, -1) - data[1].reshape(4, -1).mean(1, keepdims=True)
+    groups = (centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-3)).reshape(data[1].shape)
+    groups = groups * scale.reshape(-1, 1, 1) + bias.reshape(-1, 1, 1)
+    for kind, compute in (("add", np.add), ("multiply", np.multiply)):
+        x, y = parameter([1, 8, 6, 6], name="x"), parameter([1, 8, 6, 6], name="y")
+        inputs = [each.output(0) for each in (y, const(scale), const(bias))]
+        attributes = {"num_groups": 4, "epsilon": 1e-3}
+        normalized = NodeFactory("opset12").create("GroupNormalization", inputs, attributes)
+        net = model(getattr(opset1, kind)(quantized(x, 0, 2.55), normalized), [x, y])
+        expected = compute(np.clip(np.rint(data[0] / 0.01), 0, 255) * 0.01, groups)
+        for compiled in (core.compile_model(drop_in(net, core), "CPU", EXACT), simulate(net, core)):
+            errors.append(float(np.abs(compiled(list(data))[0] - expected).max()))
+    return errors
+
+
+def test_a_group_normalization_beside_a_quantized_tensor():
+    """In one Subgraph they make the process end, and so does a Relu in the place of the quantization, in plain OpenVINO."""
+    assert max(subprocess_call.call(errors_of_groups)[0]) < 1e-4
+
+
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_integer_weights_of_a_float_layer_of_open_sizes(by_form, form, kernel):

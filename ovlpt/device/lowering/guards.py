@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.common_optimizations import group_normalization
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
@@ -20,7 +21,7 @@ from ovlpt.graph.constants import constant_above, is_constant_above, precision_o
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
-from ovlpt.layer_transformation import insert_after
+from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
 from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 
@@ -79,6 +80,17 @@ def part_open_columns(product: Node) -> Node | None:
         return None
     block_fusion(last)
     return product
+
+
+def normalize_by_groups(node: Node) -> Node | None:
+    """A GroupNormalization as an MVN with scale and bias. In one Subgraph with what computes the other tensor that it is
+    added to or multiplied with, as after the Relu of a residual block, it makes the process end, in a float network, too.
+    """
+    normalized = group_normalization(node)
+    if normalized is not None:
+        normalized.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), normalized.output(0))
+    return normalized
 
 
 def part_from_clamp(quantize: Node) -> Node | None:

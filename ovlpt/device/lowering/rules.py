@@ -105,6 +105,11 @@ RULES = (
         "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
     ),
     _rule(
+        guards.normalize_by_groups, "GroupNormalization", _CPU,
+        "in one Subgraph with what computes the tensor that it is added to or multiplied with, the process ends",
+        phase=Phase.TYPES,
+    ),
+    _rule(
         sharing.join_layers, WEIGHTED, _CPU,
         "equal layers of dynamic sizes would be one with the scale that was meant for one reader: wrong numbers",
         phase=Phase.TYPES,
