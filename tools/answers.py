@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from ovlpt.plugin_config.cpu import DROPPED_LEVELS
 
 import ovlpt
 from ovlpt.device.compile import float_types
@@ -428,6 +427,12 @@ DATA = {
     "Maximum with a float branch": (_joined(opset1.maximum), "not_quantized", False),
     "16 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 16), "levels", False),
     "77 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 77), "levels", False),
+    "65536 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 65536), "levels", False),
+    "65536 levels of clipped data": (
+        lambda shape: quantized(opset1.clamp(parameter(shape), 0.0, 1.5), 0.0, 1.5, 65536),
+        "levels",
+        False,
+    ),
     "an interval without zero": (lambda shape: quantized(parameter(shape), 1.0, 2.0), "zero_point_range", False),
     "an interval per channel": (_per_channel, "per_channel_activations contracted_scale", False),
     "a zero point": (
@@ -675,8 +680,6 @@ def _shared_with(port: int, low: float, product: bool) -> Model:
     return model(*both)
 
 
-# What the plugin drops is not there; earlier releases keep it.
-_OF_MANY_LEVELS = "no_fake_quantize" if DROPPED_LEVELS else "levels"
 _SINGLE = [
     *(
         Case(
@@ -763,7 +766,7 @@ _SINGLE = [
             ("after a nearest Interpolate", _moved(lambda data: _linear(data, "nearest")), ()),
             ("after a square", _moved(lambda data: opset1.multiply(data, data)), (("float_result",),)),
             ("after PRelu of data from zero", _moved(lambda data: opset1.prelu(data, f32(np.full(8, 0.1)))), ()),
-            ("65536 levels", lambda shape: quantized(parameter(shape), -1.0, 1.0, 65536), ((_OF_MANY_LEVELS,),)),
+            ("65536 levels", lambda shape: quantized(parameter(shape), -1.0, 1.0, 65536), (("levels",),)),
             ("[-1, 1] to 256 levels", lambda shape: quantized(parameter(shape), -1.0, 1.0), ()),
         )
     ),

@@ -28,6 +28,7 @@ from ovlpt.inspect.conditions import (
     BECOME_PRODUCTS,
     DATA,
     WEIGHTS,
+    Lack,
     data_ports,
     kernel_limit,
     lacks,
@@ -344,7 +345,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
     same = [lack for lack in found if lack.where == where]
     others = [Finding(lack.reason, lack.root, lack.advice) for lack in found if lack.where != where]
     own = Finding(answer.reason, answer.root, _advice(answer, node, where))
-    if found and (ROWS[code].vague or are_activations or (same and answer.reason.code == "fake_quantize_stays")):
+    if found and (ROWS[code].vague or are_activations or _is_quantized_above(answer, same)):
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
@@ -360,6 +361,13 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         reason = causes[0].reason
         answer = replace(answer, reason=reason, root=causes[0].root, root_reason=reason, help=ROWS[reason.code].help)
     return replace(answer, help=advices or answer.help, causes=tuple(causes))
+
+
+def _is_quantized_above(answer: Answer, found: Sequence[Lack]) -> bool:
+    """Whether the data is quantized as no kernel takes it; of 16 bits, which are dropped, the result shows nothing."""
+    if answer.reason.code in ("no_fake_quantize", "lost_upstream", "float_result"):
+        return any(lack.reason.code == "levels" for lack in found)
+    return bool(found) and answer.reason.code == "fake_quantize_stays"
 
 
 def _is_final(answer: Answer, node: Node) -> bool:
