@@ -7,7 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Model, NodeFactory, opset1
 from tests.networks import const, convolution, model, parameter, quantized
 
 
@@ -29,6 +29,21 @@ def test_a_model_of_two_types(core):
     result = ovlpt.compile_model(net, core=core, properties={"INFERENCE_PRECISION_HINT": "f32"})(inputs)[0]
     np.testing.assert_allclose(result, expected, atol=1e-2 * np.abs(expected).max())
     assert ovlpt.check(net, against="stock", core=core).ok
+
+
+def test_a_group_normalization_that_is_summed(core):
+    """As in residual networks without batch normalization: the plugin with its LPT off ended the process."""
+    x, z = (parameter([1, 32, 4, 4], name=name) for name in "xz")
+    first = opset1.relu(convolution(quantized(x, 0, 2.55), 32))
+    skipped = quantized(opset1.relu(opset1.add(first, z)), 0, 2.55)
+    inner, attributes = convolution(skipped, 32, seed=1), {"num_groups": 8, "epsilon": 1e-5}
+    by_channel = [const(np.linspace(*ends, 32)) for ends in ((0.5, 2), (-1, 1))]
+    normal = NodeFactory("opset12").create("GroupNormalization", [inner, *by_channel], attributes)
+    net = model(opset1.add(normal, skipped), [x, z])
+    inputs = [np.random.default_rng(seed).uniform(-1, 1, (1, 32, 4, 4)).astype(np.float32) for seed in range(2)]
+    expected = simulate(net, core)(inputs)[0]
+    result = ovlpt.compile_model(net, core=core, properties={"INFERENCE_PRECISION_HINT": "f32"})(inputs)[0]
+    np.testing.assert_allclose(result, expected, atol=0.03 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("operation", [opset1.multiply, opset1.divide, opset1.add, opset1.subtract])
