@@ -49,7 +49,7 @@ def part_from_sum(node: Node) -> Node | None:
     """
     link = [node, *affine_links(node)][-1]
     last = first_by_channel(link) if not is_relaxed(node) and may_be_one_element(node) else None
-    while last is not None and link is not last:
+    while last is not None and link.get_instance_id() != last.get_instance_id():
         link = merged_target(link).get_node()
         if link.get_type_name() == "Add" and other_constant(link) is None:
             block_fusion(last)

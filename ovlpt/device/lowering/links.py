@@ -9,7 +9,7 @@ import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
 from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
-from ovlpt.graph.consumers import readers_of
+from ovlpt.graph.consumers import readers_of, targets_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
@@ -70,7 +70,7 @@ def only_reader(node: Node) -> Node | None:
 
 def merged_target(node: Node) -> Any:
     """The input that alone reads a result once the plugin has merged equal readers, or None."""
-    target, *more = node.output(0).get_target_inputs() or [None]
+    target, *more = targets_of(node.output(0)) or [None]
     return target if all(_is_equal(target, each) for each in more) else None
 
 
