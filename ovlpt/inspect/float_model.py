@@ -45,15 +45,10 @@ def simulate(
     What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
     reductions that take per-channel constants, what follows an If of dynamic sizes, a GroupNormalization, a FakeQuantize of so many levels that it drops it,
     or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and
-    intervals along an axis after the channels. What ends the process is, too: a group normalization in float that a sum joins with
-    an elementwise operation, unless each is a layer of its own. Raises `InputError` for a model that the device cannot compile.
+    intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
-    dropped, settings = plugin_config.dropped_levels(device), {**(properties or {}), **simulation(device)}
-    if plugin_config.kind(device) == "CPU" and any(
-        op.get_type_name() == "GroupNormalization" for op in model.get_ops()
-    ):
-        settings |= {"SNIPPETS_MODE": "DISABLE"}
-    return compile_given(_computed_rightly(model, dropped), device, settings, core)
+    dropped = plugin_config.dropped_levels(device)
+    return compile_given(_computed_rightly(model, dropped), device, {**(properties or {}), **simulation(device)}, core)
 
 
 def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:

@@ -64,9 +64,13 @@ EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     ("torchvision/swin3d_t", DEFAULT): {
         "layers": "with a dynamic batch a factor that depends on sizes is computed in layers of one number each"
     },
-    ("transformers/depth_anything", DEFAULT): {
-        "layers": "with a dynamic batch stock computes garbage in one layer fewer"
+    **{
+        ("transformers/depth_anything", quantizer): {
+            "layers": "with a dynamic batch stock computes garbage in one layer fewer"
+        }
+        for quantizer in (DEFAULT, "mixed", "every_range_halved")
     },
+    ("timm/efficientvim_m1", DEFAULT): {"layers": _SUMS},
     ("torchvision/googlenet", DEFAULT): {
         "SQNR": "19 more layers than in stock run in int8; samples lie at ties in both"
     },
