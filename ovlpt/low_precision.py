@@ -14,6 +14,7 @@ from ovlpt.canonicalize.pool_into_convolution import PoolIntoConvolution
 from ovlpt.canonicalize.recurrent_grid import RecurrentGrid
 from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
+from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.canonicalize.stored_slopes import StoredSlopes
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
@@ -96,6 +97,7 @@ T = TypeVar("T")
 BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `CommonOptimizations`
 
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
+    RoundedIntegers,
     RedundantFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,

@@ -151,6 +151,7 @@ _OF_THE_GRAPH = [
     "sources",
     "split_axis",
     "stored_low",
+    "stored_integers",
     "stored_slope",
     "strides",
     "training_output",

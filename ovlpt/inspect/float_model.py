@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from ovlpt import plugin_config
+from ovlpt.canonicalize.rounded_integers import round_stored_integers
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.guards import normalize_by_groups, part_from_clamp, wait_for_branches
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
@@ -42,7 +43,8 @@ def simulate(
 ) -> CompiledModel:
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
-    What the plugin computes wrongly in a float network is kept from it: small i8 weights of a MatMul (2024.6),
+    What OpenVINO reads otherwise than it is defined is mended (`RoundedIntegers`), and what the plugin computes wrongly in a
+    float network is kept from it: small i8 weights of a MatMul (2024.6),
     reductions that take per-channel constants, what follows an If of dynamic sizes, a GroupNormalization, a FakeQuantize of so many levels that it drops it,
     or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and
     intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
@@ -54,6 +56,7 @@ def simulate(
 def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
     """A clone with integer weights as the real numbers that they are converted to, and apart what is computed wrongly else."""
     clone = model.clone()
+    round_stored_integers(clone)
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
     for node in clone.get_ordered_ops():
         if node.get_type_name() in REDUCTIONS:
