@@ -19,7 +19,7 @@ from tools.ir import save_ir
 from tools.real import __main__ as command
 from tools.real import measure as measuring
 from tools.real import scores, sound, table, wheels
-from tools.real.measure import FLOAT, OVLPT, SIMULATION, STOCK, Result, Run, distance, measure
+from tools.real.measure import FLOAT, OVLPT, RUNTIME, SIMULATION, STOCK, Result, Run, distance, measure
 from tools.real.networks import REAL, RealNetwork, always, sentences
 from tools.real.wheels import Missing, Wheels
 
@@ -64,6 +64,23 @@ def flipped(count: int, to: float) -> Run:
 @pytest.mark.parametrize("count, to, misses", [(2, 22.0, set()), (20, 22.0, {"SQNR"}), (1, 2.0, {"SQNR"})])
 def test_ties_that_are_rounded_apart_are_noise(count, to, misses):
     assert set(result(flipped(1, 60.0), flipped(count, to)).misses()) == misses
+
+
+@pytest.mark.parametrize(
+    "made_for, simulation, misses",
+    [
+        (run(36), run(36), set()),
+        (run(36, decibels=30.0), run(36, decibels=28.0), set()),  # two ways of rounding
+        (run(36), run(38, decibels=200.0), set()),  # integer kernels may saturate
+        (run(36), run(20), {"truth"}),
+        (run(36, decibels=30.0), run(36, decibels=3.0), {"truth"}),
+    ],
+)
+def test_a_simulation_that_is_worse_than_the_runtime_of_the_file(made_for, simulation, misses):
+    found = result(run(36), run(36), "qop_u8i8")
+    found.runs.update({RUNTIME: made_for, SIMULATION: simulation})
+    assert set(found.misses()) == misses
+    assert table.rows([found])[0][4] == "36/40"
 
 
 def test_a_failure_is_a_miss():

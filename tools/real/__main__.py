@@ -1,7 +1,8 @@
 """``python -m tools.real DIR``: each network's task in float, in the simulation, by stock and by ovlpt; misses first.
 
 Exit status 1 where ovlpt is worse than stock: in the task's metric beyond its noise, by more than 1 dB of SQNR against
-the simulation, in int8 layers or in executed layers; with floats in f32, or in the CPU's default type. `EXPECTED` names
+the simulation, in int8 layers or in executed layers; with floats in f32, or in the CPU's default type; and where the
+simulation of ONNX Runtime's files is worse than ONNX Runtime. `EXPECTED` names
 what is allowed to be, and why.
 """
 
@@ -21,7 +22,7 @@ from tools.real.measure import Result, Run, measure
 from tools.real.networks import REAL
 from tools.real.table import markdown, text
 
-VARIANTS = ("default", "mixed", "qdq_u8i8", "qdq_s8s8")
+VARIANTS = ("default", "mixed", "qdq_u8i8", "qdq_s8s8", "qop_u8i8")
 SUFFIXES = (".xml", ".onnx")
 
 

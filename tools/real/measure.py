@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +21,18 @@ from tools.real.wheels import Wheels
 
 ROUNDING = 80.0  # dB: beyond, the rounding of f32 decides
 GARBAGE = 10.0  # dB: below, no rounding explains it
-FLOAT, SIMULATION, STOCK, OVLPT = "float", "simulation", "stock", "ovlpt"
+APART = 3.0  # dB: two ways of rounding the same integers are nearer
+FLOAT, RUNTIME, SIMULATION, STOCK, OVLPT = "float", "ONNX Runtime", "simulation", "stock", "ovlpt"
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one way of running a network gave."""
+    """What one way of running a network gave. The truth is the simulation, and of that and of ONNX Runtime the float
+    network.
+    """
 
     scores: tuple[float, ...]  # of the samples, 0 to 1
-    decibels: float | None = None  # of the output that is furthest from the simulation's, over all samples
+    decibels: float | None = None  # of the output that is furthest from the truth's, over all samples
     each: tuple[float, ...] = ()  # the same for each sample
     weighted: int = 0
     int8: int = 0  # of these
@@ -41,7 +44,7 @@ class Run:
 class Result:
     """A network, how it was quantized, and what became of it; ``failure`` where something did not compile or run.
 
-    ``runs``: "stock" and "ovlpt" with floats in f32, and with the name of the CPU's default type behind where that is
+    ``runs``: "ONNX Runtime" for its files; "stock" and "ovlpt" with floats in f32, and with the name of the CPU's default type behind where that is
     another ("stock bf16").
     """
 
@@ -57,11 +60,26 @@ class Result:
 
     def misses(self) -> dict[str, str]:
         """What is worse than stock: "failure", or "metric", "SQNR", "int8", "layers" with the end of the runs' names → a
-        sentence.
+        sentence. "truth" where the simulation, which the others are compared with, is worse than ONNX Runtime.
         """
         if self.failure:
             return {"failure": self.failure}
-        return {what + end: said for end, pair in self.pairs().items() for what, said in self._worse(*pair).items()}
+        found = {what + end: said for end, pair in self.pairs().items() for what, said in self._worse(*pair).items()}
+        return self._untrue() | found
+
+    def _untrue(self) -> dict[str, str]:
+        if RUNTIME not in self.runs:
+            return {}
+        made_for, simulated = self.runs[RUNTIME], self.runs[SIMULATION]
+        theirs, ours = (np.clip(run.each, -ROUNDING, ROUNDING) for run in (made_for, simulated))
+        if not beyond_noise(np.subtract(simulated.scores, made_for.scores), 1e-3) and not beyond_noise(
+            ours - theirs, APART
+        ):
+            return {}
+        return {
+            "truth": f"simulation {np.mean(simulated.scores):.3f} and {simulated.decibels:.1f} dB from float, ONNX Runtime "
+            f"{np.mean(made_for.scores):.3f} and {made_for.decibels:.1f} dB"
+        }
 
     def _worse(self, stock: Run, mine: Run) -> dict[str, str]:
         found = {}
@@ -102,7 +120,10 @@ def measure(home: Path, path: Path) -> Result:
         truth = reference if network.truth_is_float else truth
         runs[FLOAT] = Run(tuple(map(float, score(reference, truth))))
         truly = simulated(core, model, samples)
-        runs[SIMULATION] = Run(tuple(map(float, score(truly, truth))))
+        runs[SIMULATION] = _of(reference, truly, score(truly, truth))
+        if path.suffix == ".onnx":
+            outputs = by_onnx_runtime(path, samples)
+            runs[RUNTIME] = _of(reference, outputs, score(outputs, truth))
         for floats in float_types(core):
             properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
             for name in (STOCK, OVLPT):
@@ -119,15 +140,26 @@ def measure(home: Path, path: Path) -> Result:
     return Result(home.name, path.stem, runs)
 
 
+def _of(truth: list[list[np.ndarray]], outputs: list[list[np.ndarray]], scores: np.ndarray) -> Run:
+    each = tuple(distance([a], [b]) for a, b in zip(truth, outputs, strict=True))
+    return Run(tuple(map(float, scores)), distance(truth, outputs), each)
+
+
 def _run(compiled, truly: list[list[np.ndarray]], outputs: list[list[np.ndarray]], scores: np.ndarray) -> Run:
     layers = ovlpt.execution_types(compiled).executed
     weighted = [layer for layer in layers if layer.layer_type in WEIGHTED_LAYERS]
-    return Run(
-        tuple(map(float, scores)), distance(truly, outputs),
-        tuple(distance([a], [b]) for a, b in zip(truly, outputs, strict=True)), len(weighted),
-        sum(layer.is_int8 for layer in weighted), len(layers),
-        tuple(layer.name for layer in weighted if not layer.is_int8),
+    return replace(
+        _of(truly, outputs, scores), weighted=len(weighted), int8=sum(layer.is_int8 for layer in weighted),
+        executed=len(layers), float_layers=tuple(layer.name for layer in weighted if not layer.is_int8),
     )  # fmt: skip
+
+
+def by_onnx_runtime(path: Path, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
+    """The outputs of the runtime that wrote the file."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return [[np.asarray(output) for output in session.run(None, sample)] for sample in samples]
 
 
 def simulated(core: Core, model: Model, samples: Sequence[Sample]) -> list[list[np.ndarray]]:

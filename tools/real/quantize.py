@@ -1,4 +1,4 @@
-"""Four quantizations of a float model, with its open shapes kept open."""
+"""Five quantizations of a float model, with its open shapes kept open."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import openvino as ov
 from tools.real.networks import RealNetwork, Sample
 
 OPSET = 17
+_UNREAD = frozenset(("Gemm", "GlobalAveragePool", "Where"))  # as integer operations OpenVINO has no rule for them
 
 
 def by_nncf(
@@ -34,18 +35,21 @@ def by_onnx_runtime(
     activation: str,
     weight: str,
     per_channel: bool,
+    form: str,
     network: RealNetwork,
     path: Path,
     samples: list[Sample],
     target: Path,
 ) -> Path:
-    """``target.onnx`` with QuantizeLinear and DequantizeLinear, by ONNX Runtime's static quantization.
+    """``target.onnx`` by ONNX Runtime's static quantization. ``form``: "QDQ", with QuantizeLinear and DequantizeLinear, or
+    "QOperator", with integer operations.
 
     Raises `ValueError` where the float model is not an ONNX file.
     """
     import onnx
     from onnx import version_converter
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.registry import QLinearOpsRegistry
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     if path.suffix != ".onnx":
@@ -66,7 +70,8 @@ def by_onnx_runtime(
     onnx.save(model, prepared)
     quant_pre_process(str(prepared), str(prepared), skip_symbolic_shape=True)
     quantize_static(
-        str(prepared), str(written), Reader(), QuantFormat.QDQ,
+        str(prepared), str(written), Reader(), QuantFormat[form],
+        op_types_to_quantize=sorted(set(QLinearOpsRegistry) - _UNREAD) if form == "QOperator" else None,
         activation_type=QuantType[activation], weight_type=QuantType[weight], per_channel=per_channel,
     )  # fmt: skip
     prepared.unlink()
@@ -76,6 +81,7 @@ def by_onnx_runtime(
 QUANTIZERS: dict[str, Callable[[RealNetwork, Path, list[Sample], Path], Path]] = {
     "default": lambda *given: by_nncf(nncf.QuantizationPreset.PERFORMANCE, *given),
     "mixed": lambda *given: by_nncf(nncf.QuantizationPreset.MIXED, *given),
-    "qdq_u8i8": lambda *given: by_onnx_runtime("QUInt8", "QInt8", False, *given),
-    "qdq_s8s8": lambda *given: by_onnx_runtime("QInt8", "QInt8", given[0].per_channel, *given),
+    "qdq_u8i8": lambda *given: by_onnx_runtime("QUInt8", "QInt8", False, "QDQ", *given),
+    "qdq_s8s8": lambda *given: by_onnx_runtime("QInt8", "QInt8", given[0].per_channel, "QDQ", *given),
+    "qop_u8i8": lambda *given: by_onnx_runtime("QUInt8", "QInt8", False, "QOperator", *given),
 }

