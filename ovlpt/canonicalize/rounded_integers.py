@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import Dequantization, read_dequantization
 from ovlpt.layer_transformation import LayerTransformation, replace_output
-from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.precisions import INT8, LEVELS, max_value, min_value
 from ovlpt.trace import Reason
 
@@ -47,14 +46,6 @@ class RoundedIntegers(LayerTransformation):
         _round(node, _value_of(node))
 
 
-def round_stored_integers(model: Model) -> bool:
-    """`RoundedIntegers` in the whole model, bodies included; whether there were any."""
-    found = [(node, value) for node in all_nodes(model) if (value := _value_of(node)) is not None]
-    for node, value in found:
-        _round(node, value)
-    return bool(found)
-
-
 def _round(node: Node, value: Output) -> None:
     """Let the values ``value``, scaled and shifted, be rounded to the integers that ``node`` gives."""
     precision = precision_of(node.output(0))
@@ -78,16 +69,14 @@ def _shifted_integers(add: Node) -> Output | None:
     """Of ``Convert(x / s) + z``: ``x / s + z``."""
     for port in (0, 1):
         convert, shift = add.input_value(port).get_node(), add.input_value(1 - port).get_node()
-        if convert.get_type_name() == "Convert" and isinstance(shift, Constant) and _is_scaled(convert.input_value(0)):
+        if (
+            convert.get_type_name() == "Convert"
+            and isinstance(shift, Constant)
+            and _scale_of(convert.input_value(0)) is not None
+        ):
             zero_point = opset1.convert(shift, precision_of(convert.input_value(0)))
             return opset1.add(convert.input_value(0), zero_point).output(0)
     return None
-
-
-def _is_scaled(value: Output) -> bool:
-    node = value.get_node()
-    divisor = constant_above(node.input_value(1)) if node.get_type_name() in ("Divide", "Multiply") else None
-    return divisor is not None and is_real(precision_of(value))
 
 
 def _converted(convert: Node) -> Output | None:
@@ -96,7 +85,7 @@ def _converted(convert: Node) -> Output | None:
     if not is_real(precision_of(value)):
         return None
     shift = _shift_of(value.get_node())
-    if shift is not None and _is_scaled(shift[0]):
+    if shift is not None and _scale_of(shift[0]) is not None:
         stored = shift[1].get_node()
         if stored.get_type_name() == "Convert" and precision_of(stored.input_value(0)) == precision_of(
             convert.output(0)
@@ -127,7 +116,7 @@ def _is_undone(convert: Node, value: Output, shift: tuple[Output, Output] | None
         return bool(zero_point.any()) and all(
             chain.zero_point is not None and np.all(chain.zero_point == zero_point) for chain in chains
         )
-    scale = _scale_of(value.get_node())
+    scale = _scale_of(value)
     if scale is None or (precision_of(convert.output(0)) == "u8" and not _is_of_calibration(value.get_node(), scale)):
         return False
     return all(chain.zero_point is None and np.allclose(chain.scale, scale, rtol=_NEAR, atol=0) for chain in chains)
@@ -145,9 +134,12 @@ def _chains_below(convert: Node) -> list[Dequantization]:
     return [read_dequantization(end.output(0)) if end.outputs() else Dequantization(convert.output(0)) for end in ends]
 
 
-def _scale_of(node: Node) -> np.ndarray | None:
-    """What ``node`` divides by, if by a constant."""
-    divisor = constant_above(node.input_value(1)) if _is_scaled(node.output(0)) else None
+def _scale_of(value: Output) -> np.ndarray | None:
+    """What a real value was divided by, if by a constant."""
+    node = value.get_node()
+    if node.get_type_name() not in ("Divide", "Multiply") or not is_real(precision_of(value)):
+        return None
+    divisor = constant_above(node.input_value(1))
     if divisor is None or not divisor.all():
         return None
     return divisor if node.get_type_name() == "Divide" else 1 / divisor

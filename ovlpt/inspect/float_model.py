@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from ovlpt import plugin_config
-from ovlpt.canonicalize.rounded_integers import round_stored_integers
+from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.guards import normalize_by_groups, part_from_clamp, wait_for_branches
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
@@ -18,7 +18,7 @@ from ovlpt.graph.constants import constant, constant_above, is_real, precision_o
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
-from ovlpt.openvino_api import CompiledModel, Constant, Core, Model, Node, opset1, opset6
+from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, opset1, opset6
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
@@ -56,7 +56,9 @@ def simulate(
 def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
     """A clone with integer weights as the real numbers that they are converted to, and apart what is computed wrongly else."""
     clone = model.clone()
-    round_stored_integers(clone)
+    manager = Manager()
+    manager.register_pass(RoundedIntegers())
+    manager.run_passes(clone)
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
     for node in clone.get_ordered_ops():
         if node.get_type_name() in REDUCTIONS:
