@@ -14,8 +14,8 @@ from ovlpt.inspect.advice import QuantizeInput
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.inputs import sequence
 from ovlpt.openvino_api import RELEASE, opset1
-from tests.conftest import EXACT
-from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels
+from tests.conftest import EXACT, TRUTH
+from tests.prerequisites.test_quantize_dequantize import decibels
 from tools.zoo.decoders import GPT2, LLAMA, decoder, quantize_cache, steps
 
 SMALL = {"layers": 1, "width": 32, "heads": 4, "vocabulary": 50, "positions": 64}
@@ -36,7 +36,7 @@ def test_prefill_and_tokens(name, cache, core):
     graph = network(name, cache)
     exact = {**EXACT, "KV_CACHE_PRECISION": "f32"}
     compiled = [
-        core.compile_model(graph, "CPU", {**SIMULATION, "KV_CACHE_PRECISION": "f32"}),
+        core.compile_model(graph, "CPU", TRUTH),
         core.compile_model(graph, "CPU", exact),
         ovlpt.compile_model(graph, "CPU", exact, core=core),
     ]

@@ -12,9 +12,9 @@ import ovlpt
 from ovlpt import plugin_config
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.openvino_api import RELEASE, Model, PartialShape, opset1
-from tests.conftest import EXACT
+from tests.conftest import EXACT, TRUTH
 from tests.graphs import NodeFactory, f32, fake_quantize, i64, model, opset3, opset6, opset8, parameter, run
-from tests.prerequisites.test_quantize_dequantize import SIMULATION, decibels
+from tests.prerequisites.test_quantize_dequantize import decibels
 
 HEADS, SIZE, TOKENS, KEYS = 2, 16, 5, 7
 WIDTH = HEADS * SIZE
@@ -174,7 +174,7 @@ def test_executed_as_stock_has_it(kind, core):
     layers = [ovlpt.execution_types(each, inputs).executed for each in (stock, mine)]
     assert len(layers[1]) <= len(layers[0])
     assert sum(layer.is_int8 for layer in layers[1]) >= sum(layer.is_int8 for layer in layers[0])
-    simulation = core.compile_model(graph, "CPU", SIMULATION)
+    simulation = core.compile_model(graph, "CPU", TRUTH)
     expected, theirs, ours = (np.array(each(inputs)[0]) for each in (simulation, stock, mine))
     assert decibels(expected, ours) >= min(decibels(expected, theirs) - 1, 60)
     said = [answer.reason for answer in ovlpt.explain(graph, core=core) if "ScaledDot" in answer.operation]
@@ -192,7 +192,7 @@ def test_attention_with_a_cache_stays_whole(kind, core):
     kinds = [[layer.layer_type for layer in ovlpt.execution_types(each).executed] for each in (stock, mine)]
     assert kinds[0].count("ScaledDotProductAttention") == kinds[1].count("ScaledDotProductAttention") == 1
     assert len(kinds[1]) <= len(kinds[0])
-    simulation = core.compile_model(graph, "CPU", SIMULATION)
+    simulation = core.compile_model(graph, "CPU", TRUTH)
     requests = [each.create_infer_request() for each in (simulation, stock, mine)]
     for _ in range(3):  # the cache grows
         expected, theirs, ours = (np.array(request.infer(inputs)[0]) for request in requests)
@@ -277,7 +277,7 @@ def test_products_with_a_cache_stay_products(core):
     result = linear(signed(opset1.reshape(read, i64(0, 0, WIDTH), True), 1.0), 4)
     graph = Model([opset1.result(result)], sinks, [x, beams], "products")
     simulation, stock, mine = (
-        core.compile_model(graph, "CPU", SIMULATION),
+        core.compile_model(graph, "CPU", TRUTH),
         core.compile_model(graph, "CPU", EXACT),
         ovlpt.compile_model(graph, "CPU", EXACT, plugin=cpu.config(), core=core),
     )
