@@ -269,7 +269,7 @@ def test_an_onnx_file_with_pairs():
 
 
 def test_the_first_that_matches_ends_the_visit():
-    """A FakeQuantize has two: one decomposes it, one takes in what stands before it; the new node is visited again."""
+    """A FakeQuantize has two: one decomposes it, one absorbs what stands before it; the new node is visited again."""
     decomposes, takes_in = "FakeQuantizeDecompositionTransformation", "FakeQuantizeTransformation"
     layer = opset1.convolution(
         fake_quantize(parameter((1, 4, 6, 6)), 0.0, 2.55), weights([4, 4, 1, 1], 0.01), [1, 1], [0, 0], [0, 0], [1, 1]

@@ -78,7 +78,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Tuned:
-    """``config``: the settings to transform with. ``measured``: the measurements behind them, the largest gain first."""
+    """``config``: the settings to transform with. ``measured``: the measurements that they rest on, the largest gain first."""
 
     config: PluginConfig
     measured: tuple[Measured, ...]

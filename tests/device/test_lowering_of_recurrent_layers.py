@@ -111,7 +111,7 @@ def test_what_stays_in_real_numbers_beside_a_recurrent_layer(core, infer, serial
 @pytest.mark.parametrize("between", ["nothing", "reshape", "shift"])
 @pytest.mark.parametrize("kind", ["mvn", "normalize"])
 def test_a_normalization_beside_a_recurrent_layer(core, kind, between, serializable):
-    """The plugin's own LPT would move the scale behind a normalization, and with it eps, which is a large part here."""
+    """The plugin's own LPT would move the scale after a normalization, and with it eps, which is a large part here."""
     x, (other, _) = parameter([1, 8, 6, 6]), recurrent()
     data = quantized(x, -0.0253, 0.0257)
     if between == "reshape":

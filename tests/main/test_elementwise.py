@@ -20,7 +20,7 @@ from tests.graphs import dequantization, fake_quantize, model, parameter, weight
     ],
 )
 def test_which_of_two_volumes_keeps_its_dequantization(other, full, behind_layers):
-    """Behind a layer each, or behind none."""
+    """After a layer each, or after none."""
     data, small = (
         fake_quantize(layer(name, shape) if behind_layers else parameter(shape, name), 0.0, high, name=name)
         for shape, name, high in (((1, 8, 4, 4), "data", 2.55), (other, "other", 5.1))

@@ -1,6 +1,6 @@
 """Where ovlpt may be worse than stock, and why: (network, variant) → {miss: reason}.
 
-A miss is one of "metric", "SQNR", "int8" and "layers", with " bf16" behind where that is the type of floats
+A miss is one of "metric", "SQNR", "int8" and "layers", with " bf16" appended where that is the type of floats
 (`tools.real.measure`); what is not named here fails.
 """
 

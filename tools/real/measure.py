@@ -44,7 +44,7 @@ class Run:
 class Result:
     """A network, how it was quantized, and what became of it; ``failure`` where something did not compile or run.
 
-    ``runs``: "ONNX Runtime" for its files; "stock" and "ovlpt" with floats in f32, and with the name of the CPU's default type behind where that is
+    ``runs``: "ONNX Runtime" for its files; "stock" and "ovlpt" with floats in f32, and with the name of the CPU's default type appended where that is
     another ("stock bf16").
     """
 
@@ -54,7 +54,7 @@ class Result:
     failure: str = ""
 
     def pairs(self) -> dict[str, tuple[Run, Run]]:
-        """Stock and ovlpt, by what stands behind their names."""
+        """Stock and ovlpt, by what is appended to their names."""
         ends = [name.removeprefix(STOCK) for name in self.runs if name.startswith(STOCK)]
         return {end: (self.runs[STOCK + end], self.runs[OVLPT + end]) for end in ends if OVLPT + end in self.runs}
 

@@ -32,7 +32,7 @@ def fold_weights_of_f16(layer: Node) -> Node | None:
 
 
 def fold_fake_quantized_weights(layer: Node) -> Node | None:
-    """The same of weights behind a FakeQuantize, where the plugin's own LPT would read them."""
+    """The same of weights after a FakeQuantize, where the plugin's own LPT would read them."""
     return _fold(layer, _is_fake_quantized)
 
 

@@ -142,7 +142,7 @@ def hide_shifts(model: Model) -> list[Node]:
 def hide_scales(model: Model) -> list[Node]:
     """Hide the scale of what is normalized from the plugin's own LPT, as `hide_zero_points` does.
 
-    It would move the scale behind the normalization and leave eps as it is. Of what `LowPrecision` leaves before one, the zero
+    It would move the scale after the normalization and leave eps as it is. Of what `LowPrecision` leaves before one, the zero
     point has become an Add (`add_zero_point`), which does not keep it from that.
     """
     changed = []

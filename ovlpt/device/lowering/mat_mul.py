@@ -66,7 +66,7 @@ def run_at_rank_3(node: Node) -> Node | None:
 
     After a MatMul of rank 4 no per-channel constant fuses, a bias for instance; since 2026 its scale does. The layer and the
     elementwise chain after it run at rank 3 between two Reshapes, which move no data. Not where a size
-    is dynamic and a sum with another tensor follows: that takes in the chain, and is a layer at either rank.
+    is dynamic and a sum with another tensor follows: that fuses the chain, and is a layer at either rank.
     """
     shape, weights = shape_of(node.input_value(0)), node.input_value(1)
     plain = (

@@ -59,7 +59,7 @@ def part_from_vector(product: Node) -> Node | None:
 
 def quantize_rows_alone(quantize: Node) -> Node | None:
     """A MatMul of dynamic sizes, or of two tensors, also mistakes a per-row interval, or a zero point after it that no
-    layer fuses, for a per-column one (`varies_by_rows`); one after an activation, too, or an interval that takes in what
+    layer fuses, for a per-column one (`varies_by_rows`); one after an activation, too, or an interval that absorbs what
     varies by rows there.
     """
     details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
@@ -76,7 +76,7 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
 
 
 def taken_after_activation(source: Node) -> list[np.ndarray]:
-    """The constants between a layer's activation and a FakeQuantize that reads ``source``, which the interval takes in."""
+    """The constants between a layer's activation and a FakeQuantize that reads ``source``, which the interval absorbs."""
     links, above = links_above(source)
     if above.get_type_name() not in POST_OPERATIONS:
         return []

@@ -97,7 +97,7 @@ RULES = (
     ),
     _rule(
         guards.drop_idle, "Add Broadcast Concat Convert Pad Tile Transpose", _CPU,
-        "the plugin would drop it, and fuse what stands behind it into a layer that no rule has kept it from: wrong numbers",
+        "the plugin would drop it, and fuse what follows it into a layer that no rule has kept it from: wrong numbers",
         phase=Phase.TYPES,
     ),
     _rule(
@@ -520,7 +520,7 @@ RULES = (
     ),
     _rule(
         hiding.hide_scales, "MVN NormalizeL2", _CPU,
-        "the plugin's own LPT would move a scale behind a normalization and not adjust its eps: wrong numbers",
+        "the plugin's own LPT would move a scale after a normalization and not adjust its eps: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
