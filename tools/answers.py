@@ -21,7 +21,7 @@ from ovlpt.device.layer_types import BOUNDARY, CONVERTS
 from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.names import Made, given, renamed
 from ovlpt.inspect.calibration import calibrate
-from ovlpt.inspect.explain import Answer
+from ovlpt.inspect.explain.answers import Answer
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.openvino_api import CompiledModel, Core, Model, Node, Output, PartialShape, openvino_module, opset1
 from ovlpt.operations import RECURRENT

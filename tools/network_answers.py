@@ -25,7 +25,7 @@ from ovlpt.graph.bodies import all_nodes, bodies_of
 from ovlpt.inspect.advice import in_order
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.executed import has_weights
-from ovlpt.inspect.explain import Answer, Explanation, Operation
+from ovlpt.inspect.explain.answers import Answer, Explanation, Operation
 from ovlpt.inspect.inputs import typical_inputs
 from ovlpt.openvino_api import Core, Model, Node
 from ovlpt.reasons import ROWS, Cause

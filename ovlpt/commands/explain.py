@@ -13,7 +13,8 @@ from ovlpt.commands.virtual import on_virtual
 from ovlpt.device.overflow import REMEDY
 from ovlpt.device.this_cpu import saturates
 from ovlpt.inspect.executed import has_weights
-from ovlpt.inspect.explain import Answer, Explanation, explain
+from ovlpt.inspect.explain import explain
+from ovlpt.inspect.explain.answers import Answer, Explanation
 from ovlpt.inspect.post_ops import post_ops
 from ovlpt.openvino_api import Core
 

@@ -51,7 +51,8 @@ from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.advice import Advice, QuantizeWeights, Ranges, in_order
 from ovlpt.inspect.calibration import QUANTILES, calibrate
 from ovlpt.inspect.executed import Layers, has_weights
-from ovlpt.inspect.explain import Answer, Explanation, explain
+from ovlpt.inspect.explain import explain
+from ovlpt.inspect.explain.answers import Answer, Explanation
 from ovlpt.inspect.latency import bootstrap_interval, interleaved_latencies
 from ovlpt.inspect.runs import check_counterpart
 from ovlpt.inspect.setup import Setup

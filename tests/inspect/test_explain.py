@@ -10,7 +10,7 @@ import pytest
 
 import ovlpt
 from ovlpt import cli, data
-from ovlpt.inspect.explain import in_low_precision, is_answerable
+from ovlpt.inspect.explain.graph import in_low_precision, is_answerable
 from ovlpt.main.convolution import ConvolutionTransformation
 from ovlpt.openvino_api import openvino_module, opset1
 from tests import networks

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ovlpt.device.layer_types import CONVERTS
-from ovlpt.inspect.explain import Answer
+from ovlpt.inspect.explain.answers import Answer
 from ovlpt.inspect.report.layers import Kind, Layer
 from ovlpt.reasons import ROWS, Cause
 from ovlpt.trace import Reason

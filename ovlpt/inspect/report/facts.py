@@ -21,7 +21,9 @@ from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.this_cpu import saturates
 from ovlpt.files import csv_cell, write_text
 from ovlpt.inspect.executed import Layers, layers_of_bodies
-from ovlpt.inspect.explain import as_executed, diagnosed, explanation
+from ovlpt.inspect.explain import explanation
+from ovlpt.inspect.explain.diagnosis import diagnosed
+from ovlpt.inspect.explain.execution import as_executed
 from ovlpt.inspect.float_model import without_fake_quantize
 from ovlpt.inspect.inputs import load_inputs, random_inputs
 from ovlpt.inspect.report.borders import Border, borders

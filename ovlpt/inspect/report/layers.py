@@ -12,7 +12,7 @@ from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
 from ovlpt.device.layer_types import BOUNDARY, CONVERTS, MOVES, MULTIPLYING_LAYERS
 from ovlpt.graph.names import is_dequantization, renamed
 from ovlpt.inspect.executed import names_of, owners, without_kernel
-from ovlpt.inspect.explain import Answer, Explanation
+from ovlpt.inspect.explain.answers import Answer, Explanation
 from ovlpt.inspect.report.multiply_accumulates import multiply_accumulates, values_touched, work_of_bodies
 from ovlpt.openvino_api import CompiledModel, Model, Node
 from ovlpt.precisions import INT8, REAL
