@@ -17,7 +17,7 @@ from rich.table import Table
 
 from ovlpt.choices import OVLPT, STOCK
 from ovlpt.device import subprocess_call, virtual_gpu
-from ovlpt.inspect.check import Executed, execute
+from ovlpt.inspect.check.execution import Executed, execute
 
 
 def compare(

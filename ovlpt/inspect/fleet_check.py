@@ -17,7 +17,9 @@ from ovlpt.fleet.journal import Journal
 from ovlpt.fleet.models import task_on_files
 from ovlpt.fleet.parcel import Parcel
 from ovlpt.fleet.tasks import Task
-from ovlpt.inspect.check import NO_STOCK, Kind, check
+from ovlpt.inspect.check import check
+from ovlpt.inspect.check.execution import NO_STOCK
+from ovlpt.inspect.check.layers import Kind
 from ovlpt.inspect.fleet_file import FILES, Case, load_fleet
 from ovlpt.trace import OvlptError
 

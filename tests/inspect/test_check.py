@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,9 @@ import ovlpt
 from ovlpt import cli, data
 from ovlpt.device.execution_types import ExecutionTypes, LayerExecution
 from ovlpt.graph.stamp import is_transformed
-from ovlpt.inspect.check import Executed, Kind, LayerPrecision, compare, executed_precision
+from ovlpt.inspect.check import execution as check_execution
+from ovlpt.inspect.check.execution import Executed
+from ovlpt.inspect.check.layers import Kind, LayerPrecision, compare, executed_precision
 from ovlpt.openvino_api import opset1, opset8
 from ovlpt.trace import InputError
 from tests.conftest import is_avx2_vnni
@@ -251,8 +252,8 @@ def test_an_attention_that_ovlpt_alone_fuses_has_lost_nothing(core):
 
 def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core, net, capsys):
     """The layers are compared in both. The CPU at hand need not have another type: f16 stands for it, its kernels f32's."""
-    compiled, module = [], sys.modules["ovlpt.inspect.check"]  # the package has a function of this name
-    compile_quantized, own = module.compile_quantized, ovlpt.plugin_config.for_device(core, "CPU")
+    compiled = []
+    compile_quantized, own = check_execution.compile_quantized, ovlpt.plugin_config.for_device(core, "CPU")
     worse = replace(own, disabled=(*own.disabled, "ConvolutionTransformation"))
 
     def lose(model, device, properties, config, **more):
@@ -260,8 +261,8 @@ def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core
         given = config if compiled[-1] == "f32" else worse
         return compile_quantized(model, device, {**properties, "INFERENCE_PRECISION_HINT": "f32"}, given, **more)
 
-    monkeypatch.setattr(module, "compile_quantized", lose)
-    monkeypatch.setattr(module, "default_precision", lambda *_: "f16")
+    monkeypatch.setattr(check_execution, "compile_quantized", lose)
+    monkeypatch.setattr(check_execution, "default_precision", lambda *_: "f16")
     for question in ({"against": "stock"}, {"expect": "int8:Convolution"}):
         found = ovlpt.check(one_convolution(), **question, numbers=False, core=core)
         assert [(each.kind, each.layer, each.setting) for each in found.differences] == [("lost", "conv", "f16")]
@@ -290,8 +291,7 @@ class StockFails:
 @pytest.mark.parametrize("precisions", [("f32", "f16"), ("f16",)])
 def test_a_model_that_the_plugins_own_lpt_cannot_compile(monkeypatch, core, precisions):
     """Nothing is lost against it, and the check says so, also where it fails in the default type of floats alone."""
-    module = sys.modules["ovlpt.inspect.check"]
-    monkeypatch.setattr(module, "default_precision", lambda *_: "f16")
+    monkeypatch.setattr(check_execution, "default_precision", lambda *_: "f16")
     found = ovlpt.check(one_convolution(), against="stock", numbers=False, core=StockFails(core, precisions))
     assert found.ok
     assert found.without_stock == "no such kernel"

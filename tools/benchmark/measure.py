@@ -19,7 +19,7 @@ from ovlpt.device.properties import EXACT as IN_FLOATS
 from ovlpt.device.properties import simulation
 from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, precision_of, values_of
-from ovlpt.inspect.check import executed_precision
+from ovlpt.inspect.check.layers import executed_precision
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.report.layers import on_data
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Model

@@ -15,7 +15,7 @@ from ovlpt.choices import OVLPT, STOCK
 from ovlpt.device.execution_types import ExecutionTypes
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
-from ovlpt.inspect.check import Executed, second_products
+from ovlpt.inspect.check.execution import Executed, second_products
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model
 from tools.real.measure import distance, infer

@@ -16,7 +16,7 @@ from ovlpt.device import LayerExecution, virtual_gpu
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
 from ovlpt.graph.names import Made, is_dequantization
-from ovlpt.inspect.check import executed_precision
+from ovlpt.inspect.check.layers import executed_precision
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from tests.gpu_networks import NETWORKS

@@ -19,7 +19,7 @@ from ovlpt.device.compile import float_types
 from ovlpt.device.execution_types import ExecutionTypes, last_line
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
-from ovlpt.inspect.check import LayerPrecision, pair
+from ovlpt.inspect.check.layers import LayerPrecision, pair
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.noise import Noise
