@@ -22,7 +22,7 @@ from ovlpt.device.compile import float_types
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import simulate
-from ovlpt.inspect.numbers import Distance
+from ovlpt.inspect.numbers.distance import Distance
 from ovlpt.openvino_api import CompiledModel, Core
 from tools.zoo.alive import Sample
 from tools.zoo.decoders import GPT2, steps

@@ -10,7 +10,7 @@ from ovlpt.commands.printing import console, table, write_result
 from ovlpt.commands.settings import file_or_settings
 from ovlpt.device.counters import write_counters
 from ovlpt.inspect.check import Check, check
-from ovlpt.inspect.numbers import Numbers, Verdict
+from ovlpt.inspect.numbers.distance import Numbers, Verdict
 from ovlpt.trace import InputError
 
 

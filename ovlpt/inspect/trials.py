@@ -29,7 +29,7 @@ from ovlpt.fleet.sums import ExactSum
 from ovlpt.fleet.tasks import Task
 from ovlpt.inspect.advice import Advice, Ranges, in_order
 from ovlpt.inspect.float_model import without_fake_quantize
-from ovlpt.inspect.numbers import Distance
+from ovlpt.inspect.numbers.distance import Distance
 from ovlpt.inspect.runs import latency_hints
 from ovlpt.inspect.setup import Setup
 from ovlpt.inspect.shard_errors import classes

@@ -32,7 +32,7 @@ from ovlpt.device.properties import EXACT, LATENCY, simulation
 from ovlpt.device.states import refuse_variables
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.inspect.inputs import open_sizes, output_names, random_inputs
-from ovlpt.inspect.numbers import Distance, verdict
+from ovlpt.inspect.numbers.distance import Distance, verdict
 from ovlpt.interpreter import Interpreter, Layer, layers_of
 from ovlpt.interpreter.evaluation import evaluate
 from ovlpt.interpreter.layer import FUNCTIONS, integer_source

@@ -14,10 +14,13 @@ import pytest
 import ovlpt
 from ovlpt import cli, data
 from ovlpt.device import PluginLowering
-from ovlpt.inspect import numbers as module
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import open_sizes, typical_inputs
-from ovlpt.inspect.numbers import COMPILED, SAVED, Distance, Verdict, verdict
+from ovlpt.inspect.numbers import simulator, variants
+from ovlpt.inspect.numbers.cases import STEPS, cases_of
+from ovlpt.inspect.numbers.comparison import compare_numbers
+from ovlpt.inspect.numbers.distance import Distance, Verdict, verdict
+from ovlpt.inspect.numbers.variants import COMPILED, SAVED, Variant
 from ovlpt.openvino_api import Model, NodeFactory, Type, opset1, opset6
 from ovlpt.trace import InputError
 from tests import networks
@@ -80,7 +83,7 @@ def test_a_shift_by_channel_before_an_interval_over_a_single_pixel(sizes, core):
     expected, stock, found = (
         np.array(compiled(values)[0])
         for compiled in (
-            module.simulator("CPU", core)(net),
+            simulator("CPU", core)(net),
             core.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}),
             ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core),
         )
@@ -93,7 +96,7 @@ def test_a_shift_by_channel_before_an_interval_over_a_single_pixel(sizes, core):
 
 def off(net: Model, share: float, more: float, samples: Iterable[int]) -> Model:
     """The network with an output that is off by ``share`` of itself, and by ``more`` on generated ``samples``."""
-    drawn = module.cases_of(net, None)[0].draw
+    drawn = cases_of(net, None)[0].draw
     firsts = np.array([drawn(number)[0][0].flat[0] for number in samples], np.float32)
     net = net.clone()
     first = opset1.gather(opset1.reshape(net.get_parameters()[0], np.array([-1]), False), np.array([0]), np.array(0))
@@ -117,14 +120,12 @@ def off(net: Model, share: float, more: float, samples: Iterable[int]) -> Model:
 def test_chance_has_a_mean_and_a_fault_another(mine, stock, ok, core):
     """A few samples on which ovlpt is unlucky are no fault, as long as stock is so on others; a fault remains one."""
     net = pointwise([1, 16, 4, 4])
-    simulate = module.simulator("CPU", core)
-    variant = module.Variant(
-        COMPILED, "f32", *(lambda net, each=each: simulate(off(net, *each)) for each in (mine, stock))
-    )
-    found = module.compare_numbers(net, [variant], simulate, module.cases_of(net, None))
+    simulate = simulator("CPU", core)
+    variant = Variant(COMPILED, "f32", *(lambda net, each=each: simulate(off(net, *each)) for each in (mine, stock)))
+    found = compare_numbers(net, [variant], simulate, cases_of(net, None))
     assert found.ok is ok
-    first_four = module.cases_of(net, [np.concatenate([step[0] for step, *_ in module.cases_of(net, None)[0].samples])])
-    assert not module.compare_numbers(net, [variant], simulate, first_four).ok  # given samples are all that there are
+    first_four = cases_of(net, [np.concatenate([step[0] for step, *_ in cases_of(net, None)[0].samples])])
+    assert not compare_numbers(net, [variant], simulate, first_four).ok  # given samples are all that there are
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
@@ -160,7 +161,7 @@ def test_numbers_are_compared_with_one_thread_and_with_more():
 
 
 def test_the_devices_own_precision_where_it_is_another(monkeypatch):
-    monkeypatch.setattr(module, "default_precision", lambda core, device: "bf16")
+    monkeypatch.setattr(variants, "default_precision", lambda core, device: "bf16")
     found = ovlpt.check(pointwise([1, 16, 4, 4]))
     assert found.ok
     assert {"f32", "bf16"} <= {record.setting for record in found.numbers.records}
@@ -238,10 +239,10 @@ def test_a_state_is_carried_along_a_sequence(monkeypatch):
     assert found.numbers.records
     break_lowering(monkeypatch, anywhere)
     assert not ovlpt.check(counting()).ok
-    (case,) = module.cases_of(counting(), None)
-    assert {len(sample) for sample in case.samples} == {module.STEPS}
+    (case,) = cases_of(counting(), None)
+    assert {len(sample) for sample in case.samples} == {STEPS}
     given = np.zeros((5, 16, 4, 4), np.float32)
-    (case,) = module.cases_of(counting(), [given])
+    (case,) = cases_of(counting(), [given])
     assert [len(sample) for sample in case.samples] == [5]
 
 

@@ -23,7 +23,7 @@ from ovlpt.inspect.check.layers import LayerPrecision, pair
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.inputs import random_inputs
 from ovlpt.inspect.noise import Noise
-from ovlpt.inspect.numbers import verdict
+from ovlpt.inspect.numbers.distance import verdict
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.trace import InputError
 

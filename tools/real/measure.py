@@ -14,7 +14,7 @@ from ovlpt.device.compile import float_types
 from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import EXACT, UNCACHED
 from ovlpt.inspect.float_model import simulate
-from ovlpt.inspect.numbers import at_sizes
+from ovlpt.inspect.numbers.runs import at_sizes
 from ovlpt.openvino_api import Core, Model
 from tools.real.networks import REAL, Sample
 from tools.real.wheels import Wheels

@@ -24,7 +24,8 @@ from ovlpt.inspect.check.baseline import other_settings, read_baseline
 from ovlpt.inspect.check.execution import Asked, Executed, execute_anywhere
 from ovlpt.inspect.check.expectations import compare_expected, expectations
 from ovlpt.inspect.check.layers import Difference, LayerPrecision, compare
-from ovlpt.inspect.numbers import UNKNOWN, Numbers
+from ovlpt.inspect.numbers import UNKNOWN
+from ovlpt.inspect.numbers.distance import Numbers
 from ovlpt.openvino_api import Core, Model
 from ovlpt.precisions import INT8
 from ovlpt.trace import InputError

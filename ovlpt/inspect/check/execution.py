@@ -36,8 +36,8 @@ from ovlpt.fleet.models import settings_parcel
 from ovlpt.inspect.check.layers import Difference, Kind, LayerPrecision, compare
 from ovlpt.inspect.explain import explain
 from ovlpt.inspect.inputs import random_inputs
-from ovlpt.inspect.numbers import Numbers
 from ovlpt.inspect.numbers import numbers as compare_numbers
+from ovlpt.inspect.numbers.distance import Numbers
 from ovlpt.openvino_api import Core, Model, Node
 from ovlpt.operations import RECURRENT
 from ovlpt.operations import WEIGHTED as _NOT_RECURRENT
