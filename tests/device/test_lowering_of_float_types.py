@@ -12,7 +12,7 @@ import ovlpt
 from ovlpt import data
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import inference_precision
-from ovlpt.openvino_api import MARKS_TYPES, Core, Manager, Model, Type, opset1
+from ovlpt.openvino_api import MARKS_TYPES, RELEASE, Core, Manager, Model, Type, opset1
 from tests.conftest import inputs_of
 from tests.lowered import recurrent
 from tests.networks import (
@@ -31,6 +31,7 @@ from tools.fuzz.graphs import build as build_graph
 
 F32, IN_F16 = ({"INFERENCE_PRECISION_HINT": each} for each in ("f32", "f16"))
 PRECISION = None if MARKS_TYPES else "f16"  # a release that has no mark for f16 alone has to be told
+MOVING = ("Reorder", "Reshape")
 LARGE = 1e6  # f16 ends at 65504
 
 
@@ -123,12 +124,21 @@ def test_compile_model(name, hint, core):
     )
 
 
+def in_bf16_in_part(in_f16) -> bool:
+    """Whether the hint is taken for bf16, and types are kept by a mark that does not reach Reorders: from 2025 to 2026.2."""
+    says = in_f16.get_property("INFERENCE_PRECISION_HINT")
+    return RELEASE >= (2025, 0) and not MARKS_TYPES and says == Type.bf16
+
+
 def assert_unmoved(without, in_f16, factor):
     values = [factor * each for each in inputs_of(without)]
-    assert layers(in_f16) == layers(without)
+    rounded = in_bf16_in_part(in_f16)
+    computing = [[each for each in layers(one) if not (rounded and each[0] in MOVING)] for one in (in_f16, without)]
+    assert computing[0] == computing[1]
     for found, expected in zip(in_f16(values).values(), without(values).values(), strict=True):
         assert np.isfinite(expected).all()
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+        tolerance = 2**-8 if rounded else 1e-5
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=0.1 * tolerance * np.abs(expected).max())
 
 
 def test_the_bundled_network(core):
