@@ -336,8 +336,9 @@ class LowPrecision(ModelPass):
             steps.append(MarkupAvgPoolPrecisionPreserved(**settings))
         steps.append(PropagatePrecisions(**settings))
         if "Concat" in kinds:
-            intervals = self._form(markup_native.NATIVE, AlignQuantizationIntervals)
-            steps += [intervals(**settings), AlignQuantizationParameters(**settings)]
+            # the native order is the other one, which makes no difference there
+            aligned = AlignQuantizationParameters, AlignQuantizationIntervals
+            steps += [self._form(markup_native.NATIVE, kind)(**settings) for kind in aligned]
         steps.append(self._form(markup_native.NATIVE, MarkupBias)(**settings))
         for step in steps:
             step.run(index)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ovlpt.attributes import Grid, Interval, IntervalsAlignment
+from ovlpt.attributes import Grid, Interval, IntervalsAlignment, QuantizationAlignment
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -20,14 +20,17 @@ from ovlpt.precisions import INT8
 
 
 class AlignQuantizationIntervals(Propagations):
-    """Collects the union of the intervals that meet downstream of precision-preserved operations."""
+    """Collects the union of the intervals that meet at operations where `AlignQuantizationParameters` asks for one scale."""
 
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
             CreateAttribute({"FakeQuantize"}, self._interval, **settings),
-            PropagateThroughPrecisionPreserved(IntervalsAlignment, **settings),
+            self._meeting(**settings),
         )
+
+    def _meeting(self, **settings) -> Propagation:
+        return PropagateThroughPrecisionPreserved(IntervalsAlignment, QuantizationAlignment, **settings)
 
     def _interval(self, node: Node) -> IntervalsAlignment | None:
         details = QuantizationDetails.of(node)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ovlpt.attributes import QuantizationAlignment, QuantizationGranularity
 from ovlpt.markup.propagation import (
     CreateAttribute,
-    PropagateThroughPrecisionPreserved,
+    PropagateToSources,
     Propagation,
     Propagations,
     UpdateSharedPrecisionPreserved,
@@ -15,7 +15,10 @@ from ovlpt.openvino_api import Node
 
 
 class AlignQuantizationParameters(Propagations):
-    """Tensors that meet before an operation that needs per-tensor quantization share one scale and zero point."""
+    """Tensors that meet before an operation that needs per-tensor quantization share one scale and zero point.
+
+    What another reader of one of them needs is no reason: it reads that one alone.
+    """
 
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
@@ -25,6 +28,6 @@ class AlignQuantizationParameters(Propagations):
 
         return (
             CreateAttribute(None, unaligned, **settings),
-            PropagateThroughPrecisionPreserved(QuantizationAlignment, **settings),
             UpdateSharedPrecisionPreserved(QuantizationAlignment, QuantizationGranularity, **settings),
+            PropagateToSources(QuantizationAlignment, **settings),
         )

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from ovlpt.attributes import Grid
+from ovlpt.attributes import Grid, IntervalsAlignment, QuantizationAlignment
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.layer_transformation import replacing
-from ovlpt.markup import align_quantization_intervals, markup_bias, markup_precisions
+from ovlpt.markup import align_quantization_intervals, align_quantization_parameters, markup_bias, markup_precisions
+from ovlpt.markup.propagation import PropagateThroughPrecisionPreserved, Propagation
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import NodeFacts, along_channels
 
 
 class AlignQuantizationIntervals(align_quantization_intervals.AlignQuantizationIntervals):
-    """It knows no zero points, and looks no further than a Convert to integers."""
+    """It knows no zero points, looks no further than a Convert to integers, and asks nobody whether those that meet
+    need one scale.
+    """
+
+    def _meeting(self, **settings) -> Propagation:
+        return PropagateThroughPrecisionPreserved(IntervalsAlignment, **settings)
 
     def _zero_point(self, below: Dequantization) -> np.ndarray | None:
         return None
@@ -24,6 +32,15 @@ class AlignQuantizationIntervals(align_quantization_intervals.AlignQuantizationI
 
     def _below(self, node: Node) -> Dequantization:
         return dequantization_below(node, convert_is_mandatory=True)
+
+
+class AlignQuantizationParameters(align_quantization_parameters.AlignQuantizationParameters):
+    """All that are connected by precision-preserved operations need what the readers of one of them need."""
+
+    def steps(self) -> Iterable[Propagation]:
+        create, update, _ = super().steps()
+        joined = PropagateThroughPrecisionPreserved(QuantizationAlignment, **self.settings())
+        return create, joined, update
 
 
 class MarkupPrecisions(markup_precisions.MarkupPrecisions):
@@ -44,4 +61,4 @@ class MarkupBias(markup_bias.MarkupBias):
         return isinstance(value.get_node(), Constant)
 
 
-NATIVE = replacing(AlignQuantizationIntervals, MarkupBias, MarkupPrecisions)
+NATIVE = replacing(AlignQuantizationIntervals, AlignQuantizationParameters, MarkupBias, MarkupPrecisions)

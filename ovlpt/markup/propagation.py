@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from ovlpt.attributes import Attribute, AttributeTable, Key, PrecisionPreserved, Precisions
 from ovlpt.graph.bodies import all_nodes
@@ -85,6 +85,7 @@ class Propagation(Markup):
     """Visits every node in topological order, or those of its ``operations``."""
 
     operations: Container[str] | None = None  # type names
+    reverse: ClassVar[bool] = False  # consumers before producers
     part_of: type | None = None  # the pass whose step this is: its callback counts too
     index: ModelIndex | None = None  # while it runs
 
@@ -93,7 +94,8 @@ class Propagation(Markup):
             return
         asked = [kind for kind in (type(self), self.part_of) if kind and self.pass_config.has_callback(kind)]
         self.index = index
-        for node in index.nodes(self.operations):
+        nodes = index.nodes(self.operations)
+        for node in reversed(nodes) if self.reverse else nodes:
             if not asked or not any(self._leave_alone(node, kind) for kind in asked):
                 self.visit(node)
         self.index = None
@@ -139,14 +141,17 @@ class CreateAttribute(Propagation):
 
 
 class PropagateThroughPrecisionPreserved(Propagation):
-    """A precision-preserved node joins the attributes of its inputs into one."""
+    """A precision-preserved node joins the attributes of its inputs into one; with ``where``, one whose attribute of
+    that kind is True.
+    """
 
-    def __init__(self, kind: type[Attribute], **settings):
+    def __init__(self, kind: type[Attribute], where: type[Attribute[bool]] = PrecisionPreserved, **settings):
         super().__init__(**settings)
-        self.kind = kind
+        self.kind, self.where = kind, where
 
     def visit(self, node: Node) -> None:
-        if not is_precision_preserved(self.attributes, node):
+        wanted = self.attributes.get(node, self.where)
+        if wanted is None or not wanted.value:
             return
         found = [attribute for _, attribute in self.sources(node, self.kind) if not attribute.is_skipped]
         if found:
@@ -154,6 +159,22 @@ class PropagateThroughPrecisionPreserved(Propagation):
             first.merge(others)
             first.join(others)
             self.attributes.set(node, first)
+
+
+class PropagateToSources(Propagation):
+    """What is True of a node is True of what its inputs read; consumers come first."""
+
+    reverse: ClassVar[bool] = True
+
+    def __init__(self, kind: type[Attribute[bool]], **settings):
+        super().__init__(**settings)
+        self.kind = kind
+
+    def visit(self, node: Node) -> None:
+        own = self.attributes.get(node, self.kind)
+        if own is not None and own.value:
+            for _, source in self.sources(node, self.kind):
+                source.value = True
 
 
 class PropagateToInput(Propagation):

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+import ovlpt
 from ovlpt import Params, plugin_config
 from ovlpt.openvino_api import opset1
-from tests.conftest import Transformed
+from tests.conftest import TRUTH, Transformed
 from tests.graphs import dequantization, f32, fake_quantize, model, parameter, quantized, weights
 
 _CPU = plugin_config.cpu.config()
@@ -139,3 +140,32 @@ def test_a_constant_branch_is_quantized_like_the_others(after):
     result.assert_numbers()
     assert result.transformed("Convolution")
     assert not Transformed(graph, Params(native_only=True), **_RESTRICTIONS).transformed("Convolution")
+
+
+def pooled(data):
+    return opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2])
+
+
+def joined_without_need(is_pool_shared):
+    """A narrow tensor, which a convolution reads after a pool, and a wide one, joined before what wants no common scale."""
+    shape = (2, 4, 4, 4)
+    narrow, wide = fake_quantize(parameter(shape, "x0"), -4.5, 4.5), fake_quantize(parameter(shape, "x1"), 0.0, 900.0)
+    before = pooled(narrow)
+    joined = opset1.concat([before, pooled(wide)] if is_pool_shared else [narrow, wide], 1)
+    # in half of their range: without VNNI, two products are added in 16 bits
+    kernel = dequantization(opset1.constant(np.arange(-60, 60, 10, np.int8).reshape(3, 4, 1, 1)), 0.02)
+    scaled = opset1.multiply(joined, f32(np.linspace(1, 2, 8).reshape(1, 8, 1, 1)))
+    return model(opset1.convolution(before, kernel, [1, 1], [0, 0], [0, 0], [1, 1]), scaled)
+
+
+@pytest.mark.parametrize("is_pool_shared", [False, True])
+def test_what_another_reader_needs_unites_no_intervals(core, is_pool_shared):
+    rng, net = np.random.default_rng(0), joined_without_need(is_pool_shared)
+    inputs = [rng.uniform(low, high, (2, 4, 4, 4)).astype(np.float32) for low, high in ((-4.5, 4.5), (0, 900))]
+    expected = core.compile_model(net, "CPU", TRUTH)(inputs)
+    compiled = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core)
+    found = compiled(inputs)
+    for index in range(2):
+        np.testing.assert_allclose(found[index], expected[index], rtol=1e-5, atol=1e-4)
+    layers = [layer for layer in ovlpt.execution_types(compiled).executed if layer.layer_type == "Convolution"]
+    assert [layer.is_int8 for layer in layers] == [True]
