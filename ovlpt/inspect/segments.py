@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ovlpt.graph.constants import is_constant_path, is_real, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_path, is_real, precision_of
 from ovlpt.graph.consumers import targets_of
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED
@@ -110,13 +110,15 @@ class Segments:
     def detach(self) -> list[Node]:
         """Cut the segments off each other in the model; the new Parameters, one for each of the feeds.
 
-        The readers of a FakeQuantize get another one like it with the Parameter before it. Integers that pass between
-        segments, shapes for instance, stay connected.
+        The readers of a FakeQuantize get another one with the Parameter before it, which leaves the values of the first
+        one as they are: from its output interval to the same. Integers that pass between segments, shapes for instance,
+        stay connected.
         """
         parameters = []
         for node in self.quantizers:
             parameter = opset1.parameter(node.get_input_partial_shape(0), node.get_input_element_type(0))
-            copy = opset1.fake_quantize(parameter, *node.input_values()[1:], node.get_attributes()["levels"])
+            ends = _ascending(*node.input_values()[3:])
+            copy = opset1.fake_quantize(parameter, *ends, *ends, node.get_attributes()["levels"])
             for target in targets_of(node.output(0)):
                 if target.get_node().get_type_name() != "Result":
                     target.replace_source_output(copy.output(0))
@@ -165,6 +167,14 @@ def _reads_quantized(node: Node) -> bool:
         value.get_node().get_type_name() == "FakeQuantize" and not is_constant_path(value.get_node())
         for value in node.input_values()
     )
+
+
+def _ascending(low: Output, high: Output) -> tuple[Output | Node, Output | Node]:
+    """The ends of an interval, which may be given from high to low."""
+    values = constant_above(low), constant_above(high)
+    if values[0] is None or values[1] is None or (values[0] <= values[1]).all():
+        return low, high
+    return opset1.minimum(low, high), opset1.maximum(low, high)
 
 
 def _key(value: Output) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from ovlpt.openvino_api import opset1
 from tests.conftest import inputs_of
 from tests.graphs import run
 from tests.networks import (
+    const,
     convolution,
     encoder,
     model,
@@ -31,9 +32,27 @@ def float_shortcut():
     return model(opset1.add(convolution(quantized(shared, 0, 3, name="second"), 16, seed=1), shared), x)
 
 
+def stored_integers():
+    """As Q/DQ files are read: each FakeQuantize gives the integers of a type, which are dequantized after it."""
+    x = parameter([1, 16, 8, 8])
+    return model(convolution(opset1.relu(convolution(stored(x, -2.56, 2.54), 16)), 16, seed=1), x)
+
+
+def stored(value, low, high):
+    integers = opset1.fake_quantize(value, const(low), const(high), const(-128.0), const(127.0), 256)
+    return opset1.multiply(opset1.convert(opset1.convert(integers, "i8"), "f32"), const((high - low) / 255))
+
+
+def inverted():
+    """An interval that is mirrored."""
+    x = parameter([1, 16, 8, 8])
+    mirrored = opset1.fake_quantize(x, const(-2.56), const(2.54), const(1.28), const(-1.27), 256)
+    return model(convolution(mirrored, 16), x)
+
+
 NETWORKS = pytest.mark.parametrize(
     "network",
-    [one_convolution, residual, shared_zero_point, encoder, float_shortcut],
+    [one_convolution, residual, shared_zero_point, encoder, float_shortcut, stored_integers, inverted],
     ids=lambda network: network.__name__,
 )
 
