@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
+from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
 from ovlpt.canonicalize.plain_pooling import PlainPooling
 from ovlpt.canonicalize.pool_into_convolution import PoolIntoConvolution
 from ovlpt.canonicalize.recurrent_grid import RecurrentGrid
@@ -98,6 +99,7 @@ BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `Co
 
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     RoundedIntegers,
+    OutputChannelScales,
     RedundantFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,

@@ -143,6 +143,7 @@ _OF_THE_GRAPH = [
     "relu_first",
     "repeated_channels",
     "rounds",
+    "scales_of_outputs",
     "several_consumers",
     "shared",
     "shared_constant",

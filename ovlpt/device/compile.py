@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
+from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
 from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
@@ -191,6 +192,7 @@ def _run_passes(
     params = Params(native_only=native_only)
     if not native_only:  # before others: a zero point of 0 is dropped, and with it what shows a quantization
         manager.register_pass(RoundedIntegers(pass_config=config.pass_config(), trace=trace))
+        manager.register_pass(OutputChannelScales(pass_config=config.pass_config(), trace=trace))
     if levels := plugin_config.dropped_levels(device):
         manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16", params=params))
     passes, kernels = config.pass_config(), plugin_config.kernels(device, config, floats)
