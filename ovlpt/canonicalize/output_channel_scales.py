@@ -22,7 +22,7 @@ class OutputChannelScales(LayerTransformation):
     ``Convolution(x, w * s)``, s of shape [1, C, 1, 1], is what a DequantizeLinear of axis 1 says as well. That it is not
     one is seen by either of two things: the scales of the bias, in integers, are a multiple of those of the weights, and
     they are those of outputs; or neither the weights nor the layer, but what it is quantized to, has a name: every tensor
-    of an ONNX file has one, so the layer is part of a single operation.
+    of an ONNX file has one, so the layer is part of a single operation. Where neither is left, it stays as it is read.
     """
 
     quiet = True

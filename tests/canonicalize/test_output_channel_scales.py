@@ -97,8 +97,11 @@ def off(outputs, expected: np.ndarray) -> float:
 _WEIGHTS = [(np.int8, 0), (np.uint8, 128), (np.uint8, 113)]
 
 
-@pytest.mark.parametrize("folded", [False, True])
-@pytest.mark.parametrize("bias, named", [(True, True), (True, False), (False, True)])
+# A bias of a graph without names that is folded (2024.6) proves nothing; a file that OpenVINO has read has names.
+_PROOFS = [(True, True, False), (True, True, True), (True, False, False), (False, True, False), (False, True, True)]
+
+
+@pytest.mark.parametrize("bias, named, folded", _PROOFS)
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("kind, zero_point", _WEIGHTS)
 def test_scales_are_those_of_outputs(core, kind, zero_point, groups, bias, named, folded):
