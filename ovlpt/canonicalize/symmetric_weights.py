@@ -13,7 +13,7 @@ from ovlpt.graph.weights import MOVES_WEIGHTS, folded_constant
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import OPERATIONS
-from ovlpt.precisions import INT8, fits
+from ovlpt.precisions import INT4, INT8, fits
 from ovlpt.trace import Reason, reject_unless
 
 _STEP = 1e-4  # of a quantization step: what float32 intervals leave of a whole number
@@ -67,7 +67,7 @@ class _SymmetricWeights(LayerTransformation):
 
 
 class SymmetricIntegerWeights(_SymmetricWeights):
-    """Stored integers with a zero point, as the u8 weights around 128 of ONNX models."""
+    """Stored integers of 4 bits, and those of 8 with a zero point, as the u8 weights around 128 of ONNX models."""
 
     why = Reason("weights_zero_point", "kernels need i8 weights without a zero point, and these integers fit i8")
 
@@ -77,11 +77,11 @@ class SymmetricIntegerWeights(_SymmetricWeights):
 
     def concerns(self, node: Node) -> bool:
         found = read_dequantization(node.output(0), INT8)
-        is_stored = isinstance(found.data.get_node(), Constant) and found.data_precision in INT8
+        is_stored = isinstance(found.data.get_node(), Constant) and found.data_precision in (*INT8, *INT4)
         return (
             is_stored
             and found.multiply is not None
-            and (found.data_precision == "u8" or found.zero_point is not None)
+            and (found.data_precision != "i8" or found.zero_point is not None)
             and feeds_weights(node)
         )
 

@@ -7,11 +7,12 @@ import openvino
 import pytest
 
 import ovlpt
+from ovlpt.graph.constants import constant
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
-from tests.lowered import FORMS, drop_in, weighted
+from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import (
     const,
     convolution,
@@ -206,3 +207,51 @@ def test_integer_weights_that_no_kernel_reads_compressed(core, infer, shape):
     assert real.get_type_name() == "Constant"
     found = infer(net, inputs)[0]
     assert np.abs(found - inputs[0] @ (integers * 0.01)).max() < 0.05
+
+
+def four_bits(precision, shape, groups=1):
+    """Integers of 4 bits, u4 around 8, with a scale for each output channel, or for each of its ``groups``."""
+    values = np.random.default_rng(0).integers(0, 16, shape).astype(np.float32)
+    if precision == "i4":
+        values -= 8
+    stored = opset1.convert(constant(values.reshape(shape[0], groups, -1), precision), "f32")
+    if precision == "u4":
+        stored = opset1.subtract(stored, const(8.0))
+    scale = const(np.linspace(0.01, 0.02, shape[0] * groups).reshape(shape[0], groups, 1))
+    return opset1.reshape(opset1.multiply(stored, scale), const(shape, "i64"), False)
+
+
+def layer_of_4_bits(kind, precision, groups=1, quantizes=True):
+    x = parameter([-1, 16, 6, 6] if kind == "convolution" else [-1, 32])
+    data = quantized(x, -1.28, 1.27) if quantizes else x
+    if kind == "convolution":
+        weights = four_bits(precision, [8, 16, 3, 3], groups)
+        return model(opset1.convolution(data, weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    return model(opset1.matmul(data, four_bits(precision, [8, 32], groups), False, True), x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["i4", "u4"])
+@pytest.mark.parametrize("kind", ["convolution", "matmul"])
+def test_weights_of_4_bits_of_a_layer_of_quantized_data(core, by_form, tmp_path, kind, precision, form):
+    """Each is a number of i8 as well; the plugin's own LPT leaves the layer in float."""
+    net = layer_of_4_bits(kind, precision)
+    inputs = [
+        np.random.default_rng(1).uniform(
+            -1.2, 1.2, [3, *[each.get_length() for each in list(net.inputs[0].partial_shape)[1:]]]
+        )
+    ]
+    inputs = [each.astype(np.float32) for each in inputs]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])
+    assert [each.is_int8 for each in weighted(ovlpt.execution_types(compiled_in(form, net, core, tmp_path)))] == [True]
+
+
+@pytest.mark.parametrize("case", [{"quantizes": False}, {"groups": 4}], ids=lambda case: next(iter(case)))
+@pytest.mark.parametrize("precision", ["i4", "u4"])
+def test_weights_of_4_bits_of_a_layer_in_float_stay_as_they_are(core, precision, case):
+    net = layer_of_4_bits("matmul", precision, **case)
+    if not case.get("quantizes", True):
+        data = quantized(net.get_parameters()[0], 0, 1)  # else there is nothing to transform
+        net.add_results([opset1.result(convolution(opset1.reshape(data, const([-1, 32, 1, 1], "i64"), False), 32))])
+    stored = [each for each in ovlpt.transform(net, core=core).get_ops() if each.get_type_name() == "Constant"]
+    assert precision in [each.get_element_type().get_type_name() for each in stored]
