@@ -106,7 +106,7 @@ class AddTransformation(ElementwiseTransformation):
         added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
         _, scale = values_or(found)
         added, deq, stored = self._added(added, found)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # masks hide with the least number
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
         moved = rounded_to(moved, stored)
         name = node.get_friendly_name()

@@ -132,6 +132,29 @@ def test_a_normalization_beside_a_recurrent_layer(core, kind, between, serializa
     assert_close(list(found.values())[:2], list(expected.values()), level=1e-5, share=1)
 
 
+@needs_avx2
+@pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min], ids=["infinite", "least"])
+def test_a_mask_beside_a_recurrent_layer(core, hidden):
+    """What is kept from the plugin's own LPT by a FakeQuantize was not a number where an interval cannot be around it."""
+    x, (other, _) = parameter([-1, 12, 12]), recurrent()
+    scores = opset1.add(opset1.matmul(x, x, False, True), const(np.triu(np.full((12, 12), hidden), 1)))
+    results = [opset1.matmul(opset1.softmax(scores, 2), x, False, False)]
+    net = model([*results, other.get_results()[0].input_value(0).get_node()], [x, *other.get_parameters()])
+    lowered = ovlpt.transform(net, core=core)
+    assert lpt_properties(lowered, "CPU")["LP_TRANSFORMS_MODE"] == "YES"
+    ends = [
+        each.get_node()
+        for node in lowered.get_ops()
+        if node.get_type_name() == "FakeQuantize"
+        for each in node.input_values()
+    ]
+    assert all(np.isfinite(each.data).all() for each in ends if each.get_type_name() == "Constant")
+    values = np.random.default_rng(0).uniform(-1, 1, (2, 12, 12)).astype(np.float32)
+    found = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})([values, *inputs_of(other)])
+    expected = core.compile_model(model(results, x), "CPU", TRUTH)([values])
+    assert_close(list(found.values())[:1], list(expected.values()))
+
+
 def test_a_recurrent_layer_in_a_pipeline_of_ones_own(core, infer):
     """In float with the plugin's own LPT off; on, in the integers of the original model."""
     net, by_hand = recurrent()

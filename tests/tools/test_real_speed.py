@@ -52,6 +52,12 @@ def test_each_quantized_file_is_measured_once(folder, tmp_path, capsys):
     assert path.read_text() == kept
 
 
+def test_only_the_quantizations_that_are_asked_for(folder, tmp_path):
+    path = tmp_path / "figures.json"
+    assert speed.main([str(folder), "magika", "--json", str(path), "--variants", "mixed"]) == 2
+    assert not path.exists()
+
+
 def test_what_cannot_be_measured_is_said(folder, tmp_path, capsys):
     (folder / "magika" / "default.bin").unlink()
     assert speed.main([str(folder), "magika", "--json", str(tmp_path / "figures.json")]) == 2

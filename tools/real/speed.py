@@ -79,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"networks; all of {', '.join(REAL)} by default")
     parser.add_argument("--json", type=Path, metavar="FILE", required=True, help="the figures, kept for the next run")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each side and type of floats (default 2)")
+    parser.add_argument("--variants", nargs="+", metavar="NAME", help="quantizations, such as qdq_s8s8; all by default")
     parser.add_argument("--one", type=Path, metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.one:
@@ -88,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = json.loads(options.json.read_text()) if options.json.exists() else {}
     failed = 0
     for path in quantized(options.folder, options.names or list(REAL)):
+        if options.variants and path.stem not in options.variants:
+            continue
         if (name := f"{path.parent.name}/{path.stem}") in figures:
             continue
         command = [sys.executable, "-m", "tools.real.speed", str(options.folder), "--json", str(options.json)]

@@ -98,10 +98,17 @@ def hide_padding(model: Model) -> list[Node]:
 
 
 def _folded_late(stored: Constant, precision: str) -> Output:
-    """A FakeQuantize of a constant that leaves its values as they are, each the middle of three levels."""
-    values = values_of(stored).astype(np.float32)
-    step = np.where(values == 0, np.float32(1), np.abs(values))
-    ends = [constant(values + end).output(0) for end in (-step, step)] * 2
+    """A FakeQuantize of a constant that leaves its values as they are, each the middle of three levels, or the end of them
+    where the interval would reach beyond f32. Infinite ones, by which masks hide, become its least or its largest number:
+    of others a FakeQuantize makes no number.
+    """
+    largest = np.finfo(np.float32).max
+    values = np.clip(values_of(stored).astype(np.float32), -largest, largest)
+    is_end = np.abs(values) >= largest / 2
+    step = np.where(is_end, np.float32(0), np.where(values == 0, np.float32(1), np.abs(values)))
+    low = np.where(is_end & (values > 0), np.float32(0), values - step)
+    high = np.where(is_end & (values < 0), np.float32(0), values + step)
+    ends = [constant(each).output(0) for each in (low, high)] * 2
     return fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
 
 
