@@ -23,9 +23,8 @@ class SplitTransformation(LayerTransformation):
         found = self.dequantization(node)
         rank = len(shape_of(found.data))
         axis = int(node.input_value(1).get_node().data.reshape(-1)[0]) % rank
-        lengths = [shape_of(output)[axis] for output in node.outputs()]
         outputs = [(output, precision_of(output), consumers_of(output)) for output in node.outputs()]
-        scales, zero_points = (_split(values, rank, axis, lengths) for values in (found.scale, found.zero_point))
+        scales, zero_points = (_split(values, node, rank, axis) for values in (found.scale, found.zero_point))
         # f16 data keeps its type under constants in f32, as in the native library
         real = precision_of(found.data if found.convert is None else found.convert.output(0))
         real = real if real in REAL else found.precision
@@ -47,11 +46,21 @@ class SplitTransformation(LayerTransformation):
             insert_after(output, dequantized, targets, nodes)
 
 
-def _split(values: np.ndarray | None, rank: int, axis: int, lengths: list[int | None]) -> list[np.ndarray | None]:
+def _split(values: np.ndarray | None, node: Node, rank: int, axis: int) -> list[np.ndarray | None]:
     """The constant of each part."""
     if values is None or values.size == 1:
-        return [values] * len(lengths)
+        return [values] * node.get_output_size()
     aligned = values.reshape((1,) * (rank - values.ndim) + values.shape)
     if aligned.shape[axis] == 1:
-        return [to_scalar_if_possible(values)] * len(lengths)
+        return [to_scalar_if_possible(values)] * node.get_output_size()
+    lengths = _lengths(node, aligned.shape[axis])
     return [to_scalar_if_possible(part) for part in np.split(aligned, np.cumsum(lengths)[:-1], axis)]
+
+
+def _lengths(node: Node, size: int) -> list[int]:
+    """Those of the parts of ``size`` elements; the shapes of data whose size is open do not tell them."""
+    if node.get_type_name() == "Split":
+        return [size // node.get_output_size()] * node.get_output_size()
+    lengths = [int(each) for each in node.input_value(2).get_node().data.reshape(-1)]
+    rest = size - sum(each for each in lengths if each != -1)
+    return [rest if each == -1 else each for each in lengths]
