@@ -97,9 +97,11 @@ T = TypeVar("T")
 
 BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `CommonOptimizations`
 
+# What OpenVINO reads otherwise than its format defines it: the simulation is mended, too, and a compilation before all else.
+MISREAD: tuple[type[LayerTransformation], ...] = (RoundedIntegers, OutputChannelScales)
+
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
-    RoundedIntegers,
-    OutputChannelScales,
+    *MISREAD,
     RedundantFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
-from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
-from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
 from ovlpt.device.loading import label_of, quantization_of, read_model
@@ -25,7 +23,7 @@ from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
-from ovlpt.low_precision import LowPrecision
+from ovlpt.low_precision import MISREAD, LowPrecision
 from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.qdq_stripping import QDQStripping
@@ -191,8 +189,8 @@ def _run_passes(
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
     params = Params(native_only=native_only)
     if not native_only:  # before others: a zero point of 0 is dropped, and with it what shows a quantization
-        manager.register_pass(RoundedIntegers(pass_config=config.pass_config(), trace=trace))
-        manager.register_pass(OutputChannelScales(pass_config=config.pass_config(), trace=trace))
+        for kind in MISREAD:
+            manager.register_pass(kind(pass_config=config.pass_config(), trace=trace))
     if levels := plugin_config.dropped_levels(device):
         manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16", params=params))
     passes, kernels = config.pass_config(), plugin_config.kernels(device, config, floats)

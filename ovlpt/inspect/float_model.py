@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from ovlpt import plugin_config
-from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
-from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.device.loading import compile_given
 from ovlpt.device.lowering.guards import normalize_by_groups, part_from_clamp, wait_for_branches
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
@@ -19,6 +17,7 @@ from ovlpt.graph.constants import constant, constant_above, is_real, precision_o
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
+from ovlpt.low_precision import MISREAD
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, opset1, opset6
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
@@ -44,7 +43,7 @@ def simulate(
 ) -> CompiledModel:
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
-    What OpenVINO reads otherwise than it is defined is mended (`RoundedIntegers`, `OutputChannelScales`), and what the plugin computes wrongly in a
+    What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a
     float network is kept from it: small i8 weights of a MatMul (2024.6),
     reductions that take per-channel constants, what follows an If of dynamic sizes, a GroupNormalization, a FakeQuantize of so many levels that it drops it,
     or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and
@@ -58,8 +57,8 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
     """A clone with integer weights as the real numbers that they are converted to, and apart what is computed wrongly else."""
     clone = model.clone()
     manager = Manager()
-    manager.register_pass(RoundedIntegers())
-    manager.register_pass(OutputChannelScales())
+    for kind in MISREAD:
+        manager.register_pass(kind())
     manager.run_passes(clone)
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
     for node in clone.get_ordered_ops():
