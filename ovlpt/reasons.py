@@ -205,6 +205,7 @@ _ROWS = (
     Row("product", _PLACEMENT),
     Row("quantization_differs", _PLACEMENT),
     Row("reduced_scale", _PLACEMENT, "quantize per tensor"),
+    Row("rounded_away", _PLACEMENT, "hide with a smaller number, or do not quantize the mask"),
     Row("scale_shape", _PLACEMENT),
     Row("spatial_scale", _PLACEMENT),
     Row("state_not_quantized", _PLACEMENT, "put a FakeQuantize on the initial state"),

@@ -10,6 +10,8 @@ from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.precisions import NUMPY, DataPrecision
 
+LARGEST_SCALE = 1e32  # of those that `decompose` gives
+
 
 @dataclass(frozen=True)
 class Decomposition:
@@ -39,12 +41,13 @@ def decompose(details: QuantizationDetails, precision: DataPrecision, update_pre
     if has_point:
         width = np.where(point, wide(1), width)
     scale = (width / (maximum - minimum)).astype(np.float32)
-    shift = ((minimum * high - maximum * low) / width).astype(np.float32)
+    with np.errstate(over="ignore"):  # of an interval that is too wide for a scale
+        shift = ((minimum * high - maximum * low) / width).astype(np.float32)
     new_low, new_high = np.array(minimum, np.float32), np.array(maximum, np.float32)
     if has_point:
         scale, shift = np.where(point, np.float32(1), scale), np.where(point, np.float32(0), shift)
         new_low, new_high = (_squeezed(np.where(point, high, value)) for value in (new_low, new_high))
-    magnitude = np.minimum(np.maximum(np.abs(scale), np.float32(1e-32)), np.float32(1e32))
+    magnitude = np.minimum(np.maximum(np.abs(scale), np.float32(1e-32)), np.float32(LARGEST_SCALE))
     scale = np.where(scale < 0, -magnitude, magnitude)
     has_shift = precision.has_zero_point and bool(shift.any())
     return Decomposition(new_low, new_high, scale, shift + np.float32(0) if has_shift else None)

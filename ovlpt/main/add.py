@@ -12,7 +12,12 @@ from ovlpt.layer_transformation import consumers_of, insert_after, replace_outpu
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
+from ovlpt.precisions import is_low
 from ovlpt.trace import reject_unless
+
+# f32 rounds a sum of zero points by 2^-25 of it: what that may be at most, as levels of an input, is 1/16 of one where its
+# data is integers, and 64 where it is a layer's sums, which are up to 2^24.
+_SHIFT_OF_LEVELS, _SHIFT_OF_SUMS = 2.0**21, 2.0**31
 
 
 class AddTransformation(ElementwiseTransformation):
@@ -48,6 +53,14 @@ class AddTransformation(ElementwiseTransformation):
         reject_unless(port is not None, "not_constant", "the constant input cannot be folded")
         other = self.branches(node)[1 - port]
         reject_unless(other.multiply is not None, "no_scale", "the data has no scale to divide the constant by")
+        self._check_moved(node)
+
+    def _check_moved(self, node: Node) -> None:
+        """Masks hide with the least number: divided it would be an infinite one, and a row that is hidden whole none."""
+        added, moved, *_ = self._moved(node)
+        reject_unless(
+            (np.isfinite(moved) | ~np.isfinite(added)).all(), "overflow", "the constant overflows, divided by the scale"
+        )
 
     def _check_branches(self, node: Node, full: int) -> None:
         empty = self.branches(node)[1 - full]
@@ -57,6 +70,26 @@ class AddTransformation(ElementwiseTransformation):
             all(np.isfinite(values).all() for values in self._combined(node, full)),
             "overflow",
             "the divided scales overflow",
+        )
+        self._check_sum(node, full)
+
+    def _check_sum(self, node: Node, full: int) -> None:
+        """Masks hide with numbers beside which nothing of the other input is left in f32, shown or hidden."""
+        branches = self.branches(node)[full], self.branches(node)[1 - full]
+        (zero_point, scale), (zero_point_empty, scale_empty) = (
+            tuple(values.astype(np.float64) for values in values_or(branch)) for branch in branches
+        )
+        shift = np.abs(zero_point * scale + zero_point_empty * scale_empty).max() if zero_point_empty.any() else 0
+        # the largest scales, as channels that hold nothing have tiny ones
+        largest = [float(np.abs(values).max()) for values in (scale, scale_empty)]
+        enough = all(
+            shift <= step * (_SHIFT_OF_LEVELS if is_low(branch.data_precision) else _SHIFT_OF_SUMS)
+            for branch, step in zip(branches, largest, strict=True)
+        )
+        reject_unless(
+            enough and (np.abs(scale / scale_empty) >= np.finfo(np.float32).tiny).all(),
+            "rounded_away",
+            f"with scales of {largest[0]:g} and {largest[1]:g}, f32 would round one input away beside the other",
         )
 
     @staticmethod
@@ -101,14 +134,20 @@ class AddTransformation(ElementwiseTransformation):
         output, nodes = write_dequantization(add.output(0), name, scale_empty, precision=deq, output_precision=original)
         insert_after(add.output(0), output, targets, nodes)
 
-    def _move_constant(self, node: Node) -> None:
+    def _moved(self, node: Node) -> tuple[np.ndarray, np.ndarray, str, str]:
+        """The constant as it is added and in parts of the scale, and both types of `_added`."""
         port = self._constant_port(node)
         added, found = folded_constant(node.input_value(port)), self.branches(node)[1 - port]
         _, scale = values_or(found)
         added, deq, stored = self._added(added, found)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # masks hide with the least number
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             moved = np.where(added == 0, np.float32(0), added / scale).astype(np.float32)
-        moved = rounded_to(moved, stored)
+            return added, rounded_to(moved, stored), deq, stored
+
+    def _move_constant(self, node: Node) -> None:
+        found = self.branches(node)[1 - self._constant_port(node)]
+        _, scale = values_or(found)
+        _, moved, deq, stored = self._moved(node)
         name = node.get_friendly_name()
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:

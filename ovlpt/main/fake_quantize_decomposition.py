@@ -7,7 +7,7 @@ import numpy as np
 from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment, output_key
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.consumers import readers_of
-from ovlpt.graph.decomposition import Decomposition, decompose
+from ovlpt.graph.decomposition import LARGEST_SCALE, Decomposition, decompose
 from ovlpt.graph.dequantization import dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -31,6 +31,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     operation = OPERATIONS["FakeQuantize"]
     shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
     one_each: ClassVar[bool] = True  # an integer for each level and no more
+    clips_scales: ClassVar[bool] = False  # to those that `decompose` gives
 
     def can_be_transformed(self, node: Node) -> None:
         allowed, stored = self.attributes.get(output_key(node), Precisions), precision_of(node.output(0))
@@ -63,6 +64,12 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             self._fitting(details, allowed.value),
             "levels",
             f"its {details.levels} levels do not fit {' or '.join(allowed.value)}",
+        )
+        width = np.abs(details.output_high.astype(np.float64) - details.output_low).max()
+        reject_unless(
+            self.clips_scales or width <= LARGEST_SCALE * (details.levels - 1),
+            "overflow",
+            f"its output interval {details.ends} is too wide for a scale",
         )
         alignment = self._alignment(node)
         if alignment is not None:

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from ovlpt import Params, PassConfig
 from ovlpt.graph.dequantization import dequantization_above
@@ -73,4 +74,49 @@ def test_a_bias_of_a_vector_joins_the_quantization_after_it():
     result = Transformed(model(fake_quantize(biased, -1.53, 3.59)))
     kinds = [node.get_type_name() for node in result.after.get_ordered_ops() if node.get_type_name() != "Constant"]
     assert kinds == ["Parameter", "FakeQuantize", "MatMul", "FakeQuantize", "Result"]
+    result.assert_numbers()
+
+
+def scores():
+    q, k = (fake_quantize(parameter((1, 2, 6, 8), name), -1.28, 1.27) for name in "qk")
+    return opset1.matmul(q, k, False, True)
+
+
+@pytest.mark.parametrize("hidden", [np.finfo(np.float32).min, -1e38])
+def test_a_mask_of_numbers_that_overflow_in_parts_of_a_scale_stays(hidden):
+    """The weights of a row that is hidden whole are equal; those of infinite numbers would be none."""
+    rows = np.triu(np.full((6, 6), hidden, np.float32), 1)
+    rows[5] = hidden
+    net = model(opset1.softmax(opset1.add(scores(), f32(rows)), 3))
+    result = Transformed(net)
+    assert result.reasons("Add") == ["overflow"]
+    result.assert_numbers()
+    assert Transformed(net, Params(native_only=True)).transformed("Add")
+
+
+@pytest.mark.parametrize("hidden", [1e9, 1e20])
+def test_a_quantized_mask_does_not_round_away_what_it_shows(hidden):
+    """``(mask - 1) * 1e9``: the zero point of the sum would be a number beside which f32 knows nothing of the scores."""
+    mask = opset1.fake_quantize(parameter((1, 1, 1, 6), "mask"), f32(0), f32(1), f32(-hidden), f32(0), 256)
+    net = model(opset1.softmax(opset1.add(scores(), mask), 3))
+    result = Transformed(net)
+    assert result.reasons("Add") == ["rounded_away"]
+    result.assert_numbers()
+    assert Transformed(net, Params(native_only=True)).transformed("Add")
+
+
+def test_a_mask_of_a_small_number_is_added_in_low_precision():
+    mask = opset1.fake_quantize(parameter((1, 1, 1, 6), "mask"), f32(0), f32(1), f32(-1000), f32(0), 256)
+    result = Transformed(model(opset1.softmax(opset1.add(scores(), mask), 3)))
+    assert result.transformed("Add")
+    result.assert_numbers(1e-4)
+
+
+def test_channels_that_hold_nothing_do_not_keep_a_sum_in_float():
+    """Their scales are tiny, as a quantizer leaves them where all weights of a channel are zero."""
+    steps = np.array([1, 1, 1e-20, 1]).reshape(1, 4, 1, 1)
+    ends = {"one": steps, "two": np.ones((1, 4, 1, 1))}
+    one, two = (fake_quantize(parameter((1, 4, 3, 3), name), -each, 1.55 * each) for name, each in ends.items())
+    result = Transformed(model(opset1.relu(opset1.add(one, opset1.max_pool(two, [1, 1], [1, 1], [1, 1], [3, 3])))))
+    assert result.transformed("Add")
     result.assert_numbers()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ovlpt import PrecisionsRestriction
+from ovlpt import Params, PrecisionsRestriction
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed
@@ -96,3 +96,12 @@ def test_a_pair_of_quantize_and_dequantize_becomes_one_quantization(precision, l
     result = Transformed(model(layer(opset1.multiply(opset1.subtract(real, f32(shift)), f32(0.01)))))
     assert stored(result) == (precision, shift)
     result.assert_numbers()
+
+
+def test_an_interval_that_is_too_wide_for_a_scale_stays():
+    """As that of a quantized mask, which hides with the least number. The native library clips the scale."""
+    hidden = opset1.fake_quantize(data(), f32(0), f32(1), f32(np.finfo(np.float32).min), f32(0), 256)
+    result = Transformed(model(layer(hidden)))
+    assert result.reasons("FakeQuantizeDecomposition") == ["overflow"]
+    native = Transformed(model(layer(hidden)), Params(native_only=True))
+    assert native.transformed("FakeQuantizeDecomposition")

@@ -52,6 +52,12 @@ class _Elementwise(ElementwiseTransformation):
 
 
 class AddTransformation(_Elementwise, add.AddTransformation):
+    def _check_moved(self, node: Node) -> None:
+        """A constant that overflows is moved."""
+
+    def _check_sum(self, node: Node, full: int) -> None:
+        """What f32 makes of the sum of zero points does not matter."""
+
     def _added(self, constant: np.ndarray, found: Dequantization) -> tuple[np.ndarray, str, str]:
         """In the type of what is scaled, whatever its constants are stored in, and along any axes."""
         _, scale = values_or(found)

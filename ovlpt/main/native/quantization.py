@@ -24,6 +24,7 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
 
     shapes_follow = True
     one_each = False
+    clips_scales = True
 
     def _is_branch(self, node: Node) -> bool:
         return False
