@@ -13,12 +13,12 @@ from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_abo
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.lowering.rows import taken_after_activation
 from ovlpt.device.properties import simulation
-from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
-from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, opset1, opset6
+from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, Output, opset1, opset6
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
@@ -126,17 +126,21 @@ def _quantize_in_steps(quantize: Node) -> None:
     details = QuantizationDetails.of(quantize)
     if details is None or (details.input_low >= details.input_high).any():
         return
-    data, low, high, *_ = quantize.input_values()
-    begin, end, least, greatest = (
+    data, low, high, least, _ = (_in_type(value, "f32") for value in quantize.input_values())  # f16 has no such numbers
+    begin, end, first, last = (
         each.astype(np.float64) for each in details.intervals
     )  # masks: the range of f32 and more
-    steps, precision = details.levels - 1, precision_of(data)
+    steps = details.levels - 1
     inside = opset1.subtract(opset1.minimum(opset1.maximum(data, low), high), low)
-    whole = opset6.round(opset1.multiply(inside, constant(steps / (end - begin), precision)), "half_to_even")
-    size = constant((greatest - least) / steps, precision)
-    found = opset1.add(opset1.multiply(whole, size), quantize.input_value(3))
-    found.set_friendly_name(quantize.get_friendly_name())
-    replace_output(quantize.output(0), found.output(0))
+    whole = opset6.round(opset1.multiply(inside, constant(steps / (end - begin), "f32")), "half_to_even")
+    rounded = opset1.add(opset1.multiply(whole, constant((last - first) / steps, "f32")), least)
+    found = _in_type(rounded.output(0), precision_of(quantize.output(0)))
+    found.get_node().set_friendly_name(quantize.get_friendly_name())
+    replace_output(quantize.output(0), found)
+
+
+def _in_type(value: Output, precision: str) -> Output:
+    return value if precision_of(value) == precision else converted(value, precision).output(0)
 
 
 def _after_channels(size: tuple[int | None, ...] | None, rank: int) -> bool:

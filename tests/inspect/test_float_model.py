@@ -7,7 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Model, NodeFactory, opset1
+from ovlpt.openvino_api import Model, NodeFactory, opset1, opset6
 from tests.networks import const, convolution, model, parameter, quantized
 
 
@@ -71,3 +71,16 @@ def test_sums_by_column_after_a_clamp(core, swapped):
     (found,) = simulate(model(quantized(total, -1.3, 2.0), x), core)([data]).values()
     exact = np.clip(data @ weights.T, -0.5, 0.7) + sum(shifts)
     np.testing.assert_allclose(found, np.clip(exact, -1.3, 2.0), atol=0.0065)
+
+
+def test_quantizations_to_16_bits_of_f16_beside_a_variable(core):
+    """The plugin drops them; a model with variables keeps f16, which has neither 65535 nor the steps of a narrow interval."""
+    x = parameter([1, 2, 8])
+    ends = [const(end, "f16") for end in (0.0, 0.0166, 0.0, 0.0166)]
+    narrow = opset1.fake_quantize(opset1.convert(x, "f16"), *ends, 65536)
+    kept = opset6.read_value(const(np.zeros((1, 2, 8))), "kept", np.float32, [1, 2, 8])
+    results = [opset1.convert(narrow, "f32"), kept]
+    net = Model([opset1.result(each) for each in results], [opset6.assign(opset1.add(x, kept), "kept")], [x], "net")
+    values = np.linspace(-0.01, 0.03, 16, dtype=np.float32).reshape(1, 2, 8)
+    found = simulate(net, core)([values])[0]
+    np.testing.assert_allclose(found, np.clip(values, 0, np.float16(0.0166)), atol=2e-5)
