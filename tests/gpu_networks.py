@@ -353,6 +353,27 @@ def row_of_open_groups() -> Model:
     return model(opset1.group_convolution(quantized(row, -2, 2.1), groups, [1], [1], [1], [1]), x)
 
 
+def weights_by_column(x: Node) -> Node:
+    """Of groups: an interval for each column of each channel, as NNCF takes where a Reshape makes the weights."""
+    taken = np.random.default_rng(1).uniform(0.5, 1.5, (16, 1, 1, 1, 3)).astype(np.float32)
+    ends = const(-taken), const(taken)
+    groups = opset1.fake_quantize(values((16, 1, 1, 3, 3)), *ends, *ends, 255)
+    return _ending(opset1.group_convolution(quantized(x, -2, 2.1), groups, *ONE))
+
+
+def along_an_axis(shape: list[int], *axes: int) -> Callable[[], Model]:
+    """Five axes, and an interval that differs along these, which is not the channels' alone."""
+
+    def network() -> Model:
+        x = parameter(shape)
+        sizes = [(1, 4, 3, 4, 4)[axis] if axis in axes else 1 for axis in range(5)]
+        ends = np.random.default_rng(1).uniform(0.3, 0.9, sizes)
+        low = opset1.fake_quantize(opset1.tanh(x), const(-ends), const(ends), const(-ends), const(ends), 255)
+        return model(opset1.multiply(low, const(1.5)), x)
+
+    return network
+
+
 def open_row_shifted() -> Model:
     """A row whose size a constant tells. The plugin throws without its own LPT, in float too."""
     x = parameter([1, 6, -1])
@@ -617,6 +638,9 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "plus_float_deconvolution": _on_image(plus_float_layer("transposed")),
     "pooled_before_float": _on_image(pooled_before_float),
     "row_of_open_groups": row_of_open_groups,
+    "slices_by_depth": along_an_axis([1, 4, 3, 4, 4], 2),
+    "slices_by_channel_and_row": along_an_axis([-1, 4, 3, 4, -1], 1, 3),
+    "slices_by_open_row": along_an_axis([1, 4, -1, 4, 4], 3),
     "open_row_shifted": open_row_shifted,
     "row_of_known_size": row_of_known_size,
     "scaled_and_shifted": _on_image(scaled_and_shifted),
@@ -635,6 +659,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "two_tensors": two_tensors,
     "vector": vector,
     "vector_and_bias": vector_and_bias,
+    "weights_by_column": _on_image(weights_by_column),
     "weights_i8_zero_point": _on_image(weights_zero_point([8, 16, 3, 3], "i8", -37)),
     "weights_u8_around_128": _on_image(weights_zero_point([8, 16, 3, 3], "u8", 128)),
     "weights_zero_point_by_channel": _on_image(

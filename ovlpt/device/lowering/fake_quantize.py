@@ -467,6 +467,11 @@ def compute_in_steps(node: Node) -> Node | None:
     is_fused = by_columns and source.get_type_name() == "MatMul" and not _multiplies_open_tensors(source)
     if is_fused or (details.input_low >= details.input_high).any():
         return None
+    return in_steps(node, details)
+
+
+def in_steps(node: Node, details: QuantizationDetails) -> Node:
+    """The same numbers by elementwise operations."""
     low, high, output_low, output_high = details.intervals
     steps = np.float32(details.levels - 1)
     data, precision = node.input_value(0), precision_of(node.output(0))

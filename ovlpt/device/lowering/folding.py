@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ovlpt.graph.constants import constant, is_real, precision_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
+from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
 
 _ROWS = 4  # of weights that the plugin keeps compressed, at least
@@ -34,6 +35,22 @@ def fold_weights_of_f16(layer: Node) -> Node | None:
 def fold_fake_quantized_weights(layer: Node) -> Node | None:
     """The same of weights after a FakeQuantize, where the plugin's own LPT would read them."""
     return _fold(layer, _is_fake_quantized)
+
+
+def fold_quantized_constant(quantize: Node) -> Node | None:
+    """What a FakeQuantize makes of constants.
+
+    A GPU's kernel computes it in the type that floats have there, and for constants of five axes and more, as the weights of
+    groups are, whose intervals differ along a spatial axis, it reads intervals that are not there: wrong numbers or none.
+    NNCF quantizes the weights of depthwise layers so where they are made by a Reshape.
+    """
+    value = quantize.output(0)
+    if not is_real(precision_of(value)) or (values := folded_constant(value)) is None:
+        return None
+    folded = constant(values, precision_of(value))
+    folded.set_friendly_name(quantize.get_friendly_name())
+    replace_output(value, folded.output(0))
+    return folded
 
 
 def _fold(layer: Node, is_meant: Callable[[Output], bool], ports: tuple[int, ...] | None = None) -> Node | None:

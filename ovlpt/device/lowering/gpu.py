@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
+from ovlpt.device.lowering.fake_quantize import in_steps
 from ovlpt.device.lowering.links import FLOAT_MAX, guard_output
 from ovlpt.device.lowering.reshaping import ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
+from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.precisions import INT8, REAL
+
+_MANY_AXES, _OF_8_BITS = 5, 256  # of a FakeQuantize: axes, levels
 
 
 def add_negative(subtract: Node) -> Node | None:
@@ -190,6 +196,35 @@ def quantize_vector_as_row(node: Node) -> Node | None:
     vector.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), vector.output(0))
     return row
+
+
+def quantize_over_three_axes(node: Node) -> Node | None:
+    """A FakeQuantize of five axes or more whose interval differs along a spatial axis, between two Reshapes.
+
+    For up to 256 levels the plugin prepares scales and shifts, of which the kernel of such a shape reads others than were
+    written: wrong numbers or none, with its own LPT too.
+    """
+    details, shape = QuantizationDetails.of(node), shape_of(node.output(0))
+    if details is None or shape is None or len(shape) < _MANY_AXES or details.levels > _OF_8_BITS:
+        return None
+    ends = [end.reshape((1,) * (len(shape) - end.ndim) + end.shape) for end in details.intervals]
+    varied = [axis for axis in range(len(shape)) if any(end.shape[axis] != 1 for end in ends)]
+    if not varied or varied[-1] < 2:  # by channel
+        return None
+    first, last = min(varied[0], 1), varied[-1] + 1
+    if None in shape[first:last]:
+        return in_steps(node, details)
+    inner = (1,) * first + shape[first:last]
+    columns = [np.broadcast_to(end.reshape(end.shape[:last]), inner).reshape(1, -1, 1) for end in ends]
+    data, batch = node.input_value(0), 0 if first else 1  # 0: the size that it has
+    flat = opset1.reshape(data, constant(np.array([batch, math.prod(inner), -1]), "i64"), True)
+    new = same_on(node, [flat.output(0), *(constant(end).output(0) for end in columns)])
+    sizes = opset8.shape_of(data, "i64") if None in shape else constant(np.array(shape), "i64")
+    back = opset1.reshape(new, sizes, False)
+    new.set_friendly_name(made_for(node.get_friendly_name(), Made.RANK_3))
+    back.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), back.output(0))
+    return back
 
 
 def shift_open_row(node: Node) -> Node | None:

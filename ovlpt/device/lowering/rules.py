@@ -454,6 +454,15 @@ RULES = (
         "with dynamic sizes the scale of the first channel would be used for all channels: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        folding.fold_quantized_constant, "FakeQuantize", _GPU,
+        "weights that stay in float would be quantized in f16, and those of groups by intervals that are not theirs: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
+        gpu.quantize_over_three_axes, "FakeQuantize", _GPU,
+        "an interval along a spatial axis of five axes or more would be read wrongly: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
         gpu.guard_second_factor, "MatMul", _GPU,
         "quantized floats would be taken for weights, and their Transpose would be lost, which throws", phase=Phase.ALL,
     ),
