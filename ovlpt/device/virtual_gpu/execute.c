@@ -307,12 +307,14 @@ static char *replace(char *text, const char *part, const char *other) {
 }
 
 /* A barrier where `before` says; and signed places of what a subgroup reads, since those before a tensor's start would be
- * 4 GB after it. */
+ * 4 GB after it. A work item that a branch leaves out still has the numbers that others of its group ask for on a GPU, which
+ * has an array of two in registers; from the memory of a CPU it would not have read them. */
 static char *adapted(const char *source, size_t size) {
     char *text = allocate(size + 1);
     memcpy(text, source, size);
     text[size] = 0;
     text = replace(text, "READ_VEC(0, &transpose_buf", "OVLPT_READ(transpose_buf");
+    text = replace(text, "_sub_group_shuffle(w[id], ", "_sub_group_shuffle(id ? w[1] : w[0], ");
     text = replace(text, "*)(ptr)+(offset))", "*)(ptr)+(int)(offset))");
     return replace(text, "*)(ptr) + (offset))", "*)(ptr) + (int)(offset))");
 }
