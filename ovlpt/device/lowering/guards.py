@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.common_optimizations import group_normalization
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
@@ -18,7 +19,9 @@ from ovlpt.device.lowering.links import (
     other_constant,
 )
 from ovlpt.graph.constants import constant_above, is_constant_above, precision_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
@@ -26,6 +29,7 @@ from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
 from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
+_COARSE = 64  # levels: half a step of more is less than 1 % of an interval
 
 
 def compute_by_channel(node: Node) -> Node | None:
@@ -181,3 +185,87 @@ def _is_waited_for(value: Output) -> bool:
     """
     readers = {target.get_node().get_type_name() for target in value.get_target_inputs()}
     return readers <= {"Broadcast", "ShapeOf"} or (readers == {"Result"} and precision_of(value) in _KEPT_TYPES)
+
+
+def part_coarse_from_sum(quantize: Node) -> Node | None:
+    """A sum of two tensors that follows is not fused into the convolution in int8 that a FakeQuantize of few levels does.
+
+    With a sum and another FakeQuantize after it, the plugin drops the rounding of the first FakeQuantize that it fuses into
+    such a layer, with its own LPT, too. Of 256 levels that is less than what rounding costs elsewhere; of 16 it moves values
+    by up to a thirtieth of their interval, which the network was trained without. Another convolution may take the sum in.
+    """
+    if not _is_coarse(quantize) or not _is_first_of_layer(quantize) or (last := _last_before_sum(quantize)) is None:
+        return None
+    (target,) = (each for each in last.output(0).get_target_inputs() if each.get_node().get_type_name() == "Add")
+    if _takes_sum(target.get_node().input_value(1 - target.get_index()).get_node(), first=target.get_index() == 1):
+        return None
+    block_fusion(last)
+    return quantize
+
+
+def _takes_sum(node: Node, first: bool) -> bool:
+    """Whether it ends a layer of a convolution in int8 that the plugin fuses the sum into, and that rounds to no few levels:
+    of two convolutions one that no FakeQuantize follows, else that of the first input.
+    """
+    if (links := _links_of_layer(node)) is None:
+        return False
+    quantized = [link for link in links if link.get_type_name() == "FakeQuantize"]
+    return not quantized or (first and not any(map(_is_coarse, quantized)))
+
+
+def _is_coarse(quantize: Node) -> bool:
+    """Whether few levels are left by the Clamps that follow."""
+    if (details := QuantizationDetails.of(quantize)) is None:
+        return False
+    low, high = details.output_low.astype(np.float64), details.output_high.astype(np.float64)
+    step = np.maximum((high - low) / (details.levels - 1), np.finfo(np.float32).tiny)
+    last = quantize
+    while (reader := _only_reader(last)) is not None and reader.get_type_name() == "Clamp":
+        last, ends = reader, reader.get_attributes()
+        low, high = np.maximum(low, ends["min"]), np.minimum(high, ends["max"])
+    return bool(((high - low) / step < _COARSE).all())
+
+
+def _is_first_of_layer(quantize: Node) -> bool:
+    """Whether a convolution in int8 takes it in, and no other before it."""
+    links = _links_of_layer(quantize.input_value(0).get_node())
+    return links is not None and all(link.get_type_name() != "FakeQuantize" for link in links)
+
+
+def _links_of_layer(node: Node) -> list[Node] | None:
+    """The operations from ``node`` up that a convolution in int8 takes in, each with one reader; None without one."""
+    links: list[Node] = []
+    while len(readers_of(node)) == 1 and node.get_type_name() in POST_OPERATIONS:
+        data, *others = node.input_values()
+        if not all(map(is_constant_above, others)):
+            return None
+        links.append(node)
+        node = data.get_node()
+    is_layer = node.get_type_name() in CONVOLUTIONS and len(readers_of(node)) == 1 and is_int8_layer(node)
+    return links if is_layer else None
+
+
+def _last_before_sum(quantize: Node) -> Node | None:
+    """What a sum of two tensors reads, if the layer can take both in, and one of them or what follows is quantized again."""
+    kinds: list[str] = []
+    last = quantize
+    while (reader := _only_reader(last)) is not None and (kind := reader.get_type_name()) in POST_OPERATIONS:
+        if kind == "Add" and not any(map(is_constant_above, reader.input_values())):
+            return last if "FakeQuantize" in kinds or _is_quantized(reader) else None
+        kinds.append(kind)
+        last = reader
+    return None
+
+
+def _is_quantized(node: Node) -> bool:
+    while (reader := _only_reader(node)) is not None and reader.get_type_name() in POST_OPERATIONS:
+        if reader.get_type_name() == "FakeQuantize":
+            return True
+        node = reader
+    return False
+
+
+def _only_reader(node: Node) -> Node | None:
+    """But for what asks for the shape, which is folded."""
+    readers = [reader for reader in readers_of(node) if reader.get_type_name() != "ShapeOf"]
+    return readers[0] if len(readers) == 1 else None

@@ -420,6 +420,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        guards.part_coarse_from_sum, "FakeQuantize", _CPU,
+        "a layer that takes in a sum as well would not round to the levels of a FakeQuantize: wrong numbers where there are few",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_open_columns, "MatMul", _CPU,
         "a MatMul with a dynamic number of columns would fuse per-column constants, and throw", phase=Phase.ALL,
     ),

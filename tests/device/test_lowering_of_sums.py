@@ -1,0 +1,93 @@
+"""A sum of two tensors that the plugin makes a part of the convolution before it, whose result is quantized to few levels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import opset1
+from tests.conftest import EXACT
+from tests.lowered import FORMS, compiled_in
+from tests.networks import const, int8_weights, model, parameter, quantized
+
+_SHAPE = (2, 8, 6, 6)
+_STEP = 0.0371  # of the sum's levels
+_COARSE = {"16 levels": 16, "clamped": 256, "two grids": 8}
+
+
+def _result(kind: str, layer):
+    """As networks that are trained with few bits have it; "clamped" as Brevitas exports them: u8, and a Clip."""
+    if kind == "clamped":
+        integers = opset1.convert(opset1.fake_quantize(layer, *map(const, (0.0, 255 * 0.713, 0.0, 255.0)), 256), "u8")
+        few = opset1.minimum(opset1.maximum(integers, const(0, "u8")), const(7, "u8"))
+        return opset1.multiply(opset1.convert(few, "f32"), const(0.713))
+    result = quantized(layer, 0.0, 5.03, _COARSE.get(kind, 256))
+    return quantized(result, 0.0, 5.71) if kind == "two grids" else result
+
+
+def network(kind: str, open_sizes: bool = False):
+    x, y = (parameter(_SHAPE if not open_sizes else [-1, 8, -1, -1], name=name) for name in "xy")
+    layer = opset1.convolution(quantized(x, 0.0, 2.57), int8_weights([8, 8, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1])
+    total = opset1.add(_result(kind, layer), quantized(y, -128 * 0.0213, 127 * 0.0213))
+    if kind != "two grids":  # of which one is followed by the other without one after the sum
+        total = quantized(total, -128 * _STEP, 127 * _STEP)
+    return model(opset1.convolution(total, int8_weights([8, 8, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1]), [x, y])
+
+
+def arrays():
+    rng = np.random.default_rng(3)
+    return [rng.uniform(*ends, _SHAPE).astype(np.float32) for ends in ((0, 2.5), (-2, 2))]
+
+
+def distance(net, compiled, core) -> float:
+    """Of a compiled model from the simulation, in decibels."""
+    expected, found = (np.array(each(arrays())[0], np.float64) for each in (simulate(net, core), compiled))
+    return 10 * np.log10((expected**2).sum() / max(((found - expected) ** 2).sum(), 1e-20))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", _COARSE)
+def test_few_levels_are_rounded_to_before_a_sum(core, tmp_path, kind, form):
+    assert distance(network(kind), compiled_in(form, network(kind), core, tmp_path), core) > 60
+
+
+@pytest.mark.parametrize("kind", _COARSE)
+def test_open_sizes(core, kind):
+    net = network(kind, open_sizes=True)
+    assert distance(net, ovlpt.compile_model(net, "CPU", EXACT, core=core), core) > 60
+
+
+def test_many_levels_stay_a_part_of_the_layer(core):
+    """The plugin drops their rounding, and the sum costs no layer."""
+    for kind, count in (("16 levels", 1), ("256 levels", 0)):
+        trace = ovlpt.Trace()
+        ovlpt.transform(network(kind), core=core, trace=trace)
+        assert len([event for event in trace if event.transformation == "part_coarse_from_sum"]) == count
+
+
+def of_two_convolutions(few_at: int, other: str):
+    """Few levels after the convolution that is one input of the sum."""
+    inputs = [parameter(_SHAPE, name=name) for name in "xy"]
+    layers = [
+        opset1.convolution(quantized(x, 0.0, 2.57), int8_weights([8, 8, 3, 3]), [1, 1], [1, 1], [1, 1], [1, 1])
+        for x in inputs
+    ]
+    if other != "float":
+        rest = layers[1 - few_at]
+        layers[1 - few_at] = opset1.relu(rest) if other == "relu" else quantized(rest, 0.0, 4.03)
+    layers[few_at] = quantized(layers[few_at], 0.0, 5.03, 16)
+    total = quantized(opset1.add(*layers), -128 * _STEP, 127 * _STEP)
+    return model(opset1.convolution(total, int8_weights([8, 8, 1, 1]), [1, 1], [0, 0], [0, 0], [1, 1]), inputs)
+
+
+@pytest.mark.parametrize("few_at", (0, 1))
+@pytest.mark.parametrize("other", ("float", "relu", "256 levels"))
+def test_another_convolution_takes_the_sum_in(core, few_at, other):
+    """In as many layers as without, but where the plugin would choose the one with few levels."""
+    net, trace = of_two_convolutions(few_at, other), ovlpt.Trace()
+    assert distance(net, ovlpt.compile_model(net, "CPU", EXACT, core=core), core) > 45
+    ovlpt.transform(net, core=core, trace=trace)
+    parted = [event for event in trace if event.transformation == "part_coarse_from_sum"]
+    assert len(parted) == (other == "256 levels" and few_at == 0)
