@@ -126,6 +126,18 @@ def test_the_document_has_misses_first(tmp_path):
     assert "torch/gru" in said.partition("## Not measured")[2]
 
 
+def test_what_is_measured_apart_is_kept_in_the_document(tmp_path):
+    (tmp_path / "results.jsonl").write_text(json.dumps({**line(numbers()), "commit": "abc"}) + "\n")
+    table, apart = tmp_path / "table.md", "## Settings of quantizers\n\n| a | table |\n"
+    table.write_text("# An earlier document\n\n" + apart)
+    for _ in range(2):
+        command.main([str(tmp_path), "--report", "--markdown", str(table)])
+        said = table.read_text()
+        assert said.startswith("# Families")
+        assert said.endswith("\n\n" + apart)
+        assert said.count(apart) == 1
+
+
 def test_the_document_says_who_throws_and_what_the_other_computes():
     assert row(line(numbers(), {"failure": "no"}), "open").endswith(
         "| open | 5/6, - | 20, - | 30.0 |  |  | stock throws: no |  |"

@@ -60,9 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(sentence(line), flush=True)
     chosen = [line for line in lines if not options.names or line["family"] in options.names]
     if options.markdown:
-        from tools.breadth.document import document
+        from tools.breadth.document import document, kept
 
-        options.markdown.write_text(document(chosen))
+        before = options.markdown.read_text() if options.markdown.exists() else ""
+        options.markdown.write_text(document(chosen) + kept(before))
     return summary(chosen)
 
 

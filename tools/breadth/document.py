@@ -20,6 +20,12 @@ CPU: {cpu}. "Floats" is the type of what is not in int8. int8 and executed layer
 are those of the output that is farthest from the FakeQuantize simulation's (f32, at the fixed shape). Random deep networks
 amplify rounding differences. Misses come first; "commit" is that of the code which was measured.
 """
+APART = "## Settings of quantizers"
+
+
+def kept(written: str) -> str:
+    """What an earlier document has of settings of quantizers, which are measured apart."""
+    return "\n" + written[written.index(APART) :] if APART in written else ""
 
 
 def document(lines: Sequence[dict[str, Any]]) -> str:
