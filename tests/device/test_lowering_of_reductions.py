@@ -43,6 +43,35 @@ def test_a_mean_of_integers_before_a_layer_that_stays_in_float(core, by_form, fo
     assert compiled <= stock
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.1], ids=["scale", "zero point"])
+@pytest.mark.parametrize(
+    "kind, first, second, keep_dims",
+    [("mean", 3, 2, False), ("mean", 2, -1, True), ("mean", 2, 0, False), ("sum", 3, 2, True), ("sum", -1, 1, False)],
+)
+def test_reductions_one_after_the_other_read_integers(core, by_form, form, low, kind, first, second, keep_dims):
+    """Of columns, then of rows, as exporters write the mean over the pixels: a layer converted them to f32."""
+    x = parameter([-1, 8, 7, 5])
+    reduce = getattr(opset1, f"reduce_{kind}")
+    data = quantized(convolution(quantized(x, 0, 2.55), 8), low, low + 2.55)
+    once = reduce(data, const([first], "i64"), keep_dims)
+    net = model(opset1.tanh(reduce(once, const([second], "i64"), keep_dims)), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 8, 7, 5)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=0.05)
+    each_side = core.compile_model(net, "CPU", EXACT), ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    stock, compiled = (len(ovlpt.execution_types(side, inputs).executed) for side in each_side)
+    assert compiled <= stock
+
+
+def test_two_reductions_of_one(core, infer):
+    """Which cannot be one with both."""
+    x = parameter([1, 8, 7, 5])
+    once = opset1.reduce_mean(quantized(convolution(quantized(x, 0, 2.55), 8), 0, 2.55), const([3], "i64"), False)
+    net = model([opset1.reduce_mean(once, const([axis], "i64"), False) for axis in (1, 2)], x)
+    inputs = inputs_of(net)
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
 def test_a_normalization_of_rank_5(core, infer):
     """Decomposed by the plugin in the type of its data."""
     x = parameter([1, 4, 3, 4, 4])

@@ -184,3 +184,88 @@ def test_integers_that_pass_what_does_nothing(core, infer, idle, how):
     net = model([IDLE[idle](quantized(x, 0, 2.55)), opset1.relu(x)], x)
     inputs = [np.random.default_rng(0).uniform(-1, 3, (2, 4, 4, 4)).astype(np.float32)]
     assert_close(infer(how(net, core=core), inputs), infer(net, inputs, "NO"))
+
+
+def as_many_layers_as_stock(core, tmp_path, form, net, data, precision):
+    """And numbers that are as near to the simulation's."""
+    hint = {"INFERENCE_PRECISION_HINT": precision}
+    truth, stock = core.compile_model(net, "CPU", TRUTH), core.compile_model(net, "CPU", hint)
+    compiled = compiled_in(form, net, core, tmp_path, **hint)
+    executed = [execution_types(each, [data[0].copy()]).executed for each in (compiled, stock)]
+    assert len(executed[0]) <= len(executed[1])
+    assert decibels(compiled, truth, data) > min(RESULT_IN_BF16, decibels(stock, truth, data)) - 1
+
+
+def product(data):
+    """A layer in float, in bf16 where floats are."""
+    weights = const(np.random.default_rng(0).standard_normal((8, 8)))
+    return opset1.matmul(data, weights, False, False)
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("low", [-1.28, 0], ids=["i8", "u8"])
+@pytest.mark.parametrize("reader", ["Concat", "Sqrt", "MatMul"])
+def test_a_scale_of_open_sizes_reads_integers(core, tmp_path, form, precision, low, reader):
+    """A Convert before it was a layer of its own where floats are bf16."""
+    x = parameter([-1, 4, 8])
+    rows = opset1.reshape(quantized(product(x), low, low + 2.55), const([-1, 8], "i64"), False)
+    if reader == "Concat":
+        rows = opset1.concat([rows, opset1.tanh(rows)], 0)
+    elif reader == "Sqrt":
+        rows = opset1.sqrt(opset1.abs(rows))
+    as_many_layers_as_stock(core, tmp_path, form, model(product(rows), x), samples([3, 4, 8]), precision)
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("shape", [(1, 6, 8), (1, 6, 1), (1, 1, 8), (1, 1, 1)], ids=str)
+@pytest.mark.parametrize("low, high", [(-2, 2.2), (-1.28, 1.27)])
+def test_factors_of_integers_with_a_zero_point(core, tmp_path, form, precision, shape, low, high):
+    """Tensors, as the sines and cosines of a Fourier transform: the zero point was stored as floats."""
+    x = parameter([-1, 6, 8])
+    stored, rng = quantized(product(x), -3, 3.1), np.random.default_rng(0)
+    parts = [quantized(opset1.multiply(stored, const(rng.uniform(-1, 1, shape))), low, high) for _ in range(2)]
+    net = model(product(quantized(opset1.add(*parts), low, high)), x)
+    as_many_layers_as_stock(core, tmp_path, form, net, samples([3, 6, 8]), precision)
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("sizes", [(3, 6), (1, 1)], ids=str)
+@pytest.mark.parametrize("axis", [1, 2])
+def test_zero_points_by_channel_of_joined_integers(core, tmp_path, form, precision, sizes, axis):
+    """The zero point was two layers where floats are bf16."""
+    x = parameter([-1, 6, 8] if axis == 1 else [-1, -1, 8])
+    parts = [quantized(product(x), -3, 3.1), quantized(opset1.tanh(product(x)), -0.9, 1)]
+    joined = opset1.concat(parts, axis)
+    rows = opset1.reshape(quantized(opset1.tanh(joined), -1, 0.9), const([0, -1, 8], "i64"), True)
+    net = model(product(rows), x)
+    shape = [sizes[0], 6 if axis == 1 else sizes[1], 8]
+    as_many_layers_as_stock(core, tmp_path, form, net, samples(shape), precision)
+
+
+@needs_avx2
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [(3, 6), (1, 1)], ids=str)
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("moved", [False, True])
+def test_zero_points_and_scales_by_channel_before_an_interval(core, by_form, form, sizes, joined, moved):
+    """The interval took the first channel's scale for all the others."""
+    x = parameter([-1, 8, -1])
+    factor = const(np.linspace(0.5, 2, 8).reshape(1, 8, 1))
+    if joined:
+        halves = opset1.split(x, const(1, "i64"), 2).outputs()
+        parts = [opset1.concat([quantized(each, -1, end) for each, end in zip(halves, (1.1, 2), strict=True)], 1)]
+    else:
+        stored = quantized(x, -1, 1.1)
+        parts = [opset1.multiply(stored, factor), opset1.multiply(opset1.negative(stored), factor)]
+    order = const([0, 2, 1] if moved else [0, 1, 2], "i64")
+    net = model([quantized(opset1.transpose(each, order), -1.5, 2.5) for each in parts], x)
+    inputs = [samples([sizes[0], 8, sizes[1]])[0]]
+    fixed = net.clone()
+    fixed.reshape(inputs[0].shape)
+    assert_close([by_form(net, inputs, form)], [by_form(fixed, inputs)], level=4.01 / 255, share=0.15)

@@ -10,17 +10,17 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from ovlpt.device.lowering.reductions import REDUCTIONS
-from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation
+from ovlpt.graph.constants import constant, constant_above, converted, precision_of, same_operation
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
-from ovlpt.layer_transformation import replace_output
+from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE, REARRANGES, SLICES, SPLITS
-from ovlpt.operations.values import is_whole
+from ovlpt.operations.values import is_scalar_like, is_whole
 from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
@@ -135,24 +135,34 @@ def scale_in_f32(multiply: Node) -> Node | None:
     """A relaxed Multiply of integers before a layer that stays in float would be fused into the layer's weights, and the
     layer read integers: MultiplyConvolutionFusion throws. Before an Add of a constant, the plugin's own LPT would
     subtract in the integer type: wrong numbers, no error. Where both factors are tensors, or such a product alone, an
-    end of the model, a quantization, a reduction or a whole attention reads the result, the plugin changes nothing, and
-    a Convert would be a layer, or part the scale from its layer. Nor does it between a Transpose and a Concat or a sum of
-    tensors, and a Convert would be moved before the Transpose, which then moves floats. Elsewhere before a Concat the
-    Convert stays: without it the plugin's fusion of a rotary embedding has thrown. After integer arithmetic with a
-    constant the two would be merged into one that is not relaxed, and throw, or be computed in the type of the result;
-    after a product of integers, as ONNX's MatMulInteger is read, into its weights. And after what the plugin drops, or a
-    FakeQuantize of integers, it would be fused into the FakeQuantize, which then writes the real values as integers.
+    end of the model, a quantization, a reduction or a whole attention reads the result, the plugin changes nothing. Nor
+    does it between a Transpose and a Concat or a sum of tensors. Elsewhere no fusion reaches through a Convert to f64 after
+    it, or through the one back; a Convert before it would be a layer of its own where sizes are dynamic and floats are
+    bf16.
+
+    After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
+    computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights. And
+    after what the plugin drops, or a FakeQuantize of integers, it would be fused into the FakeQuantize, which then writes
+    the real values as integers. A factor of one would be dropped, with the type that it reports, and rules look for one by
+    channel. A Convert is put before these.
     """
     if _would_meet_interval(multiply):
         return convert_data(multiply, opset1.multiply)
     follows = _follows_constant(multiply, AFFINE) or multiply.input_value(0).get_node().get_type_name() == "MatMul"
     if _readers(multiply) <= _NO_FUSION and not follows:
         return None
-    is_real = precision_of(multiply.input_value(0)) in REAL
-    by_constant = constant_above(multiply.input_value(1)) is not None and not (
-        _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply)
-    )
-    return convert_data(multiply, opset1.multiply) if (is_widened(multiply) if is_real else by_constant) else None
+    if precision_of(multiply.input_value(0)) in REAL:
+        return convert_data(multiply, opset1.multiply) if is_widened(multiply) else None
+    factor = constant_above(multiply.input_value(1))
+    if factor is None or _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply):
+        return None
+    if follows or not is_scalar_like(factor) or factor.flat[0] == 1 or precision_of(multiply.output(0)) != "f32":
+        return convert_data(multiply, opset1.multiply)
+    targets = multiply.output(0).get_target_inputs()
+    wide = converted(multiply.output(0), "f64")
+    back = converted(wide.output(0), "f32")
+    insert_after(multiply.output(0), back.output(0), targets, [wide, back])
+    return multiply
 
 
 def _would_meet_interval(multiply: Node) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ovlpt.device.lowering.links import FLOAT_MAX, MOVES_UP, block_fusion, merged_target
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import MOVES, RECURRENT
+from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
@@ -27,6 +30,43 @@ _WIDENS = ("Broadcast", "Concat", "Tile")
 _VECTOR = 16  # results that a pool needs for other kernels than the reference
 
 REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
+
+
+def join_reductions(node: Node) -> Node | None:
+    """Means or sums one after the other, as of columns and then of rows, as the one that the plugin would make of them. It
+    is relaxed, and reads integers.
+    """
+    joined = None
+    while (target := next(iter(node.output(0).get_target_inputs()), None)) is not None:
+        second = target.get_node()
+        if len(node.output(0).get_target_inputs()) > 1 or (axes := _axes_of_both(node, second)) is None:
+            break
+        joined = relaxed_like(node, [node.input_value(0), constant(np.array(axes), "i64").output(0)], "f32")
+        joined.set_friendly_name(second.get_friendly_name())
+        replace_output(second.output(0), joined.output(0))
+        node = joined
+    return joined
+
+
+def _axes_of_both(first: Node, second: Node) -> list[int] | None:
+    """The axes of a reduction and of the one that reads it, by their numbers before both; None where they are not of one
+    kind, or one reads or gives another type.
+    """
+    shape, keeps = shape_of(first.input_value(0)), first.get_attributes()["keep_dims"]
+    if (
+        shape is None
+        or second.get_type_name() != first.get_type_name()
+        or second.get_attributes()["keep_dims"] != keeps
+    ):
+        return None
+    if precision_of(first.output(0)) != "f32" or precision_of(second.output(0)) != "f32":
+        return None
+    axes = [constant_above(each.input_value(1)) for each in (first, second)]
+    if any(each is None for each in axes):
+        return None
+    dropped = {int(axis) % len(shape) for axis in axes[0].flat}
+    left = [axis for axis in range(len(shape)) if keeps or axis not in dropped]
+    return sorted(dropped | {left[int(axis)] for axis in axes[1].flat})
 
 
 def pool_alone(node: Node) -> Node | None:

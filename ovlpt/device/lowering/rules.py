@@ -266,8 +266,12 @@ RULES = (
         for device in _BOTH
     ),
     _rule(
-        element_types.reduce_in_f32, "ReduceMean ReduceSum", _BOTH,
+        reductions.join_reductions, "ReduceMean ReduceSum", _BOTH,
         "two reductions would be merged into one that is not relaxed, which throws",
+    ),
+    _rule(
+        element_types.reduce_in_f32, "ReduceMean ReduceSum", _BOTH,
+        "several reductions of one would each be merged with it into one that is not relaxed, which throws",
     ),
     _rule(
         reductions.scale_in_f64, "ReduceMean ReduceSum", _CPU,

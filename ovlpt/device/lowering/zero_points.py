@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened
-from ovlpt.device.lowering.links import BEFORE_INTERVAL
+from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
 from ovlpt.graph.consumers import readers_of
@@ -71,14 +71,15 @@ def _scale_in_f64(subtract: Node) -> None:
     _multiply_in_f64(old, old.input_value(0), scale, Made.SCALE)
 
 
-def _multiply_in_f64(multiply: Node, data: Output, scale: np.ndarray, made: Made) -> None:
-    """Let a product in f64 of ``data`` stand for one in f32, which reads nothing any more."""
+def _multiply_in_f64(multiply: Node, data: Output, scale: np.ndarray, made: Made) -> Node:
+    """Let a product in f64 of ``data`` stand for one in f32, which reads nothing any more; its Convert."""
     wide = opset1.multiply(converted(data, "f64"), constant(scale, "f64"))
     back = opset1.convert(wide, "f32")
     wide.set_friendly_name(made_for(multiply.get_friendly_name(), made))
     back.set_friendly_name(multiply.get_friendly_name())
     replace_output(multiply.output(0), back.output(0))
     detach(multiply)
+    return back
 
 
 def add_zero_point(subtract: Node) -> Node | None:
@@ -106,15 +107,19 @@ def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     if precision_of(data) not in INT8 or multiply.get_type_name() != "Multiply":
         return None
     zero_point, scale = (constant_above(node.input_value(1)) for node in (subtract, multiply))
-    if zero_point is None or scale is None or scale.size > 1 or precision_of(multiply.output(0)) != "f32":
+    if zero_point is None or scale is None or precision_of(multiply.output(0)) != "f32":
         return None
-    if zero_point.size > 1 and data.get_node().get_type_name() != "Pad":
-        return None  # by channel it would become part of a layer before it
+    # by channel they would become part of a layer before them
+    is_apart = data.get_node().get_type_name() in ("Concat", "Pad")
+    if not is_apart and (zero_point.size > 1 or (scale.size > 1 and len(data.get_target_inputs()) == 1)):
+        return None
     before = [target.get_node() for target in data.get_target_inputs() if target.get_node().get_type_name() == "Add"]
     inputs, attributes = [data, constant(-zero_point).output(0)], {"auto_broadcast": "numpy"}
     add = relaxed("Add", inputs, "f32", attributes, siblings=sum(map(is_relaxed, before)))
     add.set_friendly_name(subtract.get_friendly_name())
-    _multiply_in_f64(multiply, add.output(0), scale, Made.F64)
+    back = _multiply_in_f64(multiply, add.output(0), scale, Made.F64)
+    if scale.size > 1:
+        block_fusion(back)  # rules that keep an interval from scales by channel do not look for those in f64
     return add
 
 
