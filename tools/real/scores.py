@@ -126,6 +126,12 @@ def letters(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
     return np.array(scores)
 
 
+def half_semitone(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
+    """The share of windows in which the surest of 360 steps of 20 cents is within 50 cents of the tone."""
+    found = [1997.38 + 20 * each[0].argmax(1) for each in outputs]
+    return np.array([(np.abs(cents - true) <= 50).mean() for cents, true in zip(found, truth, strict=True)])
+
+
 def nearest(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
     """1 where an embedding is nearer to its own kind's mean than to others'; truth: (kind, whether it counts to the mean)."""
     values = np.stack([np.ravel(each[0]) for each in outputs])

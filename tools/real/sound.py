@@ -77,6 +77,18 @@ def mel(sound: np.ndarray, channels: int = 40, size: int = 400, step: int = 160)
     return (power @ bands.T).astype(np.float32)
 
 
+def tones(rng: np.random.Generator, count: int, size: int = 1024) -> tuple[np.ndarray, np.ndarray]:
+    """Windows of a tone each, of mean 0 and deviation 1, float32 [count, size], and the tones in cents above 10 Hz [count]."""
+    time, cents = np.arange(size) / RATE, 1200 * np.log2(rng.uniform(60, 1200, count) / 10)
+    partials = np.arange(1, 9)[:, None, None]
+    phases, levels = rng.uniform(0, 2 * np.pi, (8, count, 1)), rng.uniform(0.3, 1, (8, count, 1)) / partials
+    frequency = 10 * 2 ** (cents / 1200)
+    sound = (levels * np.sin(2 * np.pi * partials * frequency[:, None] * time + phases)).sum(0)
+    sound += np.stack([noise(rng, size, rng.uniform(0.02, 0.3)) for _ in range(count)])
+    sound -= sound.mean(1, keepdims=True)
+    return (sound / sound.std(1, keepdims=True)).astype(np.float32), cents
+
+
 def melody(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """A window of two voices of plucked notes, float32 [NOTES_SAMPLES], and what sounds, bool [NOTES_FRAMES, PITCHES]."""
     sound, truth = np.zeros(NOTES_SAMPLES, np.float32), np.zeros((NOTES_FRAMES, PITCHES), bool)

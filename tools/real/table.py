@@ -39,8 +39,8 @@ Each row is one quantization: `default` and `mixed` are presets of NNCF, `qdq_u8
 in place of QuantizeLinear and DequantizeLinear. The metric of the task is given for the
 float network, ONNX Runtime where it wrote the file, the FakeQuantize simulation, the plugin's own LPT (stock) and ovlpt; the decibels are those of the output that
 is farthest from the simulation's; int8 and executed layers are ovlpt's, then stock's. All of these with floats in f32; in the
-CPU's default type, where that is another, the decibels of stock and of ovlpt and the executed layers. Misses come first. Two
-networks are TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch
+CPU's default type, where that is another, the decibels of stock and of ovlpt and the executed layers. Misses come first;
+`throws` stands where the plugin's own LPT cannot compile the file. Two networks are TFLite files, which ONNX Runtime's quantizer cannot read, and OpenVINO cannot read what it makes of the pitch
 network. Magika classifies files of the machine at hand: its accuracies are comparable within a row only. [What rounding
 decides](rounding.md) says how close an int8 network can be. Measured with OpenVINO {release} on {cpu}.
 
@@ -67,12 +67,16 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
         metrics = [metric(result, name) for name in (FLOAT, RUNTIME, SIMULATION, STOCK, OVLPT)]
         counts = ["", "", "", "", ""]
         for end, (stock, mine) in result.pairs().items():
-            layers = f"{mine.executed}, {stock.executed}"
+            theirs, low, layers = (
+                ("throws", "throws", "throws")
+                if stock.throws
+                else (f"{stock.decibels:.1f}", f"{stock.int8}/{stock.weighted}", f"{stock.executed}")
+            )
             if end:
-                counts[4] = f"{stock.decibels:.1f} and {mine.decibels:.1f} dB, {layers} layers in{end}"
+                counts[4] = f"{theirs} and {mine.decibels:.1f} dB, {mine.executed}, {layers} layers in{end}"
             else:
-                low = f"{mine.int8}/{mine.weighted}, {stock.int8}/{stock.weighted}"
-                counts[:4] = f"{stock.decibels:.1f}", f"{mine.decibels:.1f}", low, layers
+                counts[:2] = theirs, f"{mine.decibels:.1f}"
+                counts[2:4] = f"{mine.int8}/{mine.weighted}, {low}", f"{mine.executed}, {layers}"
         found.append(
             (rank, (result.network, result.variant, REAL[result.network].metric, *metrics, *counts, "; ".join(said)))
         )
@@ -83,6 +87,8 @@ def metric(result: Result, name: str) -> str:
     """The sum of scores that are right or wrong, of how many; the mean of others."""
     if name not in result.runs:
         return ""
+    if result.runs[name].throws:
+        return "throws"
     scores = np.array(result.runs[name].scores)
     return f"{scores.sum():.0f}/{len(scores)}" if np.isin(scores, (0, 1)).all() else f"{scores.mean():.3f}"
 
