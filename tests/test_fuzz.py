@@ -16,7 +16,7 @@ from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.device.test_lowering_of_rows import product
 from tests.graphs import f32, fake_quantize, model, parameter
-from tools.fuzz import native, numbers, sheltered, stages, truth
+from tools.fuzz import native, numbers, operations, sheltered, stages, truth
 from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
 from tools.fuzz.operations import ADDED, KINDS, STATES, create
@@ -785,6 +785,16 @@ def test_states_that_are_read_are_rounded():
     )
     found = list(numbers.failures(Graph(steps, ((4, 0),), 0), numbers.NATIVE_ONLY))
     assert {failure.way for failure in found} == {numbers.STOCK}
+
+
+@pytest.mark.parametrize("value", [-1e6, -100.0, 0.0, 0.5, 3e6])
+def test_data_of_one_value_gets_an_interval(value):
+    """One whose ends decrease the plugin computes otherwise than OpenVINO defines it, in each of its layers otherwise."""
+    for seed in range(50):
+        data = parameter((1, 4, 3)).output(0)
+        drawn = operations.fake_quantize(np.random.default_rng(seed), data, np.full((1, 4, 3), value, np.float32))
+        low, high = (constant_above(drawn.input_value(port)) for port in (1, 2))
+        assert (low < high).all()
 
 
 def test_a_failing_graph_is_made_smaller():

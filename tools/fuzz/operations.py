@@ -666,7 +666,9 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
         middle = (high + low) / 2
         low, high = np.minimum(middle - step / 2, 0), np.maximum(middle + step / 2, 0.01)
     else:
-        step = np.maximum(high - low, 1e-2)
+        least = np.maximum(1e-2, 1e-3 * np.maximum(np.abs(low), np.abs(high)))  # data of one value has an interval, too
+        high = np.where(high - low < least, low + least, high)
+        step = high - low
         low, high = low + step * 0.3, high - step * 0.1
     output_low, output_high = low, high
     if chance(random, 0.1):
