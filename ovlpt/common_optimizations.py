@@ -576,8 +576,15 @@ def group_normalization(node: Node) -> Node | None:
     settings = {"normalize_variance": True, "eps": attributes["epsilon"], "eps_mode": "inside_sqrt"}
     parts = with_channels(data, channels // groups)
     normalized = with_channels(NodeFactory("opset6").create("MVN", [parts, axes], settings).output(0), channels)
-    size = constant(np.array([channels, *[1] * len(space)]), "i64")
-    scale, bias = (opset1.reshape(value, size, False) for value in affine)
+    size = [channels, *[1] * len(space)]
+
+    def by_channel(value: Output) -> Output:
+        """Constants at once: rules of the lowering look for them, and nothing folds a Reshape there any more."""
+        if (values := constant_above(value)) is not None:
+            return constant(values.reshape(size), precision).output(0)
+        return opset1.reshape(value, constant(np.array(size), "i64"), False).output(0)
+
+    scale, bias = map(by_channel, affine)
     return opset1.add(opset1.multiply(normalized, scale), bias)
 
 

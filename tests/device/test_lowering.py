@@ -121,6 +121,24 @@ def test_a_group_normalization_beside_a_quantized_tensor():
     assert max(subprocess_call.call(errors_of_groups)[0]) < 1e-4
 
 
+@pytest.mark.parametrize("own", ["YES", "NO"])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_group_normalization_that_is_quantized_at_open_sizes(core, infer, groups, own):
+    """In a pipeline of one's own nothing folds its scale and bias any more: the FakeQuantize took them, and read the first
+    ones for all channels.
+    """
+    x, scale, bias = parameter([-1, 4, -1]), np.array([1.25, 0.6, 1.4, 0.3]), np.array([-0.3, 0.25, 0.5, 1.0])
+    inputs = [each.output(0) for each in (x, const(scale), const(bias))]
+    attributes = {"num_groups": groups, "epsilon": 1e-3}
+    normalized = NodeFactory("opset12").create("GroupNormalization", inputs, attributes)
+    net = model(quantized(normalized, -2.56, 2.54, 256), x)
+    data = np.random.default_rng(0).normal(size=(2, 4, 6)).astype(np.float32)
+    parts = data.reshape(2, groups, -1)
+    parts = (parts - parts.mean(2, keepdims=True)) / np.sqrt(parts.var(2, keepdims=True) + 1e-3)
+    expected = np.clip(parts.reshape(data.shape) * scale[:, None] + bias[:, None], -2.56, 2.54)
+    assert_close(infer(drop_in(net, core), [data], own), [expected], level=0.01 + 1e-5, share=1)
+
+
 def test_a_saved_model_has_the_post_operations_of_one_in_memory(core, tmp_path):
     """Its scales and biases are those of its layers, and nothing stands between."""
     x = parameter([1, 16, 8, 8])
