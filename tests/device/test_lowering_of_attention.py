@@ -246,6 +246,19 @@ def test_a_mask_in_f16(core, infer):
 
 
 @pytest.mark.parametrize("own", ["YES", "NO"])
+@pytest.mark.parametrize("reduce", [opset1.reduce_mean, opset1.reduce_max])
+def test_an_attention_of_integers_with_a_scale_of_one(core, infer, reduce, own):
+    """Beside a reduction of the same integers its scale would be dropped, and the attention throw."""
+    tensors = [parameter([2, 3, 5, 4], name=name) for name in ("q", "k", "v")]
+    query, key, value = quantized(tensors[0], 0, 255), *tensors[1:]
+    inputs = [each.output(0) for each in (query, key, value)]
+    attention = NodeFactory("opset13").create("ScaledDotProductAttention", inputs, {"causal": False})
+    net = model([attention, reduce(query, const([2, 3], "i64"), False)], tensors)
+    values = [np.random.default_rng(seed).uniform(-1, 3, (2, 3, 5, 4)).astype(np.float32) for seed in range(3)]
+    assert_close(infer(drop_in(net, core), values, own), infer(net, values, "NO"))
+
+
+@pytest.mark.parametrize("own", ["YES", "NO"])
 @pytest.mark.parametrize("port", range(3))
 def test_an_attention_of_quantized_data_whose_shape_is_read(core, infer, own, port):
     """The shape is folded first, and the scale then fused into the FakeQuantize of integers, which throws."""

@@ -10,7 +10,7 @@ import ovlpt
 from ovlpt.openvino_api import opset1, opset6
 from ovlpt.precisions import NUMPY
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
-from tests.lowered import FORMS, drop_in
+from tests.lowered import FORMS, compiled_in, drop_in
 from tests.networks import (
     const,
     convolution,
@@ -223,3 +223,18 @@ def test_integers_that_only_a_dequantization_reads(core, infer, low):
     assert_close(infer(lowered, inputs), infer(net, inputs, "NO"))
     quantize = next(node for node in lowered.get_ops() if node.get_type_name() == "FakeQuantize")
     assert quantize.get_output_element_type(0).get_type_name() == "f32"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("reduce", [None, opset1.reduce_max])
+def test_an_output_of_integers_with_a_scale_of_one(core, tmp_path, form, reduce):
+    """Where an int8 layer reads them, too, the scale would be dropped, and the output be of integers."""
+    x = parameter([1, 8, 6, 6])
+    data = quantized(x, 0, 255)
+    read = data if reduce is None else reduce(data, const([2, 3], "i64"), False)
+    net = model([read, convolution(data, 8)], x)
+    values = np.random.default_rng(0).uniform(-9, 300, (1, 8, 6, 6)).astype(np.float32)
+    found = compiled_in(form, net, core, tmp_path / "net.xml", **EXACT)([values])[0]
+    expected = np.clip(np.rint(values), 0, 255)
+    assert found.dtype == np.float32
+    assert (found == (expected if reduce is None else expected.max((2, 3)))).all()

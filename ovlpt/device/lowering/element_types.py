@@ -143,10 +143,10 @@ def scale_in_f32(multiply: Node) -> Node | None:
     After integer arithmetic with a constant the two would be merged into one that is not relaxed, and throw, or be
     computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights. And
     after what the plugin drops, or a FakeQuantize of integers, it would be fused into the FakeQuantize, which then writes
-    the real values as integers. A factor of one would be dropped, with the type that it reports, and rules look for one by
-    channel. A Convert is put before these.
+    the real values as integers. A factor of one would be dropped, with the type that it reports: an output of the model would
+    become integers, an attention throw. And rules look for one by channel. A Convert is put before these.
     """
-    if _would_meet_interval(multiply):
+    if _would_meet_interval(multiply) or _would_be_dropped(multiply):
         return convert_data(multiply, opset1.multiply)
     follows = _follows_constant(multiply, AFFINE) or multiply.input_value(0).get_node().get_type_name() == "MatMul"
     if _readers(multiply) <= _NO_FUSION and not follows:
@@ -156,13 +156,19 @@ def scale_in_f32(multiply: Node) -> Node | None:
     factor = constant_above(multiply.input_value(1))
     if factor is None or _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply):
         return None
-    if follows or not is_scalar_like(factor) or factor.flat[0] == 1 or precision_of(multiply.output(0)) != "f32":
+    if follows or not is_scalar_like(factor) or precision_of(multiply.output(0)) != "f32":
         return convert_data(multiply, opset1.multiply)
     targets = multiply.output(0).get_target_inputs()
     wide = converted(multiply.output(0), "f64")
     back = converted(wide.output(0), "f32")
     insert_after(multiply.output(0), back.output(0), targets, [wide, back])
     return multiply
+
+
+def _would_be_dropped(multiply: Node) -> bool:
+    """Whether it multiplies what is no real number by one, for others than a FakeQuantize, which reads both alike."""
+    factor = constant_above(multiply.input_value(1)) if is_widened(multiply) else None
+    return factor is not None and bool((factor == 1).all()) and not _readers(multiply) <= {"FakeQuantize"}
 
 
 def _would_meet_interval(multiply: Node) -> bool:
