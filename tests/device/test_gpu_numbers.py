@@ -24,7 +24,7 @@ from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import RELEASE, Core, Model, opset1
 from ovlpt.trace import InputError
 from tests.gpu_networks import NETWORKS, heads
-from tests.networks import const, model, one_convolution, parameter, quantized
+from tests.networks import const, convolution, model, one_convolution, parameter, quantized
 from tools.gpu_numbers import Row, compared, inputs_for, int8_layers, is_int8_layer, outputs, ratio, table, truth
 
 try:
@@ -75,6 +75,29 @@ def test_numbers_and_int8_layers(precision, names):
     assert all(np.isfinite(row.ovlpt) for row in rows)
     misses = [row for row in rows if row.is_miss]
     assert not misses, table(misses)
+
+
+def outputs_with_a_scale_of_one() -> list[tuple[str, float]]:
+    """Of what a layer in int8 reads as well, and of its maximum: their types, and how far they are from numpy."""
+    virtual_gpu.load("xelp", execute=True)
+    core, found = Core(), []
+    values = np.random.default_rng(0).uniform(-9, 300, (1, 8, 6, 6)).astype(np.float32)
+    integers = np.clip(np.rint(values), 0, 255)
+    for expected in (integers, integers.max((2, 3))):
+        x = parameter([1, 8, 6, 6])
+        data = quantized(x, 0, 255)
+        read = data if expected is integers else opset1.reduce_max(data, const([2, 3], "i64"), False)
+        net = model([read, convolution(data, 8)], x)
+        (result, _) = ovlpt.compile_model(net, "GPU", EXACT, core=core)([values]).values()
+        found.append((str(result.dtype), float(np.abs(result - expected).max())))
+    return found
+
+
+@executes
+def test_outputs_with_a_scale_of_one_are_real_numbers():
+    """The scale would be dropped, with its type."""
+    found = subprocess_call.call(outputs_with_a_scale_of_one, environment=virtual_gpu.environment(True))[0]
+    assert found == [("float32", 0.0)] * 2
 
 
 def product_of_two_quantizations() -> Model:

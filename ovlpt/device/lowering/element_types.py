@@ -146,7 +146,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     the real values as integers. A factor of one would be dropped, with the type that it reports: an output of the model would
     become integers, an attention throw. And rules look for one by channel. A Convert is put before these.
     """
-    if _would_meet_interval(multiply) or _would_be_dropped(multiply):
+    if _would_meet_interval(multiply) or would_be_dropped(multiply):
         return convert_data(multiply, opset1.multiply)
     follows = _follows_constant(multiply, AFFINE) or multiply.input_value(0).get_node().get_type_name() == "MatMul"
     if _readers(multiply) <= _NO_FUSION and not follows:
@@ -165,7 +165,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     return multiply
 
 
-def _would_be_dropped(multiply: Node) -> bool:
+def would_be_dropped(multiply: Node) -> bool:
     """Whether it multiplies what is no real number by one, for others than a FakeQuantize, which reads both alike."""
     factor = constant_above(multiply.input_value(1)) if is_widened(multiply) else None
     return factor is not None and bool((factor == 1).all()) and not _readers(multiply) <= {"FakeQuantize"}

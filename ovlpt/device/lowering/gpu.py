@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights
+from ovlpt.device.lowering.element_types import convert_data, is_widened, meets_weights, would_be_dropped
 from ovlpt.device.lowering.fake_quantize import in_steps
 from ovlpt.device.lowering.links import FLOAT_MAX, guard_output
 from ovlpt.device.lowering.reshaping import ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of, values_of
-from ovlpt.graph.consumers import readers_of
+from ovlpt.graph.consumers import is_output, readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
@@ -68,11 +68,13 @@ def guard_scale(layer: Node) -> Node | None:
 
 def scale_in_f32_before_weights(multiply: Node) -> Node | None:
     """A Convert (`element_types.scale_in_f32`) only where a constant Multiply stands directly before a layer with
-    weights; elsewhere the Convert is a layer.
+    weights, or multiplies an output by one; elsewhere the Convert is a layer.
     """
     is_real = precision_of(multiply.input_value(0)) in REAL
     needed = is_widened(multiply) if is_real else meets_weights(multiply)
-    return convert_data(multiply, opset1.multiply) if needed else None
+    if needed or (is_output(multiply.output(0)) and would_be_dropped(multiply)):
+        return convert_data(multiply, opset1.multiply)
+    return None
 
 
 def keep_weights_zero_point(node: Node) -> Node | None:

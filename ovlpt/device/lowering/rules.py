@@ -291,7 +291,7 @@ RULES = (
     ),
     _rule(
         gpu.scale_in_f32_before_weights, "Multiply", _GPU,
-        "the scale would be fused into float weights, which throws",
+        "the scale would be fused into float weights, which throws, or one of one be dropped, and an output be of integers",
     ),
     _rule(
         element_types.add_in_f32, "Add", _CPU,
