@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import ovlpt
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Model, opset1
+from ovlpt.openvino_api import Model, PartialShape, opset1
 from tests.lowered import FORMS
 from tests.networks import const, model, parameter, quantized
 
@@ -69,3 +70,32 @@ def test_an_interval_by_rows_or_columns_of_a_product(core, by_form, after, axis,
     found["simulation"] = simulate(net, core, properties=threads)(inputs)[0]
     level = 0.02 * float(np.abs(expected).max())
     assert {form for form, values in found.items() if np.abs(values - expected).max() > level} == set()
+
+
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize(
+    ("rank", "quantized_there", "axis"),
+    [(4, "scores", "rows"), (3, "probabilities", "rows"), (4, "probabilities", "rows"), (3, "scores", "columns")],
+)
+def test_an_interval_of_an_attention_whose_rank_is_open(core, infer, rank, quantized_there, axis, serializable):
+    """Once the rank was known, the plugin read the interval of a row elsewhere, or threw: it ran out of registers, or had no
+    kernel for it.
+    """
+    leading, high = [1] * (rank - 2), _HIGHEST.reshape((_ROWS, 1) if axis == "rows" else (1, _ROWS)) / 2
+    ends = [const(sign * high.reshape([*leading, *high.shape])) for sign in (-1, 1)]
+    q, k, v = (opset1.parameter(PartialShape.dynamic(), np.float32, name) for name in "qkv")
+    scores, at_scores = opset1.matmul(q, k, False, True), quantized_there == "scores"
+    if at_scores:
+        scores = opset1.fake_quantize(scores, *ends, *ends, 256)
+    probabilities = opset1.softmax(scores, rank - 1)
+    if not at_scores:
+        probabilities = opset1.fake_quantize(probabilities, *ends, *ends, 256)
+    net = model(opset1.matmul(probabilities, quantized(v, -1, 1), False, False), [q, k, v])
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    lowered.reshape({port: PartialShape([-1] * rank) for port in lowered.inputs})
+    inputs = [np.random.default_rng(seed).uniform(-1, 1, (*leading, _ROWS, 4)).astype(np.float32) for seed in range(3)]
+    summed = inputs[0] @ inputs[1].swapaxes(-1, -2)
+    shares = _softmax(_quantize(summed, -high, high) if at_scores else summed)
+    expected = (shares if at_scores else _quantize(shares, -high, high)) @ _quantize(inputs[2], -1, 1)
+    (found,) = infer(lowered, inputs, "NO")
+    assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()

@@ -110,6 +110,27 @@ def test_a_stride_along_an_open_width_of_several_outputs_a_channel(core):
     assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+FEW_GROUPS = {  # sizes of data, with open ones in the model; and of weights
+    "an image of open batch": ((1, 2, 6, 2), (-1, 2, 6, 2), (2, 2, 1, 2, 2)),
+    "a line of open batch": ((1, 3, 3), (-1, 3, 3), (3, 2, 1, 3)),
+    "a line of open length": ((1, 2, 3), (1, 2, -1), (2, 3, 1, 3)),
+    "four channels": ((1, 4, 3), (-1, 4, -1), (4, 2, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", FEW_GROUPS)
+def test_few_groups_of_several_outputs_a_channel_and_a_zero_point(by_form, form, case):
+    """Gemm ran them for so few products, and left the zero point out, with the plugin's own LPT too."""
+    sizes, opened, shape = FEW_GROUPS[case]
+    x, space = parameter(list(opened)), len(sizes) - 2
+    layer = int8_weights(list(shape)), [1] * space, [0] * space, [0] * space, [1] * space
+    net = model(opset1.group_convolution(quantized(x, -1, 1.94), *layer), x)
+    inputs, hint = [np.random.default_rng(0).uniform(-1, 1.9, sizes).astype(np.float32)], {"INFERENCE_NUM_THREADS": 1}
+    expected = by_form(net, inputs, **hint)
+    assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
 BESIDE_DATA = {  # sizes, kernel, strides, dilations, begin and end of the padding
     "over_one_column": ([4, 1], [2, 2], [1, 1], [1, 2], [1, 1], [1, 1]),
     "strided": ([1, 3], [1, 2], [1, 2], [2, 4], [1, 1], [0, 1]),

@@ -107,3 +107,16 @@ def test_equal_layers_of_open_sizes(core, infer, kind, stored, how):
     fixed.reshape(shape)
     inputs = [np.random.default_rng(1).uniform(0, 2, shape).astype(np.float32)]
     assert_close(infer(how(net, core=core), inputs), infer(fixed, inputs, "NO"))
+
+
+@pytest.mark.parametrize("low", [0, -2.55], ids=["u8", "i8"])
+@pytest.mark.parametrize("kind", ["maximum", "minimum"])
+def test_equal_scales_that_nothing_parts(core, infer, kind, low):
+    """In a pipeline of one's own: the plugin joined them once the Tile was dropped, and rounded what was left to integers."""
+    x, y = (parameter([1, 8], name=name) for name in "xy")
+    data = quantized(x, low, 2.55, 255)
+    parted = opset1.tile(data, const([1, 1], "i64"))
+    meet = getattr(opset1, kind)
+    net = model([meet(x, data), meet(parted, y)], [x, y])
+    inputs = [np.random.default_rng(seed).uniform(-2.5, 2.5, (1, 8)).astype(np.float32) for seed in range(2)]
+    assert_close(infer(drop_in(net, core), inputs, "NO"), infer(net, inputs, "NO"))

@@ -10,6 +10,7 @@ import numpy as np
 from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
+    FLOAT_MAX,
     MOVES_UP,
     POST_OPERATIONS,
     block_fusion,
@@ -452,18 +453,18 @@ def compute_in_steps(node: Node) -> Node | None:
 
     The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies after the
     interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a MatMul the columns are its channels,
-    unless it multiplies two tensors of dynamic sizes, which fuses none.
+    unless it multiplies two tensors of dynamic sizes, which fuses none. Of an open rank nobody knows which axis has the
+    channels once the model is reshaped.
     """
-    details, shape = QuantizationDetails.of(node), node.get_output_partial_shape(0)
-    if details is None or details.is_by_tensor or shape.rank.is_dynamic:
+    details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
+    if details is None or details.is_by_tensor:
         return None
-    rank = shape.rank.get_length()
-    if all(varies_along(end, rank, (1,)) for end in details.intervals):
+    if rank.is_static and all(varies_along(end, rank.get_length(), (1,)) for end in details.intervals):
         return None
     if folded_constant(node.input_value(0)) is not None:
         return None
     _, source = links_above(node.input_value(0).get_node())
-    by_columns = all(varies_along(end, rank, (rank - 1,)) for end in details.intervals)
+    by_columns = all(end.shape[-1:] == (end.size,) for end in details.intervals if end.size > 1)
     is_fused = by_columns and source.get_type_name() == "MatMul" and not _multiplies_open_tensors(source)
     if is_fused or (details.input_low >= details.input_high).any():
         return None
@@ -477,9 +478,11 @@ def in_steps(node: Node, details: QuantizationDetails) -> Node:
     data, precision = node.input_value(0), precision_of(node.output(0))
     if precision_of(data) != "f32":
         data = opset1.convert(data, "f32").output(0)
-    clipped = opset1.minimum(opset1.maximum(data, constant(low)), constant(high))
-    scaled = opset1.multiply(opset1.subtract(clipped, constant(low)), constant(steps / (high - low)))
-    level = NodeFactory("opset5").create("Round", [scaled.output(0)], {"mode": "half_to_even"})
+    # or a layer would take in the difference, along another axis
+    apart = opset1.maximum(data, constant(np.float32(-FLOAT_MAX)))
+    scaled = opset1.multiply(opset1.subtract(apart, constant(low)), constant(steps / (high - low)))
+    clipped = opset1.clamp(scaled, 0.0, float(steps))
+    level = NodeFactory("opset5").create("Round", [clipped.output(0)], {"mode": "half_to_even"})
     value = opset1.add(opset1.multiply(level, constant((output_high - output_low) / steps)), constant(output_low))
     if precision != "f32":
         value = opset1.convert(value, precision)

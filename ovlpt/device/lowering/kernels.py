@@ -9,7 +9,7 @@ from ovlpt.graph.relaxed import has_older_kernels, relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node, opset1
 
-_BLOCK = 4  # channels
+BLOCK = 4  # channels
 _IMAGE = 4  # axes
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
 
@@ -33,7 +33,7 @@ def falls_back_to_gemm(layer: Node) -> bool:
     if layer.get_type_name() != "GroupConvolution" or weights.is_dynamic:
         return False
     channels = layer.get_input_shape(1)[1:3]
-    return list(channels) != [1, 1] and any(count % _BLOCK for count in channels)
+    return list(channels) != [1, 1] and any(count % BLOCK for count in channels)
 
 
 def read_few_channels(convolution: Node) -> Node | None:
@@ -46,7 +46,7 @@ def read_few_channels(convolution: Node) -> Node | None:
     if precision_of(convolution.input_value(1)) != "i8":
         return None
     weights = convolution.get_input_partial_shape(1)
-    if weights.is_dynamic or len(weights) != _IMAGE or not 1 < convolution.get_input_shape(1)[1] <= _BLOCK:
+    if weights.is_dynamic or len(weights) != _IMAGE or not 1 < convolution.get_input_shape(1)[1] <= BLOCK:
         return None
     if any(size not in _WINDOWS for size in convolution.get_input_shape(1)[2:]):
         return None

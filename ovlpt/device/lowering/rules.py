@@ -110,8 +110,9 @@ RULES = (
         phase=Phase.TYPES,
     ),
     _rule(
-        sharing.join_layers, WEIGHTED, _CPU,
-        "equal layers of dynamic sizes would be one with the scale that was meant for one reader: wrong numbers",
+        sharing.join_layers, WEIGHTED | {"Multiply"}, _CPU,
+        "equal layers of dynamic sizes would be one with the scale that was meant for one reader, and equal scales one that is rounded: "
+        "wrong numbers",
         phase=Phase.TYPES,
     ),
     _rule(
@@ -135,6 +136,10 @@ RULES = (
     _rule(
         windows.take_padding, CONVOLUTIONS | {"AvgPool"}, _BOTH,
         "the plugin would make a layer that is not relaxed of a Pad and the layer, which throws",
+    ),
+    _rule(
+        windows.join_few_groups, "GroupConvolution", _CPU,
+        "a small layer of few groups, of dynamic sizes, with several outputs per channel would ignore a zero point: wrong numbers",
     ),
     _rule(
         windows.see_every_column, "GroupConvolution", _CPU,

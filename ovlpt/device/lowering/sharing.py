@@ -50,8 +50,10 @@ def join_layers(layer: Node) -> Node | None:
 
     The plugin joins them itself, after its constants are compared, when rules have made of each what its own reader needs:
     it then takes the scale of one as that of all.
+
+    Scales of integers, which are equal where what parted them is dropped, it joins to one of integers: its result is rounded.
     """
-    if not is_relaxed(layer) or not may_be_open(layer.output(0)):
+    if not is_relaxed(layer) or not (layer.get_type_name() == "Multiply" or may_be_open(layer.output(0))):
         return None
     joined = []
     for target in layer.input_value(0).get_target_inputs():

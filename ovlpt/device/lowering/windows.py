@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.lowering.kernels import with_older_kernels
+from ovlpt.device.lowering.kernels import BLOCK, with_older_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
 from ovlpt.graph.names import Made
 from ovlpt.graph.relaxed import has_older_kernels, relaxed
-from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
 
@@ -50,6 +50,32 @@ def see_every_column(convolution: Node) -> Node | None:
     wide.set_friendly_name(convolution.get_friendly_name())
     replace_output(convolution.output(0), wide.output(0))
     return wide
+
+
+def join_few_groups(convolution: Node) -> Node | None:
+    """Few groups of one channel with several outputs each as one group, with zeros for the channels of the others.
+
+    Of few products the plugin makes gemm, which leaves out the zero point of data of dynamic sizes: wrong numbers, no error,
+    with its own LPT, too. Kernels read channels in fours, so that one group of up to four takes no longer.
+    """
+    weights, subtract = (convolution.input_value(port).get_node() for port in (1, 0))
+    if not isinstance(weights, Constant) or subtract.get_type_name() != "Subtract":
+        return None
+    groups, outputs, inputs, *kernel = convolution.get_input_shape(1)
+    is_wrong = inputs == 1 < outputs and 1 < groups <= BLOCK and may_be_open(convolution.input_value(0))
+    if not is_wrong:
+        return None
+    values = values_of(weights)
+    whole = np.zeros((groups, outputs, groups, *kernel), values.dtype)
+    for group in range(groups):
+        whole[group, :, group] = values[group, :, 0]
+    whole = whole.reshape(1, groups * outputs, groups, *kernel)
+    inputs = [convolution.input_value(0), constant(whole, precision_of(weights.output(0))).output(0)]
+    attributes = convolution.get_attributes()
+    joined = relaxed("GroupConvolution", inputs, precision_of(convolution.output(0)), attributes)
+    joined.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), joined.output(0))
+    return joined
 
 
 def as_first_version(pool: Node) -> Node | None:
