@@ -571,7 +571,7 @@ def test_a_native_result_that_is_no_model_is_asked_of_the_output_alone(monkeypat
         return wrong[:1]
 
     monkeypatch.setattr(numbers, "_native_numbers", native_numbers)
-    assert numbers.is_wrong_natively(graph, None, wrong, right, lambda: [right])
+    assert numbers.is_wrong_natively(graph, build(graph), wrong, right, lambda: [right])
     assert [len(part.results) for part in calls] == [len(graph.results), 1]
 
 
@@ -747,6 +747,7 @@ def test_what_the_native_library_gets_wrong_beside_what_it_fails_on(monkeypatch,
     )
     graph, library = Graph(steps, ((4, 0), (8, 0)), 700166), numbers.native_result
     if not honest:
+        monkeypatch.setattr(numbers, "spelled_out", lambda model: None)
         monkeypatch.setattr(
             numbers, "native_result", lambda model, without="": library(model) if len(model.outputs) > 1 else model
         )
@@ -768,9 +769,96 @@ def test_what_the_native_library_gets_wrong_of_data_that_it_fails_on(monkeypatch
     )
     graph, library = Graph(steps, ((2, 0), (3, 0)), 0), numbers.native_result
     if not honest:
+        monkeypatch.setattr(numbers, "spelled_out", lambda model: None)
         monkeypatch.setattr(numbers, "native_result", lambda model, without="": model if without else library(model))
     found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
     assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
+
+
+@against_native
+@pytest.mark.parametrize(("honest", "expected"), [(True, numbers.STOCK), (False, numbers.NATIVE_ONLY)])
+@pytest.mark.parametrize("form", ["groups", "zero points", "float 8"])
+def test_what_the_native_library_gets_wrong_in_a_form_that_it_takes(monkeypatch, form, honest, expected):
+    """A shift before a padded mean, after a layer whose scales are those of its groups; and integers of 255 levels over 256
+    before an attention or 8 bits of floating point. Without the layer that it fails on nothing is quantized.
+    """
+    zero_points = (
+        Step("Parameter", (), 428090951, (1, 8, 1)),
+        Step("FakeQuantize", ((0, 0),), 1876809764, (1, 8, 1)),
+        Step("GroupConvolution", ((1, 0),), 1161983258, (1, 16, 1)),
+        Step("Parameter", (), 1257140073, (1, 8, 1)),
+        Step("Attention", ((3, 0), (2, 0)), 1661300360, (1, 8, 1)),
+        Step("FakeQuantize", ((4, 0),), 2112455546, (1, 8, 1)),
+    )
+    groups = (
+        Step("Parameter", (), 521606291, (1, 6, 2, 4)),
+        Step("FakeQuantize", ((0, 0),), 72939366, (1, 6, 2, 4)),
+        Step("GroupConvolution", ((1, 0),), 1012573519, (1, 6, 1, 4)),
+        Step("AvgPool", ((2, 0),), 1504304633, (1, 6, 1, 2)),
+        Step("ConstantPlus", ((3, 0),), 506759407, (1, 6, 1, 2)),
+        Step("AvgPool", ((4, 0),), 40504590, (1, 6, 1, 3)),
+    )
+    float_8 = (
+        Step("Parameter", (), 1271904234, (2, 6, 4, 4)),
+        Step("FakeQuantize", ((0, 0),), 1488322428, (2, 6, 4, 4)),
+        Step("Pointwise", ((1, 0),), 1420904993, (2, 4, 2, 2)),
+        Step("AddConstant", ((2, 0),), 811117034, (2, 4, 2, 2)),
+        Step("ThroughFloat8", ((3, 0),), 1274198486, (2, 4, 2, 2)),
+        Step("ConstantMinus", ((4, 0),), 1854564907, (2, 4, 2, 2)),
+        Step("RootMeanSquare", ((5, 0),), 79030233, (2, 4, 2, 2)),
+    )
+    steps = {"groups": groups, "zero points": zero_points, "float 8": float_8}[form]
+    if not honest:
+        monkeypatch.setattr(numbers, "spelled_out", lambda model: None)
+    graph = Graph(steps, ((len(steps) - 1, 0),), 0)
+    found = list(numbers.failures(graph, numbers.NATIVE_ONLY))
+    assert {(failure.way, failure.cause) for failure in found} == {(expected, "numbers")}
+
+
+@against_native
+@pytest.mark.parametrize("case", ["beside integers", "after a body"])
+def test_the_native_result_in_reals_is_a_model(case):
+    """Where the value of a Pad is stored as integers, and where a body has layers of integers: it pads with zero in place of 0.5,
+    and the kernel of the LSTM has the grid of its data for its states.
+    """
+    pad = (
+        Step("Parameter", (), 1005171144, (1, 4, 1, 4)),
+        Step("MatMul", ((0, 0),), 1775539085, (1, 4, 1, 8)),
+        Step("FakeQuantize", ((1, 0),), 1015991604, (1, 4, 1, 8)),
+        Step("Pad", ((2, 0),), 1439442784, (1, 4, 1, 10)),
+    )
+    lstm = (
+        Step("Parameter", (), 459564118, (2, 5, 8)),
+        Step("If", ((0, 0),), 638661371, (2, 5, 8)),
+        Step("AvgPool", ((1, 0),), 519720711, (2, 5, 4)),
+        Step("FakeQuantize", ((2, 0),), 1567294665, (2, 5, 4)),
+        Step("LSTM", ((3, 0),), 502184387, (2, 1, 5, 8)),
+    )
+    steps = pad if case == "beside integers" else lstm
+    found = numbers.failures(Graph(steps, ((len(steps) - 1, 0),), 0), numbers.NATIVE_ONLY)
+    assert [(failure.way, failure.cause) for failure in found] == [(numbers.STOCK, "numbers")]
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_what_constants_of_f16_round_is_no_fault(monkeypatch, wide):
+    """The interval of weights then has no level that is zero: its integers stand for the grid that was rounded. On 2024.6
+    stock is as wrong.
+    """
+    steps = (
+        Step("Parameter", (), 566862797, (1, 2, 6, 4)),
+        Step("Mask", ((0, 0),), 355852103, (1, 2, 6, 4)),
+        Step("Hide", ((1, 0),), 1596388986, (1, 2, 6, 4)),
+        Step("Transpose", ((2, 0),), 183697192, (1, 6, 4, 2)),
+        Step("FakeQuantize", ((3, 0),), 66232568, (1, 6, 4, 2)),
+        Step("Convolution", ((4, 0),), 863375147, (1, 4, 2, 3)),
+        Step("Sigmoid", ((5, 0),), 658951079, (1, 4, 2, 3)),
+    )
+    if not wide:
+        monkeypatch.setattr(numbers, "before_f16", lambda graph: [])
+    found = numbers.failures(Graph(steps, ((6, 0),), 0, Form("f16")), "transform")
+    assert {failure.way for failure in found} == (
+        set() if wide else {"transform" if RELEASE >= (2025, 0) else numbers.STOCK}
+    )
 
 
 @against_native

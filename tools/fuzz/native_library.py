@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from ovlpt import Params, PrecisionsRestriction, plugin_config
 from ovlpt.common_optimizations import CommonOptimizations
-from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import precision_of, same_operation
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import fold_parted_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Manager, Model, opset1
+from ovlpt.openvino_api import Manager, Model, Node, opset1, opset6
 from ovlpt.precisions import INT8, REAL
 from ovlpt.qdq_stripping import QDQStripping
 from tools.parity.driver import core, run_native_with
@@ -47,18 +48,42 @@ def _of_all(restriction: PrecisionsRestriction, model: Model) -> PrecisionsRestr
 
 
 def in_reals(model: Model) -> Model:
-    """Each type-relaxed operation as a plain one that reads what it gives, or f32."""
-    for node in model.get_ordered_ops():
-        if not is_relaxed(node):
-            continue
-        given = precision_of(node.output(0))
-        real = given if given in REAL else "f32"
-        inputs = [
-            opset1.convert(value, real).output(0) if precision_of(value) in REAL.union(INT8) - {real} else value
-            for value in node.input_values()
-        ]
-        plain = same_operation(node, inputs)
-        plain.set_friendly_name(node.get_friendly_name())
-        replace_output(node.output(0), plain.output(0))
-    model.validate_nodes_and_infer_types()
+    """Each type-relaxed operation as a plain one that reads what it gives, or f32. What is stored as integers is rounded: of 255
+    levels over 256 integers, most are none.
+    """
+    for body in with_bodies(model):
+        for node in body.get_ordered_ops():
+            if is_relaxed(node):
+                _in_reals(node)
+            else:
+                _read_reals(node)
+        body.validate_nodes_and_infer_types()
     return model
+
+
+def _in_reals(node: Node) -> None:
+    given = precision_of(node.output(0))
+    real = given if given in REAL else "f32"
+    inputs = [
+        opset1.convert(value, real).output(0) if precision_of(value) in REAL.union(INT8) - {real} else value
+        for value in node.input_values()
+    ]
+    plain = same_operation(node, inputs)
+    if given in INT8 and _gives_fractions(node):
+        plain = opset6.round(plain, "half_to_even")
+    plain.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), plain.output(0))
+
+
+def _gives_fractions(node: Node) -> bool:
+    details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+    return details is not None and bool((details.output_high - details.output_low != details.levels - 1).any())
+
+
+def _read_reals(node: Node) -> None:
+    """Integers beside what are real numbers now, such as the value of a Pad, become real numbers, too."""
+    kinds = [precision_of(value) for value in node.input_values()]
+    real = next((kind for kind in kinds if kind in REAL), None)
+    for port, kind in enumerate(kinds):
+        if real is not None and kind in INT8:
+            node.input(port).replace_source_output(opset1.convert(node.input_value(port), real).output(0))
