@@ -127,15 +127,15 @@ def pad_with(fill: float) -> Move:
     def move(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
         mode, begin, end = facts.attributes["pad_mode"], facts.constants[1], facts.constants[2]
         adds = (begin > 0).any() or (end > 0).any()
-        if mode == "constant" and values.size == 1 and adds and (fill == 0 or pad_value(facts) != 0):
-            axis = int(np.flatnonzero((begin != 0) | (end != 0))[0])
-            shape = [1] * facts.rank
-            shape[axis] = facts.shape[axis] or 1
-            values = np.broadcast_to(values.reshape(-1)[0], shape)
-        if values.size == 1:
+        differs = mode == "constant" and values.size == 1 and adds and (fill == 0 or pad_value(facts) != 0)
+        if values.size == 1 and not differs:
             return values
         aligned = with_rank(values, facts.rank)
-        widths = np.stack([begin, end], 1) * (np.array(aligned.shape) > 1)[:, np.newaxis]
+        varies = np.array(aligned.shape) > 1
+        if differs:
+            axis = int(np.flatnonzero((begin != 0) | (end != 0))[0])
+            aligned, varies[axis] = np.repeat(aligned, facts.shape[axis] or 1, axis), True
+        widths = np.stack([begin, end], 1) * varies[:, np.newaxis]
         filled = {"constant_values": fill} if mode == "constant" else {}
         padded = np.pad(aligned, np.maximum(widths, 0), mode, **filled)
         crops = np.minimum(widths, 0)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ovlpt.operations.checks import (
     all_of,
     along_channels,
@@ -24,7 +26,7 @@ from ovlpt.operations.checks import (
     transposable,
 )
 from ovlpt.operations.facts import Check, Move, NodeFacts
-from ovlpt.operations.moves import reshape, transpose
+from ovlpt.operations.moves import pad_with, reshape, transpose
 from ovlpt.operations.row import Operation
 from ovlpt.operations.table import OPERATIONS
 from ovlpt.trace import Reason
@@ -52,6 +54,17 @@ def _paddable(facts: NodeFacts) -> Reason | None:
     return paddable(facts.but(zero_point=None) if facts.attributes["pad_mode"] == "reflect" else facts)
 
 
+def _pad_many(move: Move) -> Move:
+    """What is padded along an axis of one element keeps its one scale."""
+
+    def padded(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
+        added = (facts.constants[1] != 0) | (facts.constants[2] != 0)
+        is_one = values.size == 1 and added.any() and facts.shape[int(np.flatnonzero(added)[0])] == 1
+        return values if is_one else move(values, facts)
+
+    return padded
+
+
 def _sliceable(facts: NodeFacts) -> Reason | None:
     """Even one scale needs a constant slice, unless it has a zero point beside it."""
     return sliceable(facts) or (slice_is_constant(facts) if facts.zero_point is None else None)
@@ -64,7 +77,11 @@ _CHANGES: dict[str, dict[str, Any]] = {
     "MaxPool": {"check": all_of(along_channels, positive_scale)},
     "PRelu": {"check": all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale)},
     "Pad": {
-        "check": all_of(static_rank, constant_input(1, "padding before"), constant_input(2, "padding after"), _paddable)
+        "check": all_of(
+            static_rank, constant_input(1, "padding before"), constant_input(2, "padding after"), _paddable
+        ),
+        "move": _pad_many(pad_with(1.0)),
+        "move_zero_point": _pad_many(pad_with(0.0)),
     },
     "Relu": {"check": all_of(along_channels, no_zero_point, positive_scale)},
     "Reshape": {"check": _check_as_real(reshapable_as_native), "move": _move_as_real(reshape)},

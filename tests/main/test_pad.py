@@ -1,10 +1,16 @@
+import numpy as np
 import pytest
 
-from tests.graphs import quantized
+import ovlpt
+from ovlpt.openvino_api import opset1
+from tests import graphs
+from tests.conftest import EXACT
+from tests.lowered import drop_in
+from tests.networks import const, int8_weights, model, parameter, quantized
 
 
 def test_space_per_channel_zero_point_stays(assert_rejected):
-    assert_rejected(quantized("Pad space", "channel", 3), "Pad", "padded_axes")
+    assert_rejected(graphs.quantized("Pad space", "channel", 3), "Pad", "padded_axes")
 
 
 PADDED = {
@@ -60,4 +66,22 @@ PADDED = {
 
 @pytest.mark.parametrize("case", PADDED, ids=str)
 def test_padding(case, assert_transformed):
-    assert_transformed(quantized(*case), PADDED[case])
+    assert_transformed(graphs.quantized(*case), PADDED[case])
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(("low", "value"), [(0, 0.5), (-1, 0), (-100, 1)])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_padding_along_an_axis_of_one_element(core, how, low, value, axis):
+    """The scale and zero point of the data were those of the padding, too, in stock as well."""
+    x, ones = parameter([1, 1, 1, 3]), [int(each == axis) for each in range(4)]
+    padded = opset1.pad(quantized(x, low, low + 255), const(ones, "i64"), const(ones, "i64"), "constant", const(value))
+    channels = 3 if axis == 1 else 1
+    weights = int8_weights([8, channels, 1, 1])
+    net = model(opset1.convolution(padded, weights, [1, 1], [0, 0], [0, 0], [1, 1]), x)
+    data = np.array([[[[low, low + 100, low + 255]]]], np.float32)
+    widths = [(each, each) for each in ones]
+    (stored,) = core.compile_model(model(weights, parameter([1])), "CPU")([np.zeros(1, np.float32)]).values()
+    expected = np.einsum("oi,bihw->bohw", stored[:, :, 0, 0], np.pad(data, widths, constant_values=value))
+    (found,) = core.compile_model(how(net, core=core), "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})([data]).values()
+    assert np.abs(found - expected).max() <= 1e-3 * np.abs(expected).max()
