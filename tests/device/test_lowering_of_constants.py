@@ -9,7 +9,8 @@ import pytest
 import ovlpt
 from ovlpt.device.properties import F32
 from ovlpt.graph.weights import folded_constant
-from ovlpt.openvino_api import opset1, opset6
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import NodeFactory, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of, needs_avx2
 from tests.lowered import FORMS, compiled_in, drop_in
 from tests.networks import (
@@ -402,3 +403,21 @@ def test_an_interval_by_rows_stays_one_by_rows_in_a_saved_model(core, infer):
     assert list(end.get_shape()) == [1, 12, 1]
     inputs = inputs_of(net)
     assert_close(infer(saved, inputs), infer(net, inputs, "NO"), level=2 / 255, share=1e-2)
+
+
+@pytest.mark.parametrize("is_drop_in", [True, False], ids=["drop-in", "simulation"])
+@pytest.mark.parametrize("between", [opset1.relu, lambda value: value], ids=["Relu", ""])
+def test_a_batch_norm_that_is_quantized_at_open_batch(core, infer, is_drop_in, between):
+    """The plugin took the first channel's scale and shift for all, in a pipeline of one's own and in the simulation."""
+    x, rng = parameter([-1, 4, 6, 6]), np.random.default_rng(0)
+    gamma, beta, mean, variance = (rng.uniform(*ends, 4) for ends in ((0.5, 1.5), (-0.5, 0.5), (-0.5, 0.5), (0.3, 1.5)))
+    numbers = [const(each).output(0) for each in (gamma, beta, mean, variance)]
+    node = NodeFactory("opset5").create("BatchNormInference", [x.output(0), *numbers], {"epsilon": 1e-3})
+    low = 0 if between is opset1.relu else -1
+    net = model(quantized(between(node), low, low + 2.55), x)
+    data = rng.uniform(-1, 1, (1, 4, 6, 6)).astype(np.float32)
+    gamma, beta, mean, variance = (each.reshape(1, 4, 1, 1) for each in (gamma, beta, mean, variance))
+    expected = (data - mean) / np.sqrt(variance + 1e-3) * gamma + beta
+    expected = np.clip(expected, low, low + 2.55)
+    found = infer(drop_in(net, core), [data], "NO")[0] if is_drop_in else simulate(net, core)([data])[0]
+    assert np.abs(found - expected).max() <= 0.011

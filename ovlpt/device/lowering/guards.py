@@ -26,6 +26,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
+from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
@@ -159,6 +160,16 @@ def drop_idle(node: Node) -> Node | None:
     for target in targets:
         target.replace_source_output(node.input_value(0))
     return node if targets else None
+
+
+def normalize_apart(node: Node) -> Node | None:
+    """A BatchNormInference of open sizes that follows no layer, apart from what quantizes it. Of the scale and shift by channel
+    that the plugin makes of it, and fuses into the interval of a FakeQuantize, it takes the first ones for all: wrong
+    numbers, no error, without LPT, too.
+    """
+    if not may_be_open(node.output(0)) or links_above(node.input_value(0).get_node())[1].get_type_name() in WEIGHTED:
+        return None
+    return block_fusion(node)
 
 
 def wait_for_branches(node: Node) -> Node | None:

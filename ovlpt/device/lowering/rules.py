@@ -367,6 +367,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        guards.normalize_apart, "BatchNormInference", _CPU,
+        "its scales and shifts would be fused into an interval of dynamic sizes, the first ones for all: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         fake_quantize.quantize_apart_from_attention, "FakeQuantize", _CPU,
         "an attention of few rows and many columns, quantized after it, would write beyond its memory: the process ends",
         phase=Phase.ALL,
