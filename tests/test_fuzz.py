@@ -17,6 +17,7 @@ from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.device.test_lowering_of_rows import product
 from tests.graphs import f32, fake_quantize, model, parameter
 from tools.fuzz import native, numbers, operations, sheltered, stages, truth
+from tools.fuzz.exported import EXPORTED
 from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
 from tools.fuzz.operations import ADDED, KINDS, STATES, create
@@ -127,6 +128,12 @@ def test_graphs_of_more_forms_hold_them_all():
     assert {step.kind for graph in sample for step in graph.steps} >= FORMS.keys()
     assert "all" in {graph.form.dynamic for graph in sample}
     assert not {step.kind for seed in range(60) for step in random_graph(seed).steps} & FORMS.keys()
+
+
+def test_graphs_of_exported_files_hold_what_front_ends_give():
+    sample = [random_graph(seed, KINDS | EXPORTED) for seed in range(150)]
+    assert {step.kind for graph in sample for step in graph.steps} >= EXPORTED.keys()
+    assert sum(graph.is_quantized for graph in sample) > 120
 
 
 def test_open_ranks_are_those_of_the_inputs_when_executed(monkeypatch):

@@ -36,6 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="with what quantizers other than NNCF write, states, more forms of storage and more parts of networks",
     )
+    parser.add_argument(
+        "--exported",
+        action="store_true",
+        help="with more operations and attributes that front ends give of exported files",
+    )
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     add_workers(parser)
     options = parser.parse_args(arguments)
@@ -78,7 +83,7 @@ def _line(failure: Failure) -> str:
 
 def _judged(options: argparse.Namespace) -> Iterator[Judged]:
     """Each graph as it is judged, by whoever has time."""
-    settings = Settings(options.check, options.added, not options.no_shrink, options.forms)
+    settings = Settings(options.check, options.added, not options.no_shrink, options.forms, options.exported)
     run = {"command": "fuzz", "settings": repr(settings)}
     out = console(STDOUT)
     with (

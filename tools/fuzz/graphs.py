@@ -10,6 +10,7 @@ import numpy as np
 from openvino._offline_transformations import compress_model_transformation
 
 from ovlpt.openvino_api import Constant, ConvertFP32ToFP16, Manager, Model, Node, Output, PartialShape, opset1
+from tools.fuzz.exported import EXPORTED
 from tools.fuzz.forms import FORM_MOTIFS, FORMS
 from tools.fuzz.operations import (
     ADDED,
@@ -152,7 +153,7 @@ def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -
         return sources[:1]
     more = () if values is None else (values,)
     try:
-        node = (KINDS | ADDED | FORMS)[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
+        node = (KINDS | ADDED | FORMS | EXPORTED)[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
     except (RuntimeError, ValueError):
         return None
     return None if node is None else list(node.outputs())
@@ -264,7 +265,7 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
         steps.append(step)
         outputs.append(built)
         added = [(len(steps) - 1, port) for port in range(len(built))]
-        if step.kind in ("MaxPool", "TorchMaxPool"):
+        if step.kind in ("MaxPool", "TorchMaxPool", "AdaptivePool", "InOrder"):
             added = added[:1]
         values.extend(added)
         return added

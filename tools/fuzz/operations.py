@@ -809,7 +809,14 @@ WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
         *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention"),
-        *("MatMulOfTransposed", "MatMulOfBlocks", "MatMulOfBlockedRows", "DeformableConvolution"),
+        *(
+            "SameConvolution",
+            "Einsum",
+            "MatMulOfTransposed",
+            "MatMulOfBlocks",
+            "MatMulOfBlockedRows",
+            "DeformableConvolution",
+        ),
         *("LSTM", "GRU", "LSTMCell", "GRUCell"),
     )
 )

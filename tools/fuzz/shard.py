@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from ovlpt.fleet.tasks import Task
 from tools.fuzz import native, numbers
+from tools.fuzz.exported import EXPORTED
 from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Graph, random_graph
 from tools.fuzz.numbers import Failure
@@ -20,14 +21,15 @@ GRAPHS = 5  # of a task
 
 @dataclass(frozen=True)
 class Settings:
-    """What is checked, on which graphs; ``added``, ``forms``: with those kinds, too; ``shrinks``: failing ones
-    are made small.
+    """What is checked, on which graphs; ``added``, ``forms``, ``exported``: with those kinds, too; ``shrinks``: failing
+    ones are made small.
     """
 
     check: str
     added: bool
     shrinks: bool
     forms: bool = False
+    exported: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def judge(settings: Settings, first: int, last: int, sheltered: bool = True) -> 
 def _judged(settings: Settings, seed: int, check: Callable[..., list[Failure]]) -> Judged:
     kinds = native.KINDS if settings.check == "native" else KINDS
     kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.forms else {})
+    kinds = kinds | (EXPORTED if settings.exported else {})
     graph = random_graph(seed, kinds)
     found = Judged(seed, tuple(check(graph)), "", graph.is_quantized)
     if not found.ours:
