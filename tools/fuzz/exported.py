@@ -80,7 +80,7 @@ def adaptive_pool(random: Random, data: Output) -> Node | None:
     target = i64([int(pick(random, 1, 2, 3))] * (len(shape) - 2))
     if chance(random, 0.7):
         return create("opset8", "AdaptiveAvgPool", [data, target])
-    return create("opset8", "AdaptiveMaxPool", [data, target], index_element_type="i64")
+    return create("opset8", "AdaptiveMaxPool", [data, target], index_element_type="i32")
 
 
 def batch_norm(random: Random, data: Output) -> Node | None:

@@ -330,6 +330,8 @@ def reads_within(node: Node) -> bool:
         indices, axis = (constant_above(node.input_value(port)) for port in (1, 2))
         size = shape[int(axis)] if axis is not None else 0
         return indices is None or axis is None or bool((indices < size).all() and (indices >= -size).all())
+    if node.get_type_name() == "Einsum":  # of sizes that differ, a 1 is broadcast; a MatMul sums over equal ones
+        return shape[-1] == node.get_input_shape(1)[-1]
     if node.get_type_name() == "TopK":
         count = constant_above(node.input_value(1))
         return count is None or int(count) <= shape[node.get_attributes()["axis"]]
