@@ -13,6 +13,7 @@ from ovlpt import plugin_config
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
+from ovlpt.device.known_sizes import fold_known_sizes
 from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.model_cache import ModelCache, key_of
@@ -148,6 +149,8 @@ def _transformed(
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
         floats = precision or inference_precision(core, physical)
+        if not serializable and not native_only:
+            fold_known_sizes(work)
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", floats)
     elif made_for := _is_slow_here(work, physical, core):
         warn(
