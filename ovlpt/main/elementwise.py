@@ -27,7 +27,7 @@ class ElementwiseTransformation(LayerTransformation):
         reject_unless(
             any(is_per_channel_at_most(branches[port]) for port in quantized),
             "not_per_channel",
-            f"the dequantization of input {quantized[0]} varies along an axis other than that of the channels",
+            f"the dequantization of input {quantized[0]} varies along an axis other than that of the channels, or has six axes",
         )
 
     @read_once
@@ -133,12 +133,14 @@ def _is_broadcast(shape: tuple[int | None, ...] | None) -> bool:
 
 
 def is_per_channel_at_most(found: Dequantization) -> bool:
-    """The native ``checkElementwise`` of the scale: one value, or one per channel of what it gives."""
-    if found.scale is None or found.scale.size == 1:
+    """The native ``checkElementwise`` of the scale: one value, or one per channel of what it gives; of five axes at most."""
+    if found.scale is None:
         return True
     shape, sizes = shape_of(found.output), found.scale.shape
-    if shape is None or len(sizes) > 5:
+    if len(sizes) > 5:
         return False
+    if found.scale.size == 1 or shape is None:
+        return found.scale.size == 1
     channels = shape[found.channel_axis]
     if len(sizes) == 1:
         return sizes[0] == channels

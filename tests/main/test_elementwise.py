@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ovlpt import LowPrecision
+from ovlpt import LowPrecision, Params
 from ovlpt.openvino_api import Manager, opset1
 from tests.conftest import Transformed
 from tests.graphs import dequantization, fake_quantize, model, parameter, weights
@@ -106,3 +106,13 @@ def test_a_scale_along_space_stays(assert_rejected, name):
 def test_floats_stay(assert_rejected, name):
     inputs = [parameter((1, 8, 4, 4), each) for each in "ab"]
     assert_rejected(model(getattr(opset1, name.lower())(*inputs)), PASSES[name], "not_quantized")
+
+
+@each_operation
+@pytest.mark.parametrize("native_only", [False, True])
+def test_a_scale_of_more_than_five_axes_stays(assert_rejected, name, native_only):
+    """Behind it each of several readers would compute the rest, as those of the sampled places of a deformable attention."""
+    shape = (1, 8, 2, 3, 2, 2)
+    inputs = [dequantization(parameter(shape, each, np.uint8), np.full((1,) * len(shape), 0.5)) for each in "ab"]
+    net = model(getattr(opset1, name.lower())(*inputs))
+    assert_rejected(net, PASSES[name], "not_per_channel", Params(native_only=native_only))
