@@ -5,7 +5,7 @@ import numpy as np
 from ovlpt.attributes import Precisions
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.config import PrecisionsRestriction
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.layer_transformation import replace_output, shape_of
@@ -44,14 +44,17 @@ class MultiplyToGroupConvolutionTransformation(CleanupTransformation):
             "the constant varies along an axis other than that of the channels",
         )
         source = node.input_value(1 - port).get_node()
-        below = source.input_value(0).get_node() if source.get_type_name() == "Subtract" else source
-        reject_unless(not isinstance(below, Constant), "constant_data", "the data is constant")
+        reject_unless(not self._is_constant(source), "constant_data", "the data is constant")
         allowed = self._allowed(node, 0)
         precision = (
             self.dequantization(node, 1 - port).data_precision if port == 1 else precision_of(node.input_value(1))
         )
         if self.params.update_precisions and allowed is not None:
             reject_unless(precision in allowed, "activation_precision", f"the data is {precision}")
+
+    def _is_constant(self, source: Node) -> bool:
+        """Weights of a layer in float among them, whose integers a Convert reads: no kernel computes a layer of constants."""
+        return is_constant_path(source)
 
     @staticmethod
     def _constant_port(node: Node) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovlpt.cleanup import eliminate_fake_quantize, fuse_convert, multiply_to_group_convolution, scale_adjustment
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replacing
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import Operation, operation_of
 from ovlpt.precisions import max_value, min_value
 from ovlpt.trace import reject_unless
@@ -32,12 +32,16 @@ class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
 
 
 class MultiplyToGroupConvolutionTransformation(multiply_to_group_convolution.MultiplyToGroupConvolutionTransformation):
-    """Not of what is a product already."""
+    """Not of what is a product already; and of integers that are stored, where a Convert reads them."""
 
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         is_product = any(value.get_node().get_type_name() == "Multiply" for value in node.input_values())
         reject_unless(not is_product, "product", "the data is a product already")
+
+    def _is_constant(self, source: Node) -> bool:
+        below = source.input_value(0).get_node() if source.get_type_name() == "Subtract" else source
+        return isinstance(below, Constant)
 
 
 class ScaleAdjustment(scale_adjustment.ScaleAdjustment):

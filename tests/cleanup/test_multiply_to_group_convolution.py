@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt.cleanup import native
 from ovlpt.cleanup.multiply_to_group_convolution import MultiplyToGroupConvolutionTransformation
 from ovlpt.openvino_api import opset1
 from tests.conftest import Transformed, run_pass
@@ -34,3 +35,16 @@ def test_the_scale_of_a_product_stays_natively(kind):
     scaled = opset1.multiply(getattr(opset1, kind)(x, y), f32(np.ones((1, 4, 1, 1))))
     result = Transformed(model(scaled), ovlpt.Params(native_only=True), pass_config=ovlpt.PassConfig())
     assert ("GroupConvolution" in {node.get_type_name() for node in result.after.get_ops()}) is (kind == "add")
+
+
+@pytest.mark.parametrize(
+    "kind", [MultiplyToGroupConvolutionTransformation, native.MultiplyToGroupConvolutionTransformation]
+)
+def test_the_scale_of_weights_that_a_layer_in_float_reads(kind):
+    """With floats in f16 the plugin throws on a layer of constants. The native library makes one."""
+    stored = opset1.constant(np.ones((4, 4, 3, 3), np.int8))
+    weights = opset1.multiply(opset1.convert(stored, "f32"), f32(np.ones((4, 1, 1, 1))))
+    graph = model(opset1.convolution(parameter((1, 4, 6, 6)), weights, [1, 1], [0, 0], [0, 0], [1, 1]))
+    run_pass(graph, kind())
+    is_native = kind is native.MultiplyToGroupConvolutionTransformation
+    assert ("GroupConvolution" in {node.get_type_name() for node in graph.get_ops()}) is is_native

@@ -125,6 +125,13 @@ def weights_zero_point() -> Model:
     return model(layers, x)
 
 
+def shared_weights() -> Model:
+    """Integer weights of a layer of integers and of one that stays in float, as the first step of a recurrence does."""
+    x, y = parameter([1, 8, 6, 6]), parameter([1, 8, 6, 6], name="y")
+    weights, attributes = int8_weights([8, 8, 3, 3]), ([1, 1], [1, 1], [1, 1], [1, 1])
+    return model([opset1.convolution(data, weights, *attributes) for data in (quantized(x, 0, 2.55), y)], [x, y])
+
+
 def shuffled() -> Model:
     """Eight shuffles of channels, one half of each result convolved: in pieces there would be many more layers."""
     x = parameter([1, 16, 12, 12])
@@ -139,7 +146,7 @@ def shuffled() -> Model:
 
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, shuffled, strided, float_layer, weights_zero_point,
+    shared_zero_point, shuffled, strided, float_layer, weights_zero_point, shared_weights,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]
