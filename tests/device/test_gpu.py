@@ -132,6 +132,17 @@ def shared_weights() -> Model:
     return model([opset1.convolution(data, weights, *attributes) for data in (quantized(x, 0, 2.55), y)], [x, y])
 
 
+def waves() -> Model:
+    """Sines and cosines, as an encoding of places has them: the plugin computes them in f32, and a Reorder followed each."""
+    x = parameter([1, 8, 16])
+    angles = [opset1.multiply(x, const(2.0**octave)) for octave in range(4)]
+    parts = [
+        quantized(x, -1, 0.992),
+        *(quantized(wave(angle), -1, 0.992) for angle in angles for wave in (opset1.sin, opset1.cos)),
+    ]
+    return model(opset1.matmul(opset1.concat(parts, 2), int8_weights([16, 16 * len(parts)]), False, True), x)
+
+
 def shuffled() -> Model:
     """Eight shuffles of channels, one half of each result convolved: in pieces there would be many more layers."""
     x = parameter([1, 16, 12, 12])
@@ -146,7 +157,7 @@ def shuffled() -> Model:
 
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, shuffled, strided, float_layer, weights_zero_point, shared_weights,
+    shared_zero_point, shuffled, strided, float_layer, weights_zero_point, shared_weights, waves,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]

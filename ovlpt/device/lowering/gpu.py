@@ -100,13 +100,19 @@ def keep_weights_zero_point(node: Node) -> Node | None:
     return node
 
 
+_PERIODIC = ("Cos", "Sin")
+
+
 def quantizes_input(node: Node, model: Model) -> bool:
-    """Whether a FakeQuantize reads an input of the model, in f32. One of a body stands for what is inside, in f16."""
+    """Whether a FakeQuantize reads an input of the model, in f32, or a sine or cosine, which the plugin computes in f32. An
+    input of a body stands for what is inside, in f16.
+    """
     if node.get_type_name() != "FakeQuantize":
         return False
     source = node.input_value(0)
-    is_input = source.get_node().get_type_name() == "Parameter" and model.get_parameter_index(source.get_node()) >= 0
-    return is_input and precision_of(source) == "f32"
+    kind = source.get_node().get_type_name()
+    is_input = kind == "Parameter" and model.get_parameter_index(source.get_node()) >= 0
+    return (is_input or kind in _PERIODIC) and precision_of(source) == "f32"
 
 
 def read_input_in_f32(node: Node) -> None:
