@@ -136,6 +136,17 @@ def test_graphs_of_exported_files_hold_what_front_ends_give():
     assert sum(graph.is_quantized for graph in sample) > 120
 
 
+def test_a_reversed_sequence_is_no_recurrent_layer():
+    steps = (
+        Step("Parameter", (), 1, (1, 4, 6)),
+        Step("FakeQuantize", ((0, 0),), 2, (1, 4, 6)),
+        *(Step("InOrder", ((1, 0),), seed, ()) for seed in range(8)),
+    )
+    graph = Graph(steps, tuple((place, 0) for place in range(2, 10)), 0)
+    assert "ReverseSequence" in {node.get_type_name() for node in build(graph).get_ops()}
+    assert not list(numbers.failures(graph, "transform"))
+
+
 def test_open_ranks_are_those_of_the_inputs_when_executed(monkeypatch):
     steps = (
         Step("Parameter", (), 1, (1, 8, 6)),

@@ -178,7 +178,7 @@ def _built(steps: Sequence[Step], values: dict[int, np.ndarray] | None) -> tuple
 
 def _with_constant_weights(model: Model) -> Model:
     for node in model.get_ops():
-        if node.get_type_name().endswith(("Sequence", "Cell")):
+        if node.get_type_name().startswith(("GRU", "LSTM", "RNN")):
             for weights in (node.input(node.get_input_size() - 3), node.input(node.get_input_size() - 2)):
                 (values,) = simulate(Model([opset1.result(weights.get_source_output())], []), [])
                 weights.replace_source_output(opset1.constant(values).output(0))

@@ -76,7 +76,7 @@ def with_rounded_states(model: Model, moves: Callable[[int], np.ndarray]) -> Mod
     """
     model, found = model.clone(), False
     for node in model.get_ops():
-        is_recurrent = node.get_type_name().endswith(("Sequence", "Cell"))
+        is_recurrent = node.get_type_name().startswith(("GRU", "LSTM", "RNN"))
         if is_recurrent and (data := _grid_of(node.input_value(0))) is not None:
             low, high = (float(end.reshape(-1)[0]) for end in ends(data)[:2])
             half = (max(high, 1) - min(low, -1)) / 255 / 2
