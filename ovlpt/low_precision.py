@@ -12,9 +12,11 @@ from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
 from ovlpt.canonicalize.plain_pooling import PlainPooling
 from ovlpt.canonicalize.pool_into_convolution import PoolIntoConvolution
+from ovlpt.canonicalize.rearranged_integers import RearrangedIntegers
 from ovlpt.canonicalize.recurrent_grid import RecurrentGrid
 from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
+from ovlpt.canonicalize.reshapes_before_fake_quantize import ReshapesBeforeFakeQuantize
 from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.canonicalize.stored_slopes import StoredSlopes
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
@@ -106,7 +108,9 @@ CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     ChannelShuffles,
     MatMulToConvolution,
     PlainPooling,
+    RearrangedIntegers,
     ReluBeforeFakeQuantize,
+    ReshapesBeforeFakeQuantize,
     PoolIntoConvolution,
     RecurrentGrid,
     SymmetricIntegerWeights,

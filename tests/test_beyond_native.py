@@ -26,7 +26,7 @@ def small_weights(shape, axis: int = 0) -> Node:
 
 def convolution(data: Node, outputs: int = 16) -> Node:
     value = data if not isinstance(data, Node) else data.output(0)
-    kernel = small_weights([outputs, value.get_shape()[1], 3, 3])
+    kernel = small_weights([outputs, value.get_partial_shape()[1].get_length(), 3, 3])
     return opset1.convolution(value, kernel, [1, 1], [1, 1], [1, 1], [1, 1])
 
 
