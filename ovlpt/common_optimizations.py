@@ -42,7 +42,7 @@ from ovlpt.own_transformations import Given, resolved
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 from ovlpt.prerequisites.einsum import decomposed_einsum
-from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose
+from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose, transposed_alone
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
 from ovlpt.prerequisites.recurrent_cells import decomposed_gru_cell, decomposed_rnn_cell
 
@@ -77,6 +77,10 @@ class CommonOptimizations(ModelTransformation):
         if not _DECOMPOSED.keys().isdisjoint(kinds):
             self._decompose(model)  # before: what weights pass through goes into them
             kinds = _kinds(model)
+        if "Transpose" in kinds:
+            for node in all_nodes(model):
+                if node.get_type_name() in RESHAPES:
+                    transposed_alone(node)
         settled = _settled_by_broadcast(model) if "Broadcast" in kinds else {}
         whole = {node.get_friendly_name() for node in _attentions(model)} if _ATTENTION in kinds else set()
         _optimize(model)

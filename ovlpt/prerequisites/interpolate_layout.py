@@ -1,4 +1,4 @@
-"""Transposes where plugins have them before their own LPT: around an Interpolate, and after a FakeQuantize."""
+"""Transposes where plugins have them before their own LPT: around an Interpolate, after a FakeQuantize, and alone."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, NodeFactory, opset1
+from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
+from ovlpt.operations.families import RESHAPES
 
 _TO_CHANNELS_LAST, _TO_CHANNELS_FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
+_SHUFFLED = 4  # axes of what a shuffle of channels is looked for in
 
 
 def interpolated_in_nchw(node: Node) -> Node | None:
@@ -67,6 +69,38 @@ def quantized_before_transpose(node: Node) -> Node | None:
     back.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), back.output(0))
     return moved
+
+
+def transposed_alone(node: Node) -> Node | None:
+    """Reshape, Transpose and Reshape of four axes are one Transpose where the Reshapes only add and drop axes of one element.
+
+    Common optimizations take the three for a shuffle of channels and throw where the number of channels is open, in a
+    network of floats, too.
+    """
+    transpose = node.input_value(0).get_node()
+    if (order := _order(transpose)) is None or transpose.input_value(0).get_node().get_type_name() not in RESHAPES:
+        return None
+    data = transpose.input_value(0).get_node().input_value(0)
+    before, between, after = (_sizes(each) for each in (data, transpose.input_value(0), node.output(0)))
+    if not len(before) == len(after) == _SHUFFLED or after[1] is not None or before.count(None) != 1:
+        return None
+    wide, kept = ([axis for axis, size in enumerate(sizes) if size != 1] for sizes in (before, between))
+    moved = [axis for axis in order if axis in kept]
+    same = [before[axis] for axis in wide] == [between[axis] for axis in kept]
+    if not same or [between[axis] for axis in moved] != [size for size in after if size != 1]:
+        return None
+    axes = iter([wide[kept.index(axis)] for axis in moved])
+    ones = iter([axis for axis in range(_SHUFFLED) if axis not in wide])
+    new = opset1.transpose(data, constant(np.array([next(ones if size == 1 else axes) for size in after]), "i64"))
+    new.set_friendly_name(node.get_friendly_name())
+    replace_output(node.output(0), new.output(0))
+    return new
+
+
+def _sizes(value: Output) -> list[int | None]:
+    """Of each axis, None where it is open; none where even their number is."""
+    shape = value.get_partial_shape()
+    return [None if size.is_dynamic else size.get_length() for size in shape] if shape.rank.is_static else []
 
 
 def _is(one: Node, other: Node) -> bool:

@@ -80,3 +80,17 @@ def test_a_bias_before_a_sum_of_dynamic_sizes_stays_with_it(core):
     layers = layers_of(core, patches_and_sums(4, 4), -1)
     stock = core.compile_model(patches_and_sums(4, 4), "CPU", EXACT)
     assert layers.total() <= len(ovlpt.execution_types(stock, [np.zeros([1, 3, 16, 16], np.float32)]).executed)
+
+
+@pytest.mark.parametrize("order, shape", [((3, 1, 2, 0, 4), (3, -1, 1, 16)), ((2, 1, 0, 3, 4), (1, -1, 3, 16))])
+def test_queries_keys_and_values_of_a_line_of_open_length(order, shape):
+    """Common optimizations of plugins throw, those of floats, too."""
+    x = parameter([-1, 1, 48])
+    three = opset1.reshape(quantized(x, -3, 3), const([-1, 1, 3, 16], "i64"), False)
+    parted = opset1.reshape(three, const([1, -1, 1, 3, 16], "i64"), False)
+    joined = opset1.reshape(opset1.transpose(parted, const(order, "i64")), const(shape, "i64"), False)
+    net = model(opset1.matmul(joined, int8_weights([32, 16]), False, True), x)
+    data = np.random.default_rng(0).uniform(-3, 3, (7, 1, 48)).astype(np.float32)
+    result = ovlpt.compile_model(net, "CPU", EXACT)(data)[0]
+    net.reshape([7, 1, 48])
+    assert_close([result], [ovlpt.openvino_api.Core().compile_model(net, "CPU", TRUTH)(data)[0]])

@@ -15,6 +15,7 @@ from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations.families import ACTIVATIONS, AFFINE, CONVOLUTIONS
+from ovlpt.prerequisites.interpolate_layout import transposed_alone
 
 ELEMENTWISE = AFFINE | {"Clamp", "Convert", "FakeQuantize", "Gelu", "HSwish", "Relu", "Sigmoid", "Swish", "Tanh"}
 # What a GPU fuses into a layer
@@ -33,6 +34,11 @@ def chain_after(node: Node, kinds: Set[str], takes: Callable[[Output], bool]) ->
             break
         chain.append(follower)
     return chain
+
+
+def transpose_alone(node: Node) -> Node | None:
+    """As before LPT: plugins run common optimizations again, where a quantization stood between the three until now."""
+    return transposed_alone(node)
 
 
 def is_constant(value: Output) -> bool:

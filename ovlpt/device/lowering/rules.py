@@ -101,6 +101,10 @@ RULES = (
         phase=Phase.TYPES,
     ),
     _rule(
+        reshaping.transpose_alone, "Reshape Squeeze", _BOTH,
+        "common optimizations would take it for a shuffle of channels whose number is open, and throw", phase=Phase.TYPES,
+    ),
+    _rule(
         guards.part_from_broadcast, "Add", _CPU,
         "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
     ),
