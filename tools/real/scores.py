@@ -59,12 +59,15 @@ def text_area(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
     return np.array(scores)
 
 
-def frames(output: int = 0, threshold: float = 0.5) -> Score:
-    """F1 of the values of an output above the threshold, in each sample."""
+def frames(output: int = 0, threshold: float = 0.5, index: int | None = None) -> Score:
+    """F1 of the values of an output above the threshold, in each sample; ``index``: of the last axis."""
 
     def score(outputs: Outputs, truth: Sequence[object]) -> np.ndarray:
         return np.array(
-            [f1(np.squeeze(each[output]) > threshold, true) for each, true in zip(outputs, truth, strict=True)]
+            [
+                f1(np.squeeze(each[output] if index is None else each[output][..., index]) > threshold, true)
+                for each, true in zip(outputs, truth, strict=True)
+            ]
         )
 
     return score
