@@ -146,7 +146,23 @@ PAIR = {
     "decoder_ffn_dim": 64,
 }
 SEQUENCES = {**PAIR, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 2000}  # one to another
+LAYERS = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 IDS, MASK = {TOKENS: (1, 12)}, {TOKENS: (1, 12), "attention_mask": (1, 12)}
+
+
+def detector(library: ModuleType) -> dict[str, object]:
+    """What detectors of the kind of DETR have in common."""
+    return {
+        "backbone_config": library.ResNetConfig(
+            embedding_size=16,
+            hidden_sizes=[16, 24, 32, 48],
+            depths=[1] * 4,
+            layer_type="basic",
+            out_features=["stage2", "stage3", "stage4"],
+        ),
+        **{"use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False, "encoder_layers": 1},
+        **{"decoder_layers": 2, "num_queries": 8, "num_labels": 5},
+    }
 
 
 def of_transformers(
@@ -390,5 +406,187 @@ FAMILIES: dict[str, Family] = {
         {"image_size": 32, "patch_size": 8, "num_frames": 4, "tubelet_size": 2, "hidden_size": 32, "num_hidden_layers": 2,
          "num_attention_heads": 4, "intermediate_size": 64},
         {SIGNAL: (1, 4, 3, 32, 32)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/xlnet": of_transformers(
+        "XLNetModel XLNetConfig", {"vocab_size": 2000, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}, MASK,
+        lambda module, tokens, mask: module(input_ids=tokens, attention_mask=mask.float(), use_mems=False)[0],
+    ),
+    "transformers/funnel": of_transformers(
+        "FunnelModel FunnelConfig",
+        {"vocab_size": 2000, "block_sizes": [1, 1], "d_model": 32, "n_head": 4, "d_head": 8, "d_inner": 64, "num_decoder_layers": 1},
+        MASK, masked,
+    ),
+    "transformers/roformer": of_transformers("RoFormerModel RoFormerConfig", SMALL, MASK, masked),
+    "transformers/fnet": of_transformers(
+        "FNetModel FNetConfig", {**SMALL, "use_tpu_fourier_optimizations": False}, IDS, lambda module, tokens: module(input_ids=tokens)[0]
+    ),
+    "transformers/convbert": of_transformers("ConvBertModel ConvBertConfig", {**SMALL, "embedding_size": 32}, MASK, masked),
+    "transformers/esm": of_transformers(
+        "EsmModel EsmConfig", {**SMALL, "pad_token_id": 1, "position_embedding_type": "rotary"}, MASK, masked
+    ),
+    "transformers/perceiver": of_transformers(
+        "PerceiverModel PerceiverConfig",
+        {"num_latents": 8, "d_latents": 32, "d_model": 16, "num_blocks": 1, "num_self_attends_per_block": 2,
+         "num_self_attention_heads": 4, "num_cross_attention_heads": 4},
+        {SIGNAL: (1, 20, 16)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/opt": of_transformers(
+        "OPTForCausalLM OPTConfig",
+        {"vocab_size": 2000, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "ffn_dim": 64,
+         "max_position_embeddings": 64, "word_embed_proj_dim": 32},
+        MASK, uncached,
+    ),
+    "transformers/gptj": of_transformers(
+        "GPTJForCausalLM GPTJConfig",
+        {"vocab_size": 2000, "n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 64}, MASK, uncached,
+    ),
+    "transformers/gemma2": of_transformers(
+        "Gemma2ForCausalLM Gemma2Config", {**SMALL, "num_key_value_heads": 2, "head_dim": 8}, MASK, uncached
+    ),
+    "transformers/qwen3": of_transformers(
+        "Qwen3ForCausalLM Qwen3Config", {**SMALL, "num_key_value_heads": 2, "head_dim": 8}, MASK, uncached
+    ),
+    "transformers/mpt": of_transformers(
+        "MptForCausalLM MptConfig", {"vocab_size": 2000, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64}, MASK, uncached
+    ),
+    "transformers/xlstm": of_transformers(
+        "xLSTMForCausalLM xLSTMConfig", {"vocab_size": 2000, "hidden_size": 32, "num_hidden_layers": 1, "num_heads": 4},
+        {TOKENS: (1, 8)}, unmasked,
+    ),
+    "transformers/rt_detr": of_transformers(
+        "RTDetrForObjectDetection RTDetrConfig",
+        lambda library: {
+            "backbone_config": library.RTDetrResNetConfig(
+                embedding_size=16, hidden_sizes=[16, 24, 32, 48], depths=[1] * 4, layer_type="basic",
+                out_features=["stage2", "stage3", "stage4"],
+            ),
+            "use_timm_backbone": False, "backbone": None, "encoder_hidden_dim": 32, "encoder_in_channels": [24, 32, 48],
+            "encoder_ffn_dim": 64, "encoder_attention_heads": 4, "d_model": 32, "num_queries": 12,
+            "decoder_in_channels": [32] * 3, "decoder_ffn_dim": 64, "decoder_layers": 2, "decoder_attention_heads": 4,
+            "num_labels": 5, "num_denoising": 0, "feat_strides": [8, 16, 32],
+        },
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x).logits,
+    ),
+    "transformers/conditional_detr": of_transformers(
+        "ConditionalDetrForObjectDetection ConditionalDetrConfig",
+        lambda library: {**detector(library), **PAIR}, {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x).logits,
+    ),
+    "transformers/dab_detr": of_transformers(
+        "DabDetrForObjectDetection DabDetrConfig",
+        lambda library: {**detector(library), **PAIR, "hidden_size": 32}, {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x).logits,
+    ),
+    "transformers/yolos": of_transformers(
+        "YolosForObjectDetection YolosConfig",
+        {**LAYERS, "image_size": [64, 64], "patch_size": 16, "num_detection_tokens": 6, "num_labels": 5},
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x).logits,
+    ),
+    "transformers/mask2former": of_transformers(
+        "Mask2FormerForUniversalSegmentation Mask2FormerConfig",
+        lambda library: {
+            "backbone_config": library.SwinConfig(
+                image_size=64, embed_dim=16, depths=[1] * 4, num_heads=[1, 2, 2, 4], window_size=2,
+                out_features=[f"stage{at}" for at in range(1, 5)],
+            ),
+            "feature_size": 32, "mask_feature_size": 32, "hidden_dim": 32, "encoder_feedforward_dim": 64, "encoder_layers": 1,
+            "decoder_layers": 2, "num_attention_heads": 4, "dim_feedforward": 64, "num_queries": 8,
+        },
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x).masks_queries_logits,
+    ),
+    "transformers/superpoint": of_transformers(
+        "SuperPointForKeypointDetection SuperPointConfig",
+        {"encoder_hidden_sizes": [16, 16, 32, 32], "decoder_hidden_size": 32, "descriptor_decoder_dim": 32},
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module.encoder(x[:, :1])[0], transformer=False,
+    ),
+    "transformers/vitpose": of_transformers(
+        "VitPoseForPoseEstimation VitPoseConfig",
+        lambda library: {
+            "backbone_config": library.VitPoseBackboneConfig(
+                image_size=[64, 48], patch_size=[16, 16], hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                mlp_ratio=2, out_features=["stage2"],
+            ),
+            "num_labels": 5, "scale_factor": 4,
+        },
+        {IMAGE: (1, 3, 64, 48)}, lambda module, x: module(x).heatmaps,
+    ),
+    "transformers/glpn": of_transformers(
+        "GLPNForDepthEstimation GLPNConfig",
+        {"depths": [1] * 4, "hidden_sizes": [16, 32, 48, 64], "num_attention_heads": [1, 2, 3, 4], "decoder_hidden_size": 32},
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/dpt": of_transformers(
+        "DPTForDepthEstimation DPTConfig",
+        {**LAYERS, "num_hidden_layers": 4, "image_size": 64, "patch_size": 16, "backbone_out_indices": [0, 1, 2, 3],
+         "neck_hidden_sizes": [16, 16, 24, 32], "fusion_hidden_size": 32, "is_hybrid": False},
+        {IMAGE: (1, 3, 64, 64)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/groupvit": of_transformers(
+        "GroupViTVisionModel GroupViTVisionConfig",
+        {"hidden_size": 32, "intermediate_size": 64, "depths": [1, 1, 1], "num_group_tokens": [8, 4, 0],
+         "num_output_groups": [8, 4, 0], "num_attention_heads": 4, "image_size": 32, "patch_size": 8},
+        {IMAGE: (1, 3, 32, 32)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/timesformer": of_transformers(
+        "TimesformerModel TimesformerConfig", {**LAYERS, "image_size": 32, "patch_size": 8, "num_frames": 4},
+        {SIGNAL: (1, 4, 3, 32, 32)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/vivit": of_transformers(
+        "VivitModel VivitConfig", {**LAYERS, "image_size": 32, "num_frames": 4, "tubelet_size": [2, 8, 8]},
+        {SIGNAL: (1, 4, 3, 32, 32)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/wavlm": of_transformers(
+        "WavLMModel WavLMConfig", {**AUDIO, "num_buckets": 32, "max_bucket_distance": 80}, {SIGNAL: (1, 1600)}, lambda m, x: m(x)[0]
+    ),
+    "transformers/sew": of_transformers(
+        "SEWModel SEWConfig", {**AUDIO, "squeeze_factor": 2}, {SIGNAL: (1, 1600)}, lambda m, x: m(x)[0]
+    ),
+    "transformers/ast": of_transformers(
+        "ASTModel ASTConfig",
+        {**LAYERS, "max_length": 64, "num_mel_bins": 32, "patch_size": 16, "frequency_stride": 10, "time_stride": 10},
+        {SIGNAL: (1, 64, 32)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/wav2vec2_bert": of_transformers(
+        "Wav2Vec2BertModel Wav2Vec2BertConfig",
+        {**LAYERS, "feature_projection_input_dim": 16, "position_embeddings_type": "relative_key", "output_hidden_size": 32},
+        {SIGNAL: (1, 24, 16)}, lambda module, x: module(x)[0],
+    ),
+    "transformers/moonshine": of_transformers(
+        "MoonshineModel MoonshineConfig",
+        {"vocab_size": 100, "hidden_size": 32, "intermediate_size": 64, "encoder_num_hidden_layers": 2,
+         "decoder_num_hidden_layers": 2, "encoder_num_attention_heads": 4, "decoder_num_attention_heads": 4},
+        {SIGNAL: (1, 4000)}, lambda module, x: module.encoder(x)[0],
+    ),
+    "transformers/dac": of_transformers(
+        "DacModel DacConfig",
+        {"encoder_hidden_size": 8, "downsampling_ratios": [2, 4], "decoder_hidden_size": 32, "n_codebooks": 2,
+         "codebook_size": 32, "codebook_dim": 8, "upsampling_ratios": [4, 2]},
+        {SIGNAL: (1, 1, 256)}, lambda module, x: module.decoder(module.encoder(x)), transformer=False,
+    ),
+    "transformers/siglip": of_transformers(
+        "SiglipVisionModel SiglipVisionConfig", {**LAYERS, "image_size": 32, "patch_size": 8}, {IMAGE: (1, 3, 32, 32)},
+        lambda module, x: module(x)[1],
+    ),
+    "transformers/layoutlmv3": of_transformers(
+        "LayoutLMv3Model LayoutLMv3Config",
+        {**SMALL, "visual_embed": False, "coordinate_size": 4, "shape_size": 8, "has_spatial_attention_bias": False}, MASK, masked,
+    ),
+    "transformers/marian": of_transformers(
+        "MarianModel MarianConfig", {**SEQUENCES, "max_position_embeddings": 64, "pad_token_id": 0, "decoder_start_token_id": 0},
+        MASK, translated,
+    ),
+    "transformers/prophetnet": of_transformers(
+        "ProphetNetEncoder ProphetNetConfig",
+        {"vocab_size": 2000, "hidden_size": 32, "encoder_ffn_dim": 64, "num_encoder_layers": 2, "num_encoder_attention_heads": 4,
+         "max_position_embeddings": 64},
+        MASK, masked,
+    ),
+    "transformers/textnet": of_transformers(
+        "TextNetForImageClassification TextNetConfig", {"num_labels": 10}, {IMAGE: (1, 3, 64, 64)},
+        lambda module, x: module(x).logits, transformer=False,
+    ),
+    "transformers/mgp_str": of_transformers(
+        "MgpstrForSceneTextRecognition MgpstrConfig",
+        {"image_size": [16, 64], "patch_size": 4, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "max_token_length": 8, "num_character_labels": 20, "num_bpe_labels": 30, "num_wordpiece_labels": 30},
+        {IMAGE: (1, 3, 16, 64)}, lambda module, x: module(x).logits[0],
     ),
 }  # fmt: skip
