@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-_POSIX = os.name == "posix"  # elsewhere an interrupt is what Python makes of it
+_POSIX = hasattr(os, "register_at_fork")  # elsewhere an interrupt is what Python makes of it
 _SIGINT = (signal.SIGINT,)
 _AGAIN = 0.5  # seconds
 

@@ -263,6 +263,33 @@ def test_an_interrupt_while_python_ends_leaves_no_trace():
     assert interrupted_at(b"ends\n", AT_THE_END) == -signal.SIGINT
 
 
+AS_ON_WINDOWS = """
+import multiprocessing, os, signal, sys, tempfile
+from pathlib import Path
+import numpy, openvino
+sys.modules.update(fcntl=None, resource=None)
+for owner, names in (os, ("getuid", "register_at_fork")), (signal, ("SIGALRM", "pthread_sigmask", "setitimer", "siginterrupt")):
+    for name in names:
+        delattr(owner, name)
+exists = Path.exists
+Path.exists = lambda path: not str(path).startswith("/proc") and exists(path)
+from ovlpt import cli
+from ovlpt.device import cache
+cache.own_folder(Path(sys.argv[2]).parent / "own")
+sys.exit(cli.main(["check", sys.argv[1]]) or cli.main(["transform", sys.argv[1], "-o", sys.argv[2]]))
+"""
+
+
+def test_a_system_without_what_posix_adds(tmp_path):
+    """No numbers of users, no forks, no locks of files, no list of the CPU's flags."""
+    saved = tmp_path / "saved.xml"
+    done = subprocess.run([sys.executable, "-c", AS_ON_WINDOWS, MODEL, str(saved)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "every layer as expected" in done.stdout
+    assert saved.exists()
+    assert (tmp_path / "own").is_dir()
+
+
 def test_a_full_disk_leaves_no_folder(tmp_path, monkeypatch, capsys):
     """Nor takes one that was there."""
     (tmp_path / "old").mkdir()

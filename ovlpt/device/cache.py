@@ -37,7 +37,7 @@ def own_folder(path: Path) -> None:
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat(follow_symlinks=False)
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+        if stat.S_ISDIR(found.st_mode) and _is_users(found):
             path.chmod(stat.S_IMODE(found.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
             return
     except OSError as error:
@@ -70,10 +70,15 @@ def file(name: str, file_name: str, make: Callable[[Path], None]) -> Path:
 _REMEDY = "set XDG_CACHE_HOME to a folder of yours"
 
 
+def _is_users(found: os.stat_result) -> bool:
+    """Windows numbers no users; a home folder is its user's there."""
+    return not hasattr(os, "getuid") or found.st_uid == os.getuid()
+
+
 def _is_whole(target: Path, digest: Path) -> bool:
     try:
         found = target.stat(follow_symlinks=False)
-        is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
+        is_own = stat.S_ISREG(found.st_mode) and _is_users(found)
         is_own = is_own and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
         return is_own and _digest(target) == digest.read_text()
     except OSError:
