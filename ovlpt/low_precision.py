@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
+from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
 from ovlpt.canonicalize.plain_pooling import PlainPooling
@@ -102,8 +103,11 @@ BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `Co
 # What OpenVINO reads otherwise than its format defines it: the simulation is mended, too, and a compilation before all else.
 MISREAD: tuple[type[LayerTransformation], ...] = (RoundedIntegers, OutputChannelScales)
 
+# Before all else, too: afterwards a dequantization is no longer in one place.
+BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (*MISREAD, DequantizationBeforeMoves)
+
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
-    *MISREAD,
+    *BEFORE_COMMON_OPTIMIZATIONS,
     RedundantFakeQuantize,
     ChannelShuffles,
     MatMulToConvolution,
@@ -222,6 +226,15 @@ def check_names(pass_config: PassConfig, own: Sequence[type[LayerTransformation]
 def _types_of(*names: str) -> frozenset[str]:
     """Operations without their versions."""
     return frozenset(name.partition(".")[2] for name in names)
+
+
+def as_defined(model: Model) -> Model:
+    """In place: what OpenVINO reads otherwise than its format defines it, and each quantization in one piece."""
+    manager = Manager()
+    for kind in BEFORE_COMMON_OPTIMIZATIONS:
+        manager.register_pass(kind())
+    manager.run_passes(model)
+    return model
 
 
 class LowPrecision(ModelPass):

@@ -178,8 +178,12 @@ def linear_pair(data: Node, scale: float, zero_point: int, name: str) -> Node:
     """QuantizeLinear and DequantizeLinear, as a frontend writes them. ``name``: of the second."""
     ends = [f32(scale * (end - zero_point)) for end in (0, 255)]
     integers = opset1.convert(opset1.fake_quantize(data, *ends, f32(0.0), f32(255.0), 256), "u8")
+    return named(dequantized(integers, scale, zero_point), name)
+
+
+def dequantized(integers: Node, scale: float, zero_point: int) -> Node:
     shifted = opset1.subtract(opset1.convert(integers, "f32"), f32(zero_point))
-    return named(opset1.multiply(shifted, f32(scale)), name)
+    return opset1.multiply(shifted, f32(scale))
 
 
 def image(low=0.0, high=2.55, levels: int = 256, name: str = "x") -> Node:
@@ -634,6 +638,18 @@ def _linear_product(repeated: bool = False) -> Model:
     return _product(*ends)
 
 
+def _moved_integers() -> Model:
+    """Of two sums of QLinearAdd, whose integers are moved, as in attentions of ONNX Runtime's format QOperator."""
+    ends = []
+    for name, zero_point in (("left", 120), ("right", 135)):
+        data = parameter((2, 16, 8), name)
+        steps = opset1.divide(opset1.add(quantized(data, -1.28, 1.27), f32(0.1)), f32(0.02))
+        zero = opset1.convert(opset1.constant(np.array(zero_point, np.uint8)), "f32")
+        integers = named(opset1.convert(opset1.add(steps, zero), "u8"), f"{name}_sum")
+        ends.append(dequantized(opset1.transpose(integers, i64(0, 2, 1)), 0.02, zero_point))
+    return _product(*ends)
+
+
 def group_wise(shape: tuple[int, int], stored: bool) -> Node:
     """Weights of a MatMul with a scale for each 4 of their columns. ``stored``: as integers."""
     values = real((shape[0], shape[1] // 4, 4))
@@ -835,6 +851,7 @@ _SINGLE = [
         (("zero_point",),),
     ),
     Case("product of activations in Q/DQ with zero points", _linear_product, (("zero_point",),)),
+    Case("product of activations as moved integers", _moved_integers, (("zero_point",),)),
     Case("product of activations in repeated Q/DQ", lambda: _linear_product(repeated=True), (("zero_point",),)),
     Case(
         "convolution, float weights that a Transpose lays out",

@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of
 from ovlpt.graph.consumers import readers_of
-from ovlpt.graph.dequantization import Dequantization, read_dequantization
+from ovlpt.graph.dequantization import dequantizations_below
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.precisions import INT8, LEVELS, max_value, min_value
@@ -108,7 +108,7 @@ def _is_undone(convert: Node, value: Output, shift: tuple[Output, Output] | None
     """Whether all readers subtract the zero point again, or, where that is 0, multiply by the scale that ``value`` was
     divided by.
     """
-    chains = [chain for reader in readers_of(convert) for chain in _chains_below(reader)]
+    chains = [chain for reader in readers_of(convert) for chain in dequantizations_below(reader)]
     if not chains or any(chain.multiply is None or chain.data != convert.output(0) for chain in chains):
         return False
     if shift is not None:
@@ -120,18 +120,6 @@ def _is_undone(convert: Node, value: Output, shift: tuple[Output, Output] | None
     if scale is None or (precision_of(convert.output(0)) == "u8" and not _is_of_calibration(value.get_node(), scale)):
         return False
     return all(chain.zero_point is None and np.allclose(chain.scale, scale, rtol=_NEAR, atol=0) for chain in chains)
-
-
-def _chains_below(convert: Node) -> list[Dequantization]:
-    """The dequantizations that begin with a Convert; among them what is none."""
-    if convert.get_type_name() != "Convert":
-        return [Dequantization(convert.output(0))]
-    ends = [
-        end
-        for reader in readers_of(convert)
-        for end in (readers_of(reader) if reader.get_type_name() == "Subtract" else [reader])
-    ]
-    return [read_dequantization(end.output(0)) if end.outputs() else Dequantization(convert.output(0)) for end in ends]
 
 
 def _scale_of(value: Output) -> np.ndarray | None:

@@ -24,7 +24,7 @@ from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
-from ovlpt.low_precision import MISREAD, LowPrecision
+from ovlpt.low_precision import BEFORE_COMMON_OPTIMIZATIONS, LowPrecision
 from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.qdq_stripping import QDQStripping
@@ -192,7 +192,7 @@ def _run_passes(
     before, manager, on_cpu = len(trace), Manager(), plugin_config.kind(device) == "CPU"
     params = Params(native_only=native_only)
     if not native_only:  # before others: a zero point of 0 is dropped, and with it what shows a quantization
-        for kind in MISREAD:
+        for kind in BEFORE_COMMON_OPTIMIZATIONS:
             manager.register_pass(kind(pass_config=config.pass_config(), trace=trace))
     if levels := plugin_config.dropped_levels(device):
         manager.register_pass(QDQStripping(levels, need_weights_adjustment=floats == "f16", params=params))

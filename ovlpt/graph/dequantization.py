@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
+from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Constant, Node, Output
@@ -62,6 +63,11 @@ class Dequantization:
     @property
     def has_zero_or_denormal_scale(self) -> bool:
         return self.scale is not None and bool((np.abs(self.scale) < 1e-32).any())
+
+    def apply(self, integers: np.ndarray) -> np.ndarray:
+        """What the chain makes of integers, in float32."""
+        shifted = integers if self.zero_point is None else integers - self.zero_point
+        return shifted if self.scale is None else shifted * self.scale
 
     @property
     def is_shared(self) -> bool:
@@ -218,6 +224,18 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
             "scale": values_of(_stored_constant(consumer, port)).astype(np.float32, copy=False),
         }
     return Dequantization(data, **found)
+
+
+def dequantizations_below(convert: Node) -> list[Dequantization]:
+    """The chains that begin with ``convert``, one for each of its readers; what is none has no Multiply."""
+    if convert.get_type_name() != "Convert":
+        return [Dequantization(convert.output(0))]
+    ends = [
+        end
+        for reader in readers_of(convert)
+        for end in (readers_of(reader) if reader.get_type_name() == "Subtract" else [reader])
+    ]
+    return [read_dequantization(end.output(0)) if end.outputs() else Dequantization(convert.output(0)) for end in ends]
 
 
 def put_constant_second(found: Dequantization) -> None:

@@ -16,9 +16,10 @@ from ovlpt.common_optimizations import decomposed_attention
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
 from ovlpt.graph.consumers import targets_of
-from ovlpt.graph.dequantization import DEQUANTIZATION
+from ovlpt.graph.dequantization import DEQUANTIZATION, read_dequantization, write_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import evaluated
+from ovlpt.low_precision import as_defined
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations.families import REARRANGES
@@ -121,13 +122,15 @@ class Requantize(Advice):
         return f"quantize {self.name} per tensor to 256 levels on an interval {where}"
 
     def apply(self, model: Model, ranges: Ranges) -> None:
+        if not any(map(quantizer, _called(model, self.name))):  # it is in two pieces, or computed by hand
+            as_defined(model)
         node = _find(model, self.name, "FakeQuantize", "Multiply")
         ends = real_interval(node)
         if ends is None:
             raise InputError(f'the interval of "{self.name}" is not constant, and cannot be changed')
         low, high = (float(pick(end)) for pick, end in zip((np.min, np.max), ends, strict=True))
         node = _first_of_its_grid(node)
-        made = _fake_quantize(quantizer(node).input_value(0), *interval(low, high, self.signed, zero_point=True), 256)
+        made = _fake_quantize(_quantized_value(node), *interval(low, high, self.signed, zero_point=True), 256)
         node.output(0).replace(made.output(0))
         made.set_friendly_name(self.name)
 
@@ -270,9 +273,18 @@ def real_interval(node: Node) -> tuple[np.ndarray, np.ndarray] | None:
     details = None if quantize is None else QuantizationDetails.of(quantize)
     if details is None:
         return None
-    if node.get_instance_id() == quantize.get_instance_id():
-        return details.output_low, details.output_high
-    return details.input_low, details.input_high
+    found, ends = read_dequantization(node.output(0)), (details.output_low, details.output_high)
+    low, high = ends if found.multiply is None else map(found.apply, ends)
+    return low, high
+
+
+def _quantized_value(node: Node) -> Output:
+    """The real numbers that `quantizer` rounds; before one that rounds steps, as that of QLinearAdd is read, their multiples."""
+    quantize, found = quantizer(node), read_dequantization(node.output(0))
+    details, value = QuantizationDetails.of(quantize), quantize.input_value(0)
+    if found.multiply is None or not np.array_equal(details.input_low, details.output_low):
+        return value
+    return write_dequantization(value, node.get_friendly_name(), found.scale, found.zero_point, precision_of(value))[0]
 
 
 def _first_of_its_grid(node: Node) -> Node:
@@ -306,8 +318,12 @@ def _shared_fake_quantize(value: Output, low, high, levels: int) -> Node | None:
     return None
 
 
+def _called(model: Model, name: str) -> list[Node]:
+    return [node for node in all_nodes(model) if node.get_friendly_name() == name]
+
+
 def _find(model: Model, name: str, *kinds: str) -> Node:
-    for node in all_nodes(model):
-        if node.get_friendly_name() == name and node.get_type_name() in kinds:
+    for node in _called(model, name):
+        if node.get_type_name() in kinds:
             return node
     raise InputError(f'the model has no {kinds[0]} "{name}"')

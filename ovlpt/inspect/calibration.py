@@ -15,6 +15,7 @@ from ovlpt.device.states import anew
 from ovlpt.graph.grafting import end_in
 from ovlpt.inspect.advice import Advice, interval
 from ovlpt.inspect.float_model import simulate
+from ovlpt.low_precision import as_defined
 from ovlpt.openvino_api import Core, Model, Output, opset1
 from ovlpt.trace import InputError
 
@@ -35,7 +36,7 @@ def calibrate(
     smaller; if empty, the smallest and the largest value, of those that are finite. Advice that does not fit the model
     is left out, and what is never finite.
     """
-    model, names = model.clone(), set()
+    model, names = as_defined(model.clone()), set()
     for advice in advices:
         if advice.measured is not None and advice.measured not in names:
             names.add(advice.measured)

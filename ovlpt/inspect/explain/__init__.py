@@ -19,6 +19,7 @@ from ovlpt.inspect.explain.diagnosis import diagnosed
 from ovlpt.inspect.explain.execution import as_executed
 from ovlpt.inspect.explain.graph import GraphAnswers
 from ovlpt.inspect.user_names import UserNames
+from ovlpt.low_precision import as_defined
 from ovlpt.openvino_api import Core, Model
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.trace import InputError, Trace
@@ -47,8 +48,9 @@ def explain(
     trace = Trace()
     result = transform(source, device, config, lowered=False, native_only=native_only, core=core, trace=trace)
     found = explanation(result, trace, native_only, source)
+    given = source if native_only else as_defined(source.clone())
     if graph_only:
-        return diagnosed(found, source)
+        return diagnosed(found, given)
     precision = inference_precision(core, plugin_config.physical_devices(core, device)[0], _PROPERTIES)
     ready = transform(result, device, config, core=core, serializable=False, precision=precision)
     properties = {**_PROPERTIES, **lpt_properties(ready, device)}
@@ -60,7 +62,7 @@ def explain(
             "with graph_only (--graph-only) the answers are of the graph"
         ) from error
     inner = layers_of_bodies(ready, layers, lambda each: core.compile_model(each, device, properties))
-    return diagnosed(as_executed(found, Layers([*layers, *inner], ready)), source)
+    return diagnosed(as_executed(found, Layers([*layers, *inner], ready)), given)
 
 
 def explanation(

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ovlpt.graph.constants import precision_of
+from ovlpt.graph.consumers import consumers_of, readers_of
+from ovlpt.graph.copies import copied_data
+from ovlpt.graph.dequantization import Dequantization, dequantizations_below, write_dequantization
+from ovlpt.layer_transformation import LayerTransformation, replace_output
+from ovlpt.openvino_api import Node, Output
+from ovlpt.precisions import INT8
+from ovlpt.trace import Reason
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """What copies the stored integers, each operation after what it reads, and the dequantizations after them."""
+
+    moves: list[Node]
+    ends: list[Dequantization]
+
+
+class DequantizationBeforeMoves(LayerTransformation):
+    """``FakeQuantize → Convert (to integers) → Transpose → Convert → Subtract → Multiply``: dequantized before the Transpose, and
+    before what else only copies values.
+
+    ONNX allows any operation on 8-bit integers between QuantizeLinear and DequantizeLinear, and ONNX Runtime writes its
+    format QOperator so. Of what moves there, a Transpose is computed in float by OpenVINO: its MOC transformations put the
+    Convert before it, and leave the rest of the dequantization after it. So the layers after it stay float, with the plugin's
+    own LPT, too. Each scale is one positive number, so that the largest integer is the largest value.
+    """
+
+    quiet = True
+    why = Reason("stored_integers", "it moves integers between the two halves of a quantization")
+
+    @classmethod
+    def type_names(cls) -> list[str]:
+        return ["opset1.Convert"]
+
+    def concerns(self, node: Node) -> bool:
+        return (
+            precision_of(node.output(0)) in INT8
+            and node.input_value(0).get_node().get_type_name() == "FakeQuantize"
+            and any(copied_data(reader) for reader in readers_of(node))
+        )
+
+    def has_form(self, node: Node) -> bool:
+        return _moved(node) is not None
+
+    def can_be_transformed(self, node: Node) -> None:
+        """There is nothing to refuse."""
+
+    def transform(self, node: Node) -> None:
+        stored, found = node.output(0), _moved(node)
+        targets = [target for target in consumers_of(stored) if target.get_node() in found.moves]
+        value, name = _dequantized(stored, found.ends[0]), node.get_friendly_name()
+        node.set_friendly_name(f"{name}/Integers")
+        value.get_node().set_friendly_name(name)  # which it has in the file
+        for target in targets:
+            target.replace_source_output(value)
+        for move in found.moves:
+            move.validate_and_infer_types()
+        for end in found.ends:
+            replace_output(end.output, value if end.data == stored else end.data)
+
+
+def _moved(node: Node) -> _Moved | None:
+    """What is after the integers that ``node`` stores; None where other than equal dequantizations read them."""
+    found, pending = _Moved([], []), [node.output(0)]
+    while pending:
+        value = pending.pop()
+        for target in consumers_of(value):
+            reader = target.get_node()
+            if reader.get_type_name() == "Convert":
+                found.ends.extend(dequantizations_below(reader))
+            elif (data := copied_data(reader)) and all(each == value for each in data):
+                found.moves.append(reader)
+                pending += [each for each in reader.outputs() if precision_of(each) in INT8]
+            else:
+                return None
+    if not found.ends or not all(map(_is_per_tensor, found.ends)):
+        return None
+    is_turned = any(move.get_type_name() == "Transpose" for move in found.moves)
+    return found if is_turned and len({_numbers(end) for end in found.ends}) == 1 else None
+
+
+def _is_per_tensor(found: Dequantization) -> bool:
+    return found.multiply is not None and found.is_per_tensor and bool((found.scale > 0).all())
+
+
+def _numbers(found: Dequantization) -> tuple[float, float, str]:
+    zero_point = 0.0 if found.zero_point is None else float(found.zero_point.reshape(()))
+    return zero_point, float(found.scale.reshape(())), precision_of(found.output)
+
+
+def _dequantized(integers: Output, like: Dequantization) -> Output:
+    zero_point = None if like.zero_point is None else like.zero_point.reshape(())
+    name, precision, stored = (
+        integers.get_node().get_friendly_name(),
+        precision_of(like.output),
+        like.zero_point_precision,
+    )
+    scale = like.scale.reshape(())
+    return write_dequantization(integers, name, scale, zero_point, precision, zero_point_precision=stored)[0]
