@@ -52,7 +52,7 @@ class DequantizationBeforeMoves(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         stored, found = node.output(0), _moved(node)
-        targets = [target for target in consumers_of(stored) if target.get_node() in found.moves]
+        targets = [target for target in consumers_of(stored) if target.get_node().get_type_name() != "Convert"]
         value, name = _dequantized(stored, found.ends[0]), node.get_friendly_name()
         node.set_friendly_name(f"{name}/Integers")
         value.get_node().set_friendly_name(name)  # which it has in the file
