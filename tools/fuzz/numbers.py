@@ -332,6 +332,8 @@ def reads_within(node: Node) -> bool:
         return indices is None or axis is None or bool((indices < size).all() and (indices >= -size).all())
     if node.get_type_name() == "Einsum":  # of sizes that differ, a 1 is broadcast; a MatMul sums over equal ones
         return shape[-1] == node.get_input_shape(1)[-1]
+    if node.get_type_name() == "PRelu":
+        return int(np.prod(node.get_input_shape(1))) in (1, shape[min(1, len(shape) - 1)])
     if node.get_type_name() == "TopK":
         count = constant_above(node.input_value(1))
         return count is None or int(count) <= shape[node.get_attributes()["axis"]]
