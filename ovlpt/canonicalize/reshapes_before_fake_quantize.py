@@ -14,7 +14,7 @@ from ovlpt.trace import Reason, reject_unless
 class ReshapesBeforeFakeQuantize(LayerTransformation):
     """``reshape(FQ(reshape(x))) == FQ(reshape(x))`` where FQ has one interval for the whole tensor.
 
-    Common optimizations put a FakeQuantize before the Transpose of an image of one channel, which is a Reshape. Behind a
+    Common optimizations put a FakeQuantize before the Transpose of an image of one channel, which is a Reshape. After a
     Reshape that is there already, it costs nothing; between integers and a convolution, it is a layer, and in bf16 two.
     """
 
