@@ -94,11 +94,11 @@ def _numbers(found: Dequantization) -> tuple[float, float, str]:
 
 
 def _dequantized(integers: Output, like: Dequantization) -> Output:
-    zero_point = None if like.zero_point is None else like.zero_point.reshape(())
-    name, precision, stored = (
+    return write_dequantization(
+        integers,
         integers.get_node().get_friendly_name(),
+        like.scale.reshape(()),
+        None if like.zero_point is None else like.zero_point.reshape(()),
         precision_of(like.output),
-        like.zero_point_precision,
-    )
-    scale = like.scale.reshape(())
-    return write_dequantization(integers, name, scale, zero_point, precision, zero_point_precision=stored)[0]
+        zero_point_precision=like.zero_point_precision,
+    )[0]
