@@ -446,6 +446,39 @@ def test_sizes_that_the_native_library_forgets_are_its_own(spoilt, monkeypatch):
 
 
 @against_native
+def test_open_sizes_whose_bounds_a_layer_narrows_keep_a_scale_natively():
+    """A FakeQuantize that takes a zero point has the bounds of a GroupConvolution above it, its scale those from before."""
+    shape = (1, 3, 8, 8)
+    steps = (
+        Step("Parameter", (), 1752553529, shape),
+        Step("ConstantMinus", ((0, 0),), 1786577211, shape),
+        Step("FakeQuantize", ((1, 0),), 2035993698, shape),
+    )
+    graph = Graph(steps, ((2, 0),), 1940577, Form(dynamic="both"))
+    assert not native.settings_of(graph.seed).params.update_precisions
+    assert list(native.failures(graph)) == []
+
+
+@against_native
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_scale_that_a_reduction_changes_for_others_is_the_native_librarys_fault(spoilt, monkeypatch):
+    """It makes [1, 4] of the constant that two scales of [1, 4, 1, 1, 1] are, and the other one has it, too."""
+    shape = (1, 4, 3, 4, 4)
+    steps = (
+        Step("Parameter", (), 1954848428, shape),
+        Step("FakeQuantize", ((0, 0),), 1595949263, shape),
+        Step("GroupConvolution", ((1, 0),), 2056419268, (1, 4, 3, 4, 3)),
+        Step("Add", ((1, 0), (1, 0)), 238078544, shape),
+        Step("Reduce", ((3, 0),), 2123931731, (1, 4)),
+    )
+    if spoilt:
+        monkeypatch.setattr(native, "ours", unchanged)
+    found = list(native.failures(Graph(steps, ((2, 0), (4, 0)), 1840880)))
+    assert "gives one constant to scales of several ranks" in found[0].cause
+    assert {each.way for each in found} == ({numbers.STOCK, "native"} if spoilt else {numbers.STOCK})
+
+
+@against_native
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spoilt):
     """Where stock throws; and other numbers are not."""

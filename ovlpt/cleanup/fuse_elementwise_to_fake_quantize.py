@@ -38,15 +38,16 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
         reject_unless(self.details(quantize) is not None, "dynamic_intervals", "its intervals are not constant")
         values, data = values_of(other), shape_of(node.input_value(0))
         if values.size > 1:
-            reject_unless(
-                data is not None and data == shape_of(node.output(0)), "broadcast", "the constant broadcasts the data"
-            )
+            reject_unless(data is not None and self._keeps_shape(node), "broadcast", "the constant broadcasts the data")
             aligned = (1,) * (len(data) - values.ndim) + values.shape
             reject_unless(
                 all(size == 1 for size in aligned[2:]),
                 "not_per_channel",
                 "the constant varies along an axis other than that of the channels",
             )
+
+    def _keeps_shape(self, node: Node) -> bool:
+        return shape_of(node.input_value(0)) == shape_of(node.output(0))
 
     @staticmethod
     def _quantize(node: Node) -> Node:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from ovlpt.cleanup import eliminate_fake_quantize, fuse_convert, multiply_to_group_convolution, scale_adjustment
+from ovlpt.cleanup import (
+    eliminate_fake_quantize,
+    fuse_convert,
+    fuse_elementwise_to_fake_quantize,
+    multiply_to_group_convolution,
+    scale_adjustment,
+)
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import replacing
 from ovlpt.openvino_api import Constant, Node, Output
@@ -31,6 +37,25 @@ class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
         pass
 
 
+class _BySizesAsInferred(fuse_elementwise_to_fake_quantize.FuseElementwiseToFakeQuantizeTransformation):
+    """Bounds of an open size count, and the operation has those from before its data was changed."""
+
+    def _keeps_shape(self, node: Node) -> bool:
+        return node.get_input_partial_shape(0) == node.get_output_partial_shape(0)
+
+
+class FuseMultiplyToFakeQuantizeTransformation(
+    _BySizesAsInferred, fuse_elementwise_to_fake_quantize.FuseMultiplyToFakeQuantizeTransformation
+):
+    pass
+
+
+class FuseSubtractToFakeQuantizeTransformation(
+    _BySizesAsInferred, fuse_elementwise_to_fake_quantize.FuseSubtractToFakeQuantizeTransformation
+):
+    pass
+
+
 class MultiplyToGroupConvolutionTransformation(multiply_to_group_convolution.MultiplyToGroupConvolutionTransformation):
     """Not of what is a product already; and of integers that are stored, where a Convert reads them."""
 
@@ -57,5 +82,9 @@ class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
 
 
 NATIVE = replacing(
-    EliminateFakeQuantizeTransformation, FuseConvertTransformation, MultiplyToGroupConvolutionTransformation
+    EliminateFakeQuantizeTransformation,
+    FuseConvertTransformation,
+    FuseMultiplyToFakeQuantizeTransformation,
+    FuseSubtractToFakeQuantizeTransformation,
+    MultiplyToGroupConvolutionTransformation,
 )

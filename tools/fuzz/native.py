@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -185,6 +186,8 @@ def _native(model: Model, settings: Settings) -> Model:
             raise NativePassFails("the native pass changes the shape of an output")
     if _roundings_to_float_8(result) < _roundings_to_float_8(model):
         raise NativePassFails("the native pass drops a rounding to f8")
+    if _constants_of_several_ranks(result) > _constants_of_several_ranks(model):
+        raise NativePassFails("the native pass gives one constant to scales of several ranks")
     read = _read_by_reshapes(model)
     for name, shape in _read_by_reshapes(result).items():
         if name in read and not shape.compatible(read[name]):
@@ -196,6 +199,23 @@ def _roundings_to_float_8(model: Model) -> int:
     return sum(
         node.get_type_name() == "Convert" and precision_of(node.output(0)) in FLOAT8 for node in all_nodes(model)
     )
+
+
+def _constants_of_several_ranks(model: Model) -> int:
+    """How many scales or zero points by channel have readers whose data differ in rank: one that a reduction takes for its
+    own, and another operation reads, loses its axes for both.
+    """
+    return sum(
+        len({len(target.get_node().input_value(0).get_partial_shape()) for target in _scaling(node)}) > 1
+        for node in all_nodes(model)
+        if isinstance(node, Constant) and node.data.size > 1
+    )
+
+
+def _scaling(node: Node) -> list[Any]:
+    """The inputs that a constant is a scale or a zero point of."""
+    targets = node.output(0).get_target_inputs()
+    return [each for each in targets if each.get_node().get_type_name() in ("Multiply", "Subtract")]
 
 
 def _read_by_reshapes(model: Model) -> dict[str, PartialShape]:
