@@ -514,6 +514,18 @@ def activated(*names: str) -> Callable[[Node], Node]:
     return build
 
 
+def slopes_of_open_sizes() -> Model:
+    """A slope for each channel of an image, and for each number of a row, whose batch is open; not only after layers."""
+    x, ends = parameter([-1, 8, 5, 5]), []
+    low = quantized(x, -2, 2.1)
+    for data in (x, convolution(low, 8, bias=True)):
+        ends.append(quantized(NodeFactory("opset1").create("PRelu", [data.output(0), values((8,)).output(0)]), -3, 4))
+    mean, slopes = opset1.reduce_mean(ends[1], const([2, 3], "i64"), False), values((16,), 2)
+    rows = opset1.matmul(quantized(mean, -1, 2), int8_weights([16, 8], seed=1), False, True)
+    ends = [opset1.reduce_max(each, const([2, 3], "i64"), False) for each in ends]
+    return model([*ends, NodeFactory("opset1").create("PRelu", [rows.output(0), slopes.output(0)])], x)
+
+
 def normalized(x: Node) -> Node:
     low = quantized(x, -1, 3)
     return _ending(opset6.mvn(low, const([2, 3], "i64"), True, 1e-5, "inside_sqrt"), -3, 3)
@@ -638,6 +650,7 @@ NETWORKS: dict[str, Callable[[], Model]] = {
     "plus_float_deconvolution": _on_image(plus_float_layer("transposed")),
     "pooled_before_float": _on_image(pooled_before_float),
     "row_of_open_groups": row_of_open_groups,
+    "slopes_of_open_sizes": slopes_of_open_sizes,
     "slices_by_depth": along_an_axis([1, 4, 3, 4, 4], 2),
     "slices_by_channel_and_row": along_an_axis([-1, 4, 3, 4, -1], 1, 3),
     "slices_by_open_row": along_an_axis([1, 4, -1, 4, 4], 3),

@@ -37,6 +37,7 @@ executes = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 since_2025 = pytest.mark.skipif(RELEASE < (2025, 0), reason="numbers were measured with the GPU plugin of 2026")
 
 NAMES = tuple(NETWORKS)
+ROUNDING_OF_8_BITS = 30.0  # dB: below, more is wrong than a few ties that were rounded to the other side
 # Networks of one process, and the floats that they run in. In f32, a third of them: the time goes into building kernels.
 SHARES = [*(("f16", NAMES[start::4]) for start in range(4)), ("f32", NAMES[::3])]
 
@@ -69,11 +70,11 @@ def test_kernels_run():
 @since_2025
 @pytest.mark.parametrize(("precision", "names"), SHARES)
 def test_numbers_and_int8_layers(precision, names):
-    """Not more than 1 dB below stock, not fewer layers in int8, no number infinite or missing."""
+    """Not more than 1 dB below stock, nor as wrong as stock is; not fewer layers in int8, no number infinite or missing."""
     rows = subprocess_call.call(compared, names, "xelp", (precision,), environment=virtual_gpu.environment(True))[0]
     assert len(rows) == len(names)
     assert all(np.isfinite(row.ovlpt) for row in rows)
-    misses = [row for row in rows if row.is_miss]
+    misses = [row for row in rows if row.is_miss or row.ovlpt < ROUNDING_OF_8_BITS]
     assert not misses, table(misses)
 
 

@@ -235,6 +235,21 @@ def quantize_over_three_axes(node: Node) -> Node | None:
     return back
 
 
+def lay_slopes_along_channels(node: Node) -> Node | None:
+    """A vector of slopes in the shape that it is broadcast from, ``[1, C, 1, 1]`` for an image.
+
+    In a model with dynamic sizes the plugin reads other slopes of a vector than those of the channel: wrong numbers, with
+    its own LPT and in a network of floats, too.
+    """
+    shape, slopes = shape_of(node.input_value(0)), constant_above(node.input_value(1))
+    if shape is None or len(shape) < 2 or slopes is None or slopes.ndim != 1 or slopes.size == 1:
+        return None
+    axis = 1 if shape[1] in (None, slopes.size) else len(shape) - 1
+    whole = slopes.reshape([slopes.size if each == axis else 1 for each in range(len(shape))])
+    node.input(1).replace_source_output(constant(whole, precision_of(node.input_value(1))).output(0))
+    return node
+
+
 def shift_open_row(node: Node) -> Node | None:
     """A shift of ``[1, ?]`` by a constant that tells its size, between two Reshapes, of three axes.
 

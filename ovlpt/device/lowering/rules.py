@@ -504,6 +504,10 @@ RULES = (
         "a vector would be quantized with the first channel's interval: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        gpu.lay_slopes_along_channels, "PRelu", _GPU,
+        "with dynamic sizes, slopes in a vector would be read wrongly: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
         gpu.shift_open_row, "Add Subtract", _GPU,
         "a constant that tells the dynamic size of a row would be taken for a bias, which throws", phase=Phase.ALL,
     ),
