@@ -23,7 +23,6 @@ REAL = frozenset(("f16", "bf16", "f32", "f64"))
 LEVELS = {"u8": (255, 256), "i8": (255, 256), "u16": (65535, 65536), "i16": (65535, 65536),
           "u32": (2**32 - 1, 2**32), "i32": (2**32 - 1, 2**32), "u4": (15, 16), "i4": (15, 16)}  # fmt: skip
 ALL_LEVELS = frozenset((15, 16, 255, 256, 65535, 65536, 2**32 - 1, 2**32))
-LEVELS_OF_CPU = frozenset((15, 16, 255, 256))
 
 NUMPY: dict[str, Any] = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32, "i32": np.int32,
          "i64": np.int64, "u64": np.uint64, "f16": np.float16, "f32": np.float32, "f64": np.float64}  # fmt: skip
