@@ -19,11 +19,11 @@ class NormalizeL2Transformation(LayerTransformation):
         self.check_row(node, self.require_dequantization(node))
 
     def transform(self, node: Node) -> None:
-        found, attributes = self.dequantization(node), node.get_attributes()
+        found, attributes, deq = self.dequantization(node), node.get_attributes(), self.params.deq_precision
         original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
         attributes["eps"] = self._eps(attributes["eps"], found)
         inputs = [found.data, *node.input_values()[1:]]
-        normalize = relaxed("NormalizeL2", inputs, found.precision, attributes, origin=self.params.deq_precision)
+        normalize = relaxed("NormalizeL2", inputs, deq, attributes, origin=deq)
         normalize.set_friendly_name(node.get_friendly_name())
         self.attributes.move(node, normalize)
         replace_output(node.output(0), normalize.output(0))

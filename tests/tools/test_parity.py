@@ -656,6 +656,18 @@ def test_second_factor_of_more_levels_than_the_allowed_types_hold(levels, low, u
     assert_native(graph, params=Params(update, native_only=True))
 
 
+@pytest.mark.parametrize("port", [0, 1])
+@pytest.mark.parametrize("rows", [1, 4], ids=["one_scale", "scales_by_row"])
+@pytest.mark.parametrize("low", [-1, 0], ids=["signed", "unsigned"])
+def test_second_factor_of_65536_levels_after_marked_weights(low, rows, port):
+    """Where a restriction is given, weights with scales by row are marked as float, and the data stays, too."""
+    scale = np.linspace(0.01, 0.04, rows).reshape(rows, 1)
+    kernel = opset1.multiply(opset1.convert(opset1.constant(np.ones((4, 8), np.int8)), "f32"), f32(scale))
+    data = fake_quantize(parameter((1, 2, 8, 3)), low, 32767 / 32768 if low else 1, 65536)
+    restrictions = (PrecisionsRestriction.create("MatMul", {port: ["u8", "i8"]}),)
+    assert_native(model(opset1.matmul(kernel, data, False, False)), restrictions)
+
+
 def vector(count: int) -> np.ndarray:
     return np.linspace(0.5, 1, count).astype(np.float32)
 
@@ -702,12 +714,13 @@ IN_F16 = {
         opset1.add(opset1.multiply(data, f32(-1.0)), f32(vector(4))),
     ],
     "after a zero point": lambda: [opset1.add(qdq(parameter(SHAPE)), f32(vector(4)))],
+    "normalized": lambda: [opset1.normalize_l2(qdq(parameter(SHAPE), "i8", None), i64(1), 1e-6, "add")],
 }
 
 
 @pytest.mark.parametrize("name", IN_F16)
-def test_sums_in_f16(name):
-    """The type of what is scaled stays, whatever the scale is stored in."""
+def test_types_in_f16(name):
+    """The type of what is scaled stays, whatever the scale is stored in; a normalization gives that of dequantizations."""
     assert_native(in_f16(*IN_F16[name]()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovlpt.attributes import Precisions
 from ovlpt.graph.constants import converted, is_constant_path, precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -31,8 +32,12 @@ class MatMulTransformation(mat_mul.MatMulTransformation):
         return name != "input 1" and is_scalar_like(values)
 
     def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
-        """Data of more levels than the allowed types hold has the type that its intervals ask for, of 16 or 32 bits."""
-        if details.levels > 256 and not is_constant_path(node.input_value(1).get_node()):
+        """Data of more levels than the allowed types hold has the type that its intervals ask for, of 16 or 32 bits, unless
+        the other factor is marked as one that stays in float.
+        """
+        other = self.attributes.get(node.input(0), Precisions)
+        is_marked = other is not None and not other.value
+        if details.levels > 256 and not is_constant_path(node.input_value(1).get_node()) and not is_marked:
             return weights_precision(details, (), "input 1")
         return super()._weights_precision(node, details)
 
