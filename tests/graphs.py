@@ -180,6 +180,8 @@ CASES = (
     Case("Gather space", _IMAGE, lambda x: opset8.gather(x, i64(0, 2), opset1.constant(np.int64(2)))),
     Case("Gather channels", _IMAGE, lambda x: opset7.gather(x, i64(3, 1), opset1.constant(np.int64(1)))),
     Case("Gather 1", _IMAGE, lambda x: opset1.gather(x, i64(3, 1, 0), opset1.constant(np.int64(-3)))),
+    Case("GatherElements space", _IMAGE, lambda x: opset6.gather_elements(x, _places(2, 4, 3, 4), 2)),
+    Case("GatherElements channels", _IMAGE, lambda x: opset6.gather_elements(x, _places(2, 3, 4, 4), -3)),
     Case("Interpolate 4", _IMAGE, interpolate),
     Case("Interpolate linear", _IMAGE, lambda x: interpolate(x, mode="linear_onnx")),
     Case("Interpolate linear 11", _IMAGE, lambda x: interpolate_11(x, mode="linear_onnx")),
@@ -252,6 +254,10 @@ CASES = (
     Case("Unsqueeze front", (2, 4, 4), lambda x: opset1.unsqueeze(x, i64(1))),
     Case("VariadicSplit", _IMAGE, lambda x: opset1.variadic_split(x, opset1.constant(np.int64(1)), i64(1, 3)).output(1)),
 )  # fmt: skip
+
+
+def _places(*shape: int) -> Node:
+    return opset1.constant(np.random.default_rng(0).integers(0, 4, shape))
 
 
 def _convolution(data: Node, shape, scale, zero_point=None) -> Node:

@@ -10,10 +10,23 @@ import pytest
 import ovlpt
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, Model, Node, opset1
 from tests.conftest import EXACT, assert_close, needs_avx2
-from tests.graphs import NodeFactory, f32, fake_quantize, i64, interpolate, model, opset7, opset8, opset14, parameter
+from tests.graphs import (
+    NodeFactory,
+    f32,
+    fake_quantize,
+    i64,
+    interpolate,
+    model,
+    opset6,
+    opset7,
+    opset8,
+    opset14,
+    parameter,
+)
 
 _SHAPE = (1, 16, 16, 16)
 _MASK = np.indices((16, 16)).sum(0) % 2 == 0
+_PLACES = np.random.default_rng(0).integers(0, 16, (1, 16, 8, 16))
 
 
 def small_weights(shape, axis: int = 0) -> Node:
@@ -45,6 +58,7 @@ def interpolated(data: Node, mode: str, coordinates: str = "half_pixel") -> Node
 
 
 MOVES_DATA = {
+    "GatherElements": lambda x: opset6.gather_elements(x, opset1.constant(_PLACES), 2),
     "Interpolate aligned": lambda x: interpolated(x, "nearest", "align_corners"),
     "MaxPool dilated": lambda x: opset8.max_pool(x, [1, 1], [2, 2], [0, 0], [0, 0], [3, 3]).output(0),
     "Maximum": lambda x: opset1.maximum(x, pooled(x)),

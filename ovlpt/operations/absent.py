@@ -73,7 +73,7 @@ ABSENT = (
     *_absent("it sums rows of its data, and there is no rule", "EmbeddingBagOffsetsSum-3"),
     *_absent(
         _MOVES_DATA,
-        "GatherElements-6 GatherND-5,8 Reverse ReverseSequence SpaceToDepth",
+        "GatherND-5,8 Reverse ReverseSequence SpaceToDepth",
         copies=True,
     ),
     *_absent(

@@ -209,6 +209,16 @@ def gatherable(facts: NodeFacts) -> Reason | None:
     return None
 
 
+def gathered_elsewhere(facts: NodeFacts) -> Reason | None:
+    """Each element is taken along one axis, and stays where it is along the others."""
+    axis = facts.attributes["axis"] % facts.rank
+    if any(with_rank(values, facts.rank).shape[axis] > 1 for values in facts.values):
+        return Reason(
+            "gathered_scale", f"each element has an index, and the scale differs along the gathered axis {axis}"
+        )
+    return None
+
+
 def interpolable(facts: NodeFacts) -> Reason | None:
     """Means whose weights sum to one commute with scale and zero point, as copies do."""
     if "axes" in facts.attributes:

@@ -14,6 +14,7 @@ from ovlpt.operations.checks import (
     constant_in_space,
     constant_input,
     gatherable,
+    gathered_elsewhere,
     interpolable,
     known_count,
     no_zero_point,
@@ -146,6 +147,7 @@ ROWS = (
     _passes("Concat", static_rank, data_inputs=None),
     _passes("DepthToSpace", along_channels, scalar_like),
     _passes("Gather", along_channels, gatherable, move=gather, opsets=("opset1", "opset7", "opset8")),
+    _passes("GatherElements", static_rank, gathered_elsewhere, opsets=(), added=("opset6",)),
     _passes(
         "Interpolate",
         along_channels,

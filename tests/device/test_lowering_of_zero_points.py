@@ -359,3 +359,26 @@ def test_a_scale_after_integers_that_are_broadcast(by_form, form, kind, low):
     random = np.random.default_rng(0)
     inputs = [random.uniform(-0.6, 0.6, shape).astype(np.float32) for shape in ((1, 4, 1, 1), (2, 4, 3, 2))]
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])
+
+
+def places_of_a_flow():
+    """A field of displacements, channels last, to which the place of each is added, and the whole scaled to [-1, 1]."""
+    x = parameter([1, 4, 6, 6])
+    flow = quantized(convolution(quantized(x, 0, 2.55), 2), -1.28, 1.27)
+    last = opset1.transpose(flow, const([0, 2, 3, 1], "i64"))
+    rows, columns = np.meshgrid(*[np.arange(6.0)] * 2, indexing="ij")
+    places = opset1.add(last, const(np.stack([columns, rows], -1)[np.newaxis]))
+    return model(opset1.multiply(places, const(2 / 5)), x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_shift_that_differs_by_place_after_a_transpose(core, infer, tmp_path, form):
+    """A Convert before it was moved before the Transpose, which then moved floats, and the scale was a layer of its own."""
+    net = places_of_a_flow()
+    inputs = inputs_of(net)
+    compiled = compiled_in(form, net, core, tmp_path)
+    stock = execution_types(core.compile_model(net, "CPU", EXACT)).executed
+    layers = execution_types(compiled).executed
+    assert [layer.precision for layer in layers if layer.layer_type == "Transpose"] == ["i8"]
+    assert len(layers) <= len(stock)
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "NO"), level=0.02, share=0.02)

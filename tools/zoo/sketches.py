@@ -252,7 +252,9 @@ def shared_head(net: Sketch) -> Value:
 
 
 def beyond(net: Sketch) -> Value:
-    """Operations and versions without a rule in the native library: Maximum, Minimum, Select, Roll, Tile, later pools."""
+    """Operations and versions without a rule in the native library: GatherElements, Maximum, Minimum, Select, Roll, Tile,
+    later pools.
+    """
     x = net.quantize(net.relu(net.convolution(net.quantize(_stem(net)), 16)))
     pool = window() | {"kernel": [2, 2], "dilations": [1, 1], "rounding_type": "floor", "axis": 0}
     x = net.op("opset8.MaxPool", x, **pool, index_element_type="i64").output(0)
@@ -262,6 +264,7 @@ def beyond(net: Sketch) -> Value:
     x = net.op("opset1.Tile", net.op("opset1.Select", mask, most, least), [1, 1, 1, 2])
     x = net.quantize(net.relu(net.convolution(x, 16, stride=2)))
     x = net.op("opset14.MaxPool", x, **pool, index_element_type="i64").output(0)
+    x = net.op("opset6.GatherElements", x, np.random.default_rng(0).integers(0, 15, (1, 16, 15, 30)), axis=2)
     x = net.quantize(net.relu(net.convolution(x, 16)))
     mean = {"kernel": [2, 2], "exclude-pad": True, "rounding_type": "floor"}
     x = net.quantize(net.convolution(net.op("opset14.AvgPool", x, **window(), **mean), 16))

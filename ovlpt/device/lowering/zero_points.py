@@ -110,7 +110,7 @@ def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     if zero_point is None or scale is None or precision_of(multiply.output(0)) != "f32":
         return None
     # by channel they would become part of a layer before them
-    is_apart = data.get_node().get_type_name() in ("Concat", "Pad")
+    is_apart = data.get_node().get_type_name() in ("Concat", "Pad", "Transpose")
     if not is_apart and (zero_point.size > 1 or (scale.size > 1 and len(data.get_target_inputs()) == 1)):
         return None
     before = [target.get_node() for target in data.get_target_inputs() if target.get_node().get_type_name() == "Add"]
