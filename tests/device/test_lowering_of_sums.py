@@ -8,9 +8,9 @@ import pytest
 import ovlpt
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
-from tests.conftest import EXACT
+from tests.conftest import EXACT, TRUTH
 from tests.lowered import FORMS, compiled_in
-from tests.networks import const, int8_weights, model, parameter, quantized
+from tests.networks import const, convolution, depthwise, int8_weights, model, parameter, quantized
 
 _SHAPE = (2, 8, 6, 6)
 _STEP = 0.0371  # of the sum's levels
@@ -91,3 +91,22 @@ def test_another_convolution_takes_the_sum_in(core, few_at, other):
     ovlpt.transform(net, core=core, trace=trace)
     parted = [event for event in trace if event.transformation == "part_coarse_from_sum"]
     assert len(parted) == (other == "256 levels" and few_at == 0)
+
+
+@pytest.mark.parametrize("size", [1, 6])
+def test_a_sum_of_pooled_integers_and_a_layer_before_an_interval_by_channel_of_open_sizes(core, size):
+    """A block of Xception: the layer takes the sum in, and quantizes it. The sum was a layer of its own, and stored floats."""
+    x, rng = parameter([-1, 8, -1, -1]), np.random.default_rng(0)
+    data = quantized(opset1.relu(convolution(quantized(x, -1.28, 1.27), 8)), 0, 2.55)
+    pooled = opset1.max_pool(data, [1, 1], [1, 1], [1, 1], [3, 3])
+    total = opset1.relu(opset1.add(pooled, quantized(convolution(data, 8, kernel=1, seed=1), -2.56, 2.54)))
+    high = const(rng.uniform(2, 5, (1, 8, 1, 1)))
+    net = model(depthwise(opset1.fake_quantize(total, const(0), high, const(0), high, 256)), x)
+    inputs = [rng.uniform(-1, 1, (3, 8, size, size)).astype(np.float32)]
+    stock, mine = core.compile_model(net, "CPU", EXACT), ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    closed = net.clone()
+    closed.reshape([3, 8, size, size])
+    expected = core.compile_model(closed, "CPU", TRUTH)(inputs)[0]
+    assert np.abs(mine(inputs)[0] - expected).max() < 0.1
+    of_mine, of_stock = (ovlpt.execution_types(each, inputs).executed for each in (mine, stock))
+    assert len(of_mine) <= len(of_stock)

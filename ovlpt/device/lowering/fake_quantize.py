@@ -329,17 +329,24 @@ def _is_of_integers(data: Output) -> bool:
 
 def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
     """What the plugin may fold into the interval that begins at ``low``: scale and bias of a layer go into that, unless its
-    result is read elsewhere, too, and a Relu that stays keeps what is above it. A per-channel interval without need is wrong after one element in bf16.
+    result is read elsewhere, too, and a Relu that stays keeps what is above it, as a sum of two tensors does. A per-channel
+    interval without need is wrong after one element in bf16.
     """
-    links, source = links_above(node.input_value(0).get_node())
-    links += _of_transposed_convolution(source)
-    if source.get_type_name() in CONVOLUTIONS:
+    above, source = links_above(node.input_value(0).get_node())
+    links = list(takewhile(lambda link: not _is_of_two_tensors(link), above))
+    is_next = len(links) == len(above)
+    links += _of_transposed_convolution(source) if is_next else []
+    if is_next and source.get_type_name() in CONVOLUTIONS:
         for kind in ("Multiply", "Add"):
             if links and links[-1].get_type_name() == kind and len(readers_of(source)) == 1:
                 *links, source = links
     if (low < 0).any():
         links = list(takewhile(lambda link: link.get_type_name() != "Relu", links))
     return links
+
+
+def _is_of_two_tensors(link: Node) -> bool:
+    return link.get_type_name() in ARITHMETIC and other_constant(link) is None
 
 
 def _of_transposed_convolution(source: Node) -> list[Node]:
@@ -366,7 +373,7 @@ def keep_scale_before(node: Node) -> Node | None:
     is_moved, is_next = False, not _is_of_layer(head)
     for link in links:
         is_next = is_next and len(readers_of(link)) == 1
-        if link.get_type_name() in ARITHMETIC and other_constant(link) is None:
+        if _is_of_two_tensors(link):
             return None
         if link.get_type_name() in MOVES_UP:
             is_moved = True
