@@ -238,3 +238,19 @@ def test_an_output_of_integers_with_a_scale_of_one(core, tmp_path, form, reduce)
     expected = np.clip(np.rint(values), 0, 255)
     assert found.dtype == np.float32
     assert (found == (expected if reduce is None else expected.max((2, 3)))).all()
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("form", FORMS)
+def test_integers_that_are_padded_along_the_first_axis_of_open_sizes(core, infer, tmp_path, form, precision):
+    """The scale of the row that a Pad adds is another one. Its integers are no less read as such; a Convert was a layer."""
+    x, y = parameter([4, -1, 8]), parameter([5, -1, 8], name="y")
+    padded = opset1.pad(quantized(x, -1.28, 1.27), const([1, 0, 0], "i64"), const([0] * 3, "i64"), "constant", const(1))
+    net = model(opset1.maximum(padded, y), [x, y])
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (rows, 6, 8)).astype(np.float32) for rows in (4, 5)]
+    compiled = compiled_in(form, net, core, tmp_path, INFERENCE_PRECISION_HINT=precision)
+    layers = ovlpt.execution_types(compiled, inputs).executed
+    assert "Pad" in {layer.layer_type for layer in layers if layer.precision == "i8"}
+    assert not [layer for layer in layers if layer.layer_type == "Convert"]
+    level = 1e-6 if precision == "f32" else 0.01
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "NO"), level=level, share=1)

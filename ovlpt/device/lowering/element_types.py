@@ -16,6 +16,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed_like
 from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Node, Output, opset1
 from ovlpt.operations import WEIGHTED
@@ -144,7 +145,7 @@ def scale_in_f32(multiply: Node) -> Node | None:
     computed in the type of the result; after a product of integers, as ONNX's MatMulInteger is read, into its weights. And
     after what the plugin drops, or a FakeQuantize of integers, it would be fused into the FakeQuantize, which then writes
     the real values as integers. A factor of one would be dropped, with the type that it reports: an output of the model would
-    become integers, an attention throw. And rules look for one by channel. A Convert is put before these.
+    become integers, an attention throw. And rules look for one by channel, column or row. A Convert is put before these.
     """
     if _would_meet_interval(multiply) or would_be_dropped(multiply):
         return convert_data(multiply, opset1.multiply)
@@ -156,13 +157,20 @@ def scale_in_f32(multiply: Node) -> Node | None:
     factor = constant_above(multiply.input_value(1))
     if factor is None or _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply):
         return None
-    if follows or not is_scalar_like(factor) or precision_of(multiply.output(0)) != "f32":
+    if follows or not _is_by_row_at_most(multiply, factor) or precision_of(multiply.output(0)) != "f32":
         return convert_data(multiply, opset1.multiply)
     targets = multiply.output(0).get_target_inputs()
     wide = converted(multiply.output(0), "f64")
     back = converted(wide.output(0), "f32")
     insert_after(multiply.output(0), back.output(0), targets, [wide, back])
     return multiply
+
+
+def _is_by_row_at_most(multiply: Node, factor: np.ndarray) -> bool:
+    """Whether a factor is one number, or differs along the first of several axes alone, as after a Pad along that."""
+    rank = multiply.get_output_partial_shape(0).rank
+    by_row = rank.is_static and rank.get_length() > 1 and varies_along(factor, rank.get_length(), (0,))
+    return is_scalar_like(factor) or by_row
 
 
 def would_be_dropped(multiply: Node) -> bool:
