@@ -143,6 +143,22 @@ def waves() -> Model:
     return model(opset1.matmul(opset1.concat(parts, 2), int8_weights([16, 16 * len(parts)]), False, True), x)
 
 
+def snakes() -> Model:
+    """The activation of DAC's codec, ``x + sin(x)**2``, after a residual: the square reads what the sine was rounded to."""
+    x = parameter([1, 8, 64])
+    data = quantized(x, -1.28, 1.27)
+    value = opset1.add(data, layer_over_one_axis(data))
+    for seed in range(3):
+        wave = quantized(opset1.sin(opset1.multiply(value, const(1.5))), -1, 0.992)
+        snake = opset1.add(value, quantized(opset1.power(wave, const(2)), 0, 1))
+        value = opset1.add(value, layer_over_one_axis(quantized(snake, -2.56, 2.54), seed))
+    return model(value, x)
+
+
+def layer_over_one_axis(data, seed: int = 0):
+    return opset1.convolution(data, int8_weights([8, 8, 3], seed=seed), [1], [1], [1], [1])
+
+
 def shuffled() -> Model:
     """Eight shuffles of channels, one half of each result convolved: in pieces there would be many more layers."""
     x = parameter([1, 16, 12, 12])
@@ -157,7 +173,7 @@ def shuffled() -> Model:
 
 NETWORKS = {each.__name__: each for each in (
     bidirectional, normalized, asymmetric, attention, columns, clipped,
-    shared_zero_point, shuffled, strided, float_layer, weights_zero_point, shared_weights, waves,
+    shared_zero_point, shuffled, strided, float_layer, weights_zero_point, shared_weights, waves, snakes,
 )}  # fmt: skip
 if not RELAXES_EVERY_OPSET:  # MVN-6 cannot be relaxed
     del NETWORKS["normalized"]

@@ -252,9 +252,7 @@ def shared_head(net: Sketch) -> Value:
 
 
 def beyond(net: Sketch) -> Value:
-    """Operations and versions without a rule in the native library: GatherElements, Maximum, Minimum, Select, Roll, Tile,
-    later pools.
-    """
+    """Operations without a rule in the native library: GatherElements, Maximum, Minimum, Select, Roll, Tile, later pools."""
     x = net.quantize(net.relu(net.convolution(net.quantize(_stem(net)), 16)))
     pool = window() | {"kernel": [2, 2], "dilations": [1, 1], "rounding_type": "floor", "axis": 0}
     x = net.op("opset8.MaxPool", x, **pool, index_element_type="i64").output(0)

@@ -104,15 +104,17 @@ _PERIODIC = ("Cos", "Sin")
 
 
 def quantizes_input(node: Node, model: Model) -> bool:
-    """Whether a FakeQuantize reads an input of the model, in f32, or a sine or cosine, which the plugin computes in f32. An
-    input of a body stands for what is inside, in f16.
+    """Whether a FakeQuantize reads an input of the model, in f32, or makes integers of a sine or cosine, which the plugin computes
+    in f32; real values would be converted to f16 between it and what reads them. An input of a body stands for what is
+    inside, in f16.
     """
     if node.get_type_name() != "FakeQuantize":
         return False
     source = node.input_value(0)
     kind = source.get_node().get_type_name()
     is_input = kind == "Parameter" and model.get_parameter_index(source.get_node()) >= 0
-    return (is_input or kind in _PERIODIC) and precision_of(source) == "f32"
+    is_wave = kind in _PERIODIC and not is_real(precision_of(node.output(0)))
+    return (is_input or is_wave) and precision_of(source) == "f32"
 
 
 def read_input_in_f32(node: Node) -> None:
