@@ -81,6 +81,19 @@ def test_integer_weights_of_a_float_matmul_of_what_becomes_a_vector(core, infer,
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_integer_weights_of_a_float_matmul_of_constants(by_form, form):
+    """The first step of an unrolled recurrence, whose state is a constant. The plugin throws, with its own LPT, too."""
+    x, state = parameter([3, 12]), np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
+    weights = int8_weights([12, 8])
+    y = parameter([3, 6], name="y")
+    normalized = opset6.mvn(quantized(y, 0, 2.55), const([1], "i64"), True, 1e-3, "inside_sqrt")
+    net = model([opset1.add(opset1.matmul(const(state), weights, False, True), x), normalized], [x, y])
+    inputs = inputs_of(net)
+    expected = state @ folded_constant(weights.output(0)).T + inputs[0]
+    assert_close([by_form(net, inputs, form)], [expected])
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rows, columns", [(1, 4), (2, 8), (3, 5), (12, 1)])
 def test_few_integer_weights_of_a_float_matmul(by_form, form, rows, columns):
     """As above, of each third compilation, where sizes are fixed, too: the plugin compresses no such matrix."""

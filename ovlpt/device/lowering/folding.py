@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ovlpt.graph.constants import constant, is_real, precision_of
+from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
@@ -15,8 +15,9 @@ _ROWS = 4  # of weights that the plugin keeps compressed, at least
 
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
-    first, has a vector, what may be one, or a transpose for data, or reads anything but one matrix of up to three axes,
-    which the plugin keeps compressed unless it is a column, or of fewer than four rows; for one of more axes it throws.
+    first, has a vector, what may be one, a transpose, or a constant for data, or reads anything but one matrix of up to three
+    axes, which the plugin keeps compressed unless it is a column, or of fewer than four rows; for one of more axes it throws.
+    What has constant data, as the first step of an unrolled recurrence, it folds only after that, and throws.
     What is scaled by rows it computes wrongly, and before 2025.0 what has one scale, of which it reads as many as there
     are columns.
 
@@ -85,7 +86,7 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
     data = layer.get_input_partial_shape(0)
     if layer.get_type_name() != "MatMul" or data.rank.is_dynamic or len(data) == 1:
         return (1,)
-    if layer.get_attributes()["transpose_a"]:
+    if layer.get_attributes()["transpose_a"] or is_constant_path(layer.input_value(0).get_node()):
         return (0, 1)
     weights = shape_of(layer.input_value(1))
     is_one_matrix = weights is None or (len(weights) in (2, 3) and set(weights[:-2]) <= {1})
