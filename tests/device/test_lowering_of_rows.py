@@ -99,3 +99,31 @@ def test_an_interval_of_an_attention_whose_rank_is_open(core, infer, rank, quant
     expected = (shares if at_scores else _quantize(shares, -high, high)) @ _quantize(inputs[2], -1, 1)
     (found,) = infer(lowered, inputs, "NO")
     assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("threads", [{}, {"INFERENCE_NUM_THREADS": 1}], ids=["threads", "one thread"])
+@pytest.mark.parametrize("sizes", [(2, 8, 3, 8), (-1, 8, 3, 8), (2, 8, -1, 8), (-1, -1, -1, 8)])
+@pytest.mark.parametrize("kind", ["slopes", "slopes after a bias", "scale"])
+def test_what_varies_by_channel_after_a_matmul_with_weights(core, by_form, kind, sizes, threads):
+    """Slopes were read as those of columns at any sizes, a scale at open ones: stock and simulation likewise."""
+    random, last = np.random.default_rng(0), 0.0
+    kernel, data = (
+        random.uniform(-0.9, 0.9, (8, 8)).astype(np.float32),
+        random.uniform(-1, 1, (2, 8, 3, 8)).astype("f4"),
+    )
+    by_channel = np.linspace(-0.3, 0.6, 8, dtype=np.float32)
+    x = parameter([2, 8, 3, 8], name="x")
+    node = opset1.matmul(quantized(x, -1.28, 1.27), quantized(const(kernel), -1, 1), False, True)
+    if kind == "slopes after a bias":
+        last = np.linspace(-1, 1, 8, dtype=np.float32)
+        node = opset1.add(node, const(last))
+    scale = by_channel.reshape(1, 8, 1, 1)
+    node = opset1.multiply(node, const(scale)) if kind == "scale" else opset1.prelu(node, const(by_channel))
+    summed = _quantize(data, np.float32(-1.28), np.float32(1.27)) @ _quantize(kernel, -1, 1).T + last
+    expected = np.where((summed > 0) & (kind != "scale"), summed, summed * scale)
+    net = model(node, [x])
+    net.reshape({net.inputs[0]: sizes})
+    found = {form: by_form(net, [data], form, **threads) for form in FORMS}
+    found["simulation"] = simulate(net, core, properties=threads)([data])[0]
+    level = 0.02 * float(np.abs(expected).max())
+    assert {form for form, values in found.items() if np.abs(values - expected).max() > level} == set()

@@ -294,12 +294,8 @@ def clamp(random: Random, data: Output) -> Node | None:
 
 
 def prelu(random: Random, data: Output) -> Node | None:
-    """Its slopes are those of the channels only where no other axis could have them: the plugin takes the last one."""
     shape = sizes(data)
-    if len(shape) < 2:
-        return None
-    slopes = [1] if len(shape) > 2 and shape[1] == shape[-1] else [shape[1]]
-    return opset1.prelu(data, f32(random.uniform(-0.2, 0.5, pick(random, [1], slopes))))
+    return opset1.prelu(data, f32(random.uniform(-0.2, 0.5, pick(random, 1, shape[1])))) if len(shape) > 1 else None
 
 
 def softmax(random: Random, data: Output) -> Node | None:

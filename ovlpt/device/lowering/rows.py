@@ -26,15 +26,20 @@ from ovlpt.openvino_api import Constant, Node
 
 def part_by_head(product: Node) -> Node | None:
     """A MatMul of four axes or more takes what is constant along its columns for a value of each column: wrong numbers, or
-    it throws; with weights at dynamic sizes, with the plugin's own LPT, too, and with two tensors where it is added. So that
-    is not fused, but for slopes, which are read rightly.
+    it throws; with weights at dynamic sizes, with the plugin's own LPT, too, and with two tensors where it is added. Slopes
+    by channel it takes so with weights at any sizes. So that is not fused.
     """
     shape, last = shape_of(product.output(0)) or (0,), product
     if len(shape) < 4 or shape[-1] is None:
         return None
-    while (last := first_by_channel(last, but=("PRelu",))) is not None:
+    while (last := first_by_channel(last)) is not None:
         target = merged_target(last)
         reader = target.get_node()
+        if reader.get_type_name() == "PRelu":
+            if _takes_slopes_for_columns(product, reader):
+                return block_fusion(last)
+            last = reader
+            continue
         others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
         constants = [values for values in map(constant_above, others) if values is not None and values.size > 1]
         by_head = any(varies_along(values, len(shape), (1,)) for values in constants)
@@ -47,6 +52,18 @@ def part_by_head(product: Node) -> Node | None:
             return block_fusion(last) if by_head and reader.get_type_name() in ("Add", "Subtract") else None
         last = reader
     return None
+
+
+def _takes_slopes_for_columns(product: Node, activation: Node) -> bool:
+    """Whether a PRelu after a MatMul with weights has slopes of the channels, which are not its columns."""
+    shape, slopes = shape_of(product.output(0)) or (), constant_above(activation.input_value(1))
+    return (
+        len(shape) > 3
+        and slopes is not None
+        and slopes.size > 1
+        and shape[1] in (None, slopes.size)
+        and folded_constant(product.input_value(1)) is not None
+    )
 
 
 def part_from_vector(product: Node) -> Node | None:
