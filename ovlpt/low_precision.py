@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
+from ovlpt.canonicalize.integer_differences import IntegerDifferences
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
 from ovlpt.canonicalize.plain_pooling import PlainPooling
@@ -101,7 +102,7 @@ T = TypeVar("T")
 BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `CommonOptimizations`
 
 # What OpenVINO reads otherwise than its format defines it: the simulation is mended, too, and a compilation before all else.
-MISREAD: tuple[type[LayerTransformation], ...] = (RoundedIntegers, OutputChannelScales)
+MISREAD: tuple[type[LayerTransformation], ...] = (IntegerDifferences, RoundedIntegers, OutputChannelScales)
 
 # Before all else, too: afterwards a dequantization is no longer in one place.
 BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (*MISREAD, DequantizationBeforeMoves)

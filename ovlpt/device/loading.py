@@ -9,11 +9,15 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
+
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.model_zoo import float_file, quantized_file
 from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import is_constant_path, is_real, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_path, is_real, precision_of
+from ovlpt.graph.consumers import readers_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.stamp import has_lost_stamp, is_transformed
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, FrontEndManager, Model, Node
 from ovlpt.precisions import INT4, INT8
@@ -74,9 +78,36 @@ def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Mo
     core.get_property("CPU", "FULL_DEVICE_NAME")  # a transformed model holds operations that the CPU plugin brings
     try:
         _check_kind(path)
-        return core.read_model(native(path))
+        read = core.read_model(native(path))
     except (RuntimeError, UnicodeError) as error:
         raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
+    if path.suffix == ".onnx" and (lost := next(filter(_loses_zero_point, all_nodes(read)), None)) is not None:
+        quantized = lost.input_value(0).get_node().get_friendly_name()
+        raise InputError(
+            f'OpenVINO {".".join(map(str, RELEASE))} takes the zero point of "{quantized}" in "{path}" for 0 and would compute '
+            "wrong numbers; use OpenVINO 2026.1 or later, or quantize in the format with QuantizeLinear and DequantizeLinear"
+        )
+    return read
+
+
+def _loses_zero_point(node: Node) -> bool:
+    """Whether it subtracts 0 from what was quantized with another zero point, as OpenVINO 2025 reads QLinearAdd, QLinearMul and
+    others of ONNX Runtime; a Softmax does not depend on it.
+    """
+    if node.get_type_name() != "Subtract" or precision_of(node.output(0)) not in INT8:
+        return False
+    zero_point, quantize = constant_above(node.input_value(1)), node.input_value(0).get_node()
+    if zero_point is None or zero_point.any() or quantize.get_type_name() != "Convert":
+        return False
+    stored = quantize.input_value(0).get_node()
+    details = QuantizationDetails.of(stored) if stored.get_type_name() == "FakeQuantize" else None
+    if details is None:
+        return False
+    step = (details.input_high - details.input_low) / (details.output_high - details.output_low)
+    is_shifted = np.rint(details.output_low - details.input_low / step).any()
+    scaled = [reader for convert in readers_of(node) for reader in readers_of(convert)]
+    readers = {reader.get_type_name() for multiply in scaled for reader in readers_of(multiply)}
+    return bool(is_shifted) and readers != {"Softmax"}
 
 
 def read_quantized(model: Model | str | Path, core: Core) -> Model:

@@ -16,6 +16,7 @@ from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
+from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, Output, opset1, opset6
@@ -101,7 +102,7 @@ def _quantize_apart(quantize: Node) -> None:
         return
     if source.get_type_name() not in ARITHMETIC or shape is None or None not in shape:
         return
-    constants = map(constant_above, source.input_values())
+    constants = map(folded_constant, source.input_values())
     if any(values is not None and not is_scalar_like(values) for values in constants):
         block_fusion(source)
 
