@@ -12,7 +12,7 @@ _SCALE = 0.05
 
 
 def summed(zero_point: int, subtracted: int, reader=lambda value: opset1.add(value, f32(1.0))) -> Model:
-    """A quantized tensor that QLinearAdd of ONNX Runtime reads, as OpenVINO 2025 and 2026.1 make operations of it."""
+    """A quantized tensor that QLinearAdd of ONNX Runtime reads, as OpenVINO before 2026.2 makes operations of it."""
     ends = [f32((end - zero_point) * _SCALE) for end in (0, 255)]
     integers = opset1.convert(opset1.fake_quantize(parameter((2, 8)), *ends, f32(0), f32(255), 256), "u8")
     integers.set_friendly_name("sum_quantized")
