@@ -50,7 +50,7 @@ def parts_of_open_channels(lengths, weights):
 def test_scales_by_channel_of_data_whose_channels_are_open(core, lengths):
     """It threw: the parts' sizes are open, those of the constants are not.
 
-    The truth has its weights in f32: OpenVINO 2025.1 to 2025.3 take stored integers with a scale by row wrongly, without LPT, too.
+    The truth has its weights in f32: OpenVINO 2025.1 to 2026.0 take stored integers with a scale by row wrongly, without LPT, too.
     """
     weights = int8_weights([4, 3])
     net, truth = (

@@ -87,9 +87,26 @@ def add_zero_point(subtract: Node) -> Node | None:
 
     A Subtract of f32 from integers would need a Convert (`subtract_in_f32`), which is a layer of its own where floats are
     bf16, and equal ones of several readers would be merged: floats would be stored in place of integers. No fusion
-    reaches the Add through the scale (`scales.compute_scale_in_f64`), and both become part of what reads them.
+    reaches the Add through the scale (`scales.compute_scale_in_f64`), and both become part of what reads them. What differs
+    by place after a Transpose, as the positions of patches, needs no scale: nothing takes it into an interval, and a Convert
+    would be moved before the Transpose, which then moves floats.
     """
-    return _add_zero_point(subtract, subtract.input_value(0)) if is_widened(subtract) else None
+    if not is_widened(subtract):
+        return None
+    return _add_by_place(subtract) or _add_zero_point(subtract, subtract.input_value(0))
+
+
+def _add_by_place(subtract: Node) -> Node | None:
+    data, shift = subtract.input_value(0), constant_above(subtract.input_value(1))
+    if precision_of(data) not in INT8 or data.get_node().get_type_name() != "Transpose" or shift is None:
+        return None
+    readers = {reader.get_type_name() for reader in readers_of(subtract)}
+    if readers != {"FakeQuantize"} or sum(size > 1 for size in shift.shape) < 2:
+        return None
+    add = relaxed("Add", [data, constant(-shift).output(0)], "f32", {"auto_broadcast": "numpy"})
+    add.set_friendly_name(subtract.get_friendly_name())
+    replace_output(subtract.output(0), add.output(0))
+    return add
 
 
 def add_zero_point_of_floats(subtract: Node) -> Node | None:
