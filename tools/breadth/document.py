@@ -60,10 +60,15 @@ def not_measured(lines: Sequence[dict[str, Any]]) -> list[str]:
     found = [
         f"- {what}: {', '.join(names)}" for what, names in (("families", families), ("quantizers", quantizers)) if names
     ]
-    return [
-        *found,
-        *(["- floats in a CPU's default type, where that is not f32"] if measured["floats"] == {FLOATS} else []),
-    ]
+    if measured["floats"] == {FLOATS}:
+        return [*found, "- floats in a CPU's default type, where that is not f32"]
+    of_type = {floats: _networks(lines, floats) for floats in measured["floats"]}
+    missing = {floats: len(of_type.get(FLOATS, set()) - networks) for floats, networks in sorted(of_type.items())}
+    return [*found, *(f"- floats in {floats}: {count} networks" for floats, count in missing.items() if count)]
+
+
+def _networks(lines: Sequence[dict[str, Any]], floats: str) -> set[tuple[str, str]]:
+    return {(line["family"], line["quantizer"]) for line in lines if line.get("floats", FLOATS) == floats}
 
 
 def row(line: dict[str, Any], way: str) -> str:

@@ -51,6 +51,10 @@ TIMM = {
     "volo_d1_224": 224, "xception41": 96, "xcit_nano_12_p16_224": 96, "cpubone_nano": 96, "efficientvim_m1": 224,
     "iformer_t": 224, "lcnetv2_small": 96, "lowformer_b0": 96, "vit_tiny_r_s16_p8_224": 96,
 }  # fmt: skip
+LATER_OF_TIMM = {  # after all others: every tenth of them stays what it was
+    "inception_resnet_v2": 128, "legacy_xception": 96, "swinv2_cr_tiny_ns_224": 224, "vitamin_small_224": 96,
+    "gmixer_12_224": 224, "hgnet_tiny": 96, "twins_pcpvt_small": 96,
+}  # fmt: skip
 TRANSFORMERS_OF_TIMM = (
     "cait", "convit", "crossvit", "deit", "eva02", "gcvit", "hiera", "levit", "mixer", "gmlp", "mvit", "nest", "pit", "pvt",
     "resmlp", "swin", "tiny_vit", "tnt", "twins", "visformer", "vit_", "volo", "xcit", "davit",
@@ -589,4 +593,5 @@ FAMILIES: dict[str, Family] = {
          "max_token_length": 8, "num_character_labels": 20, "num_bpe_labels": 30, "num_wordpiece_labels": 30},
         {IMAGE: (1, 3, 16, 64)}, lambda module, x: module(x).logits[0],
     ),
+    **{f"timm/{name}": of_timm(name, size) for name, size in LATER_OF_TIMM.items()},
 }  # fmt: skip
