@@ -298,6 +298,17 @@ def test_a_factor_after_a_float_product_of_a_vector(by_form, form, first):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_what_differs_by_column_less_a_product_of_a_vector_of_floats(by_form, form):
+    """The factor after the shift was moved to the vector: it threw, where stock runs."""
+    x = parameter([1, 4, 3, 4, 4])
+    product = opset1.matmul(x, const(np.linspace(-0.7, 0.5, 4)), False, False)
+    shifted = opset1.subtract(const(np.linspace(-1, 1, 4).reshape(1, 1, 1, 4)), product)
+    net = model([shifted, quantized(x, -2, 2)], x)
+    inputs = inputs_of(net)
+    np.testing.assert_allclose(by_form(net, inputs, form), by_form(net, inputs), atol=1e-5)
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_what_differs_by_column_less_a_float_product_of_a_vector_of_open_sizes(by_form, form):
     """Of two rules for such products the second was not followed: it threw."""
     x = parameter([-1, 4, -1, -1, 4])
@@ -421,3 +432,17 @@ def test_a_batch_norm_that_is_quantized_at_open_batch(core, infer, is_drop_in, b
     expected = np.clip(expected, low, low + 2.55)
     found = infer(drop_in(net, core), [data], "NO")[0] if is_drop_in else simulate(net, core)([data])[0]
     assert np.abs(found - expected).max() <= 0.011
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 1, 1), (2, 16, 5, 4)])
+def test_a_batch_norm_of_a_layer_that_is_an_output_too_at_open_sizes(core, infer, shape):
+    """In a pipeline of one's own the layer had the scale of the BatchNormInference in its other output as well."""
+    x, rng = parameter([-1, 16, -1, -1]), np.random.default_rng(0)
+    layer = convolution(quantized(x, -1, 1.55), 8, 1)
+    numbers = [const(rng.uniform(0.5, 1.5, 8)).output(0) for _ in range(4)]
+    node = NodeFactory("opset5").create("BatchNormInference", [layer.output(0), *numbers], {"epsilon": 1e-3})
+    net = model([layer, node], x)
+    inputs = [rng.uniform(-1, 1.5, shape).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape(shape)
+    assert_close(infer(drop_in(net, core), inputs, "NO"), infer(fixed, inputs, "NO"), level=1e-3)

@@ -133,6 +133,18 @@ def test_an_interval_by_channel_of_one_element(by_form, form, between, low, bias
         assert_close([by_form(net, inputs, form)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interval_by_channel_of_one_element_whose_shape_is_asked_for(by_form, form):
+    """As where the states of a recurrent layer are broadcast to the batch: the real values were integers."""
+    x = parameter([-1, 16, 1])
+    layer = opset1.convolution(quantized(x, -1, 1.55), int8_weights([8, 16, 1]), [1], [0], [0], [1])
+    ends = [const(sign * np.linspace(1, 3, 8).reshape(1, 8, 1)) for sign in (-1, 1)]
+    node = opset1.fake_quantize(layer, *ends, *ends, 255)
+    net = model([opset1.tanh(node), opset1.broadcast(const(1), opset1.shape_of(node))], x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1.5, (1, 16, 1)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.03, share=1)
+
+
 AFTER = {
     "scale": lambda value, ends: opset1.multiply(opset1.sigmoid(value), ends[1]),
     "shift": lambda value, ends: opset1.add(opset1.relu(value), ends[1]),

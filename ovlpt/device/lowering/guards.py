@@ -16,6 +16,7 @@ from ovlpt.device.lowering.links import (
     links_above,
     may_be_one_element,
     merged_target,
+    only_reader,
     other_constant,
 )
 from ovlpt.graph.constants import constant_above, is_constant_above, precision_of
@@ -165,10 +166,16 @@ def drop_idle(node: Node) -> Node | None:
 def normalize_apart(node: Node) -> Node | None:
     """A BatchNormInference of open sizes that follows no layer, apart from what quantizes it. Of the scale and shift by channel
     that the plugin makes of it, and fuses into the interval of a FakeQuantize, it takes the first ones for all: wrong
-    numbers, no error, without LPT, too.
+    numbers, no error, without LPT, too. After a layer that others read as well it would be a part of the layer for them, too.
     """
-    if not may_be_open(node.output(0)) or links_above(node.input_value(0).get_node())[1].get_type_name() in WEIGHTED:
+    source = node.input_value(0).get_node()
+    if not may_be_open(node.output(0)):
         return None
+    shared = source.get_input_size() > 0 and only_reader(source) is None
+    if shared:
+        block_fusion(source)
+    if links_above(source)[1].get_type_name() in WEIGHTED:
+        return node if shared else None
     return block_fusion(node)
 
 

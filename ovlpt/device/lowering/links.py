@@ -69,8 +69,13 @@ def only_reader(node: Node) -> Node | None:
 
 
 def merged_target(node: Node) -> Any:
-    """The input that alone reads a result once the plugin has merged equal readers, or None."""
-    target, *more = targets_of(node.output(0)) or [None]
+    """The input that alone reads a result once the plugin has merged equal readers, or None. What asks for the shape of a
+    FakeQuantize will ask elsewhere (`join_dequantization`).
+    """
+    targets = targets_of(node.output(0))
+    if node.get_type_name() == "FakeQuantize":
+        targets = [target for target in targets if target.get_node().get_type_name() != "ShapeOf"]
+    target, *more = targets or [None]
     return target if all(_is_equal(target, each) for each in more) else None
 
 

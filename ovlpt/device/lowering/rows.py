@@ -13,7 +13,6 @@ from ovlpt.device.lowering.links import (
     is_zero_point,
     links_above,
     merged_target,
-    only_reader,
     other_constant,
 )
 from ovlpt.graph.constants import constant_above
@@ -67,9 +66,11 @@ def _takes_slopes_for_columns(product: Node, activation: Node) -> bool:
 
 
 def part_from_vector(product: Node) -> Node | None:
-    """A factor after a float MatMul with a constant vector would be folded into the vector as a separate row: it throws."""
-    reader = only_reader(product)
-    if is_relaxed(product) or not _has_rows_only(product) or reader is None or reader.get_type_name() != "Multiply":
+    """A factor after a float MatMul with a constant vector would be folded into the vector as a separate row: it throws. So
+    would one after a shift, which the plugin moves past it.
+    """
+    factors = (link for link in affine_links(product) if link.get_type_name() == "Multiply")
+    if is_relaxed(product) or not _has_rows_only(product) or next(factors, None) is None:
         return None
     return block_fusion(product)
 
