@@ -131,9 +131,9 @@ def test_graphs_of_more_forms_hold_them_all():
 
 
 def test_graphs_of_exported_files_hold_what_front_ends_give():
-    sample = [random_graph(seed, KINDS | EXPORTED) for seed in range(150)]
+    sample = [random_graph(seed, KINDS | EXPORTED) for seed in range(250)]
     assert {step.kind for graph in sample for step in graph.steps} >= EXPORTED.keys()
-    assert sum(graph.is_quantized for graph in sample) > 120
+    assert sum(graph.is_quantized for graph in sample) > 200
 
 
 def test_a_reversed_sequence_is_no_recurrent_layer():

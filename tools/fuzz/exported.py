@@ -9,13 +9,28 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovlpt.graph.constants import constant
 from ovlpt.openvino_api import Node, Output, opset1
-from tools.fuzz.operations import Builder, Random, chance, create, f32, i64, per_channel, pick, sizes, weights
+from tools.fuzz.operations import (
+    NUMPY_TYPES,
+    Builder,
+    Random,
+    chance,
+    create,
+    f32,
+    i64,
+    per_channel,
+    pick,
+    recurrent,
+    sizes,
+    weights,
+)
 
 _ACTIVATIONS: dict[str, tuple[str, dict[str, object]]] = {
     "Elu": ("opset1", {"alpha": 1.0}), "Erf": ("opset1", {}), "Exp": ("opset1", {}), "HSigmoid": ("opset5", {}),
     "Mish": ("opset4", {}), "Negative": ("opset1", {}), "SoftPlus": ("opset4", {}), "SoftSign": ("opset9", {}), "Sin": ("opset1", {}),
-    "Floor": ("opset1", {}),
+    "Floor": ("opset1", {}), "Ceiling": ("opset1", {}), "Sign": ("opset1", {}), "Cos": ("opset1", {}), "Atan": ("opset1", {}),
+    "Round": ("opset5", {"mode": "half_to_even"}), "Gelu": ("opset7", {"approximation_mode": "TANH"}),
 }  # fmt: skip
 
 
@@ -122,9 +137,9 @@ def concat_with_constant(random: Random, data: Output) -> Node | None:
         return None
     axis = len(shape) - 2 if len(shape) == 3 else 1
     shape[axis] = 1
-    constant = f32(random.uniform(-1, 1, shape)).output(0)
-    parts = pick(random, [constant, data], [data, constant], [data, constant, opset1.relu(data).output(0)])
-    return opset1.concat(parts, axis)
+    token = f32(random.uniform(-1, 1, shape)).output(0)
+    joined = pick(random, [token, data], [data, token], [data, token, opset1.relu(data).output(0)])
+    return opset1.concat(joined, axis)
 
 
 def slice_otherwise(random: Random, data: Output) -> Node | None:
@@ -205,6 +220,161 @@ def scaled(operation: Callable[..., Node]) -> Builder:
     return build
 
 
+def swish(random: Random, data: Output) -> Node:
+    return create("opset4", "Swish", [data, f32(random.uniform(0.5, 2))])
+
+
+def softmax_elsewhere(random: Random, data: Output) -> Node | None:
+    """Over the channels, or an axis that is counted from the end."""
+    rank = len(sizes(data))
+    if rank < 3:
+        return None
+    return create("opset8", "Softmax", [data], axis=int(pick(random, 1, -2, -1)))
+
+
+def heads(random: Random, data: Output) -> Node | None:
+    """The last axis in parts, which come before the axis above it, or back."""
+    shape = sizes(data)
+    if len(shape) == 3 and shape[-1] % 2 == 0:
+        parts = opset1.reshape(data, i64([0, 0, 2, shape[-1] // 2]), True)
+        return opset1.transpose(parts, i64(pick(random, [0, 2, 1, 3], [0, 2, 3, 1])))
+    if len(shape) == 4:
+        return opset1.reshape(opset1.transpose(data, i64([0, 2, 1, 3])), i64([0, 0, shape[1] * shape[3]]), True)
+    return None
+
+
+def transposed_convolution(random: Random, data: Output) -> Node | None:
+    """With sizes as TensorFlow has them, or one row more, as PyTorch does."""
+    shape = sizes(data)
+    if len(shape) not in (3, 4):
+        return None
+    spatial = len(shape) - 2
+    filters, none = weights(random, [shape[1], int(pick(random, 4, 8)), *[3] * spatial], [1]), [0] * spatial
+    form = pick(random, {"auto_pad": "same_upper"}, {"output_padding": [1] * spatial}, {"dilations": [2] * spatial})
+    attributes = {"strides": [2] * spatial, "pads_begin": none, "pads_end": none, "dilations": [1] * spatial} | form
+    return create("opset1", "ConvolutionBackpropData", [data, filters], **attributes)
+
+
+def interpolate_by_scales(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) not in (3, 4):
+        return None
+    axes = list(range(2, len(shape)))
+    scale = float(pick(random, 2.0, 1.5, 0.5))
+    return create(
+        "opset4", "Interpolate", [data, i64([max(int(shape[axis] * scale), 1) for axis in axes]), f32([scale] * len(axes)), i64(axes)],
+        mode=pick(random, "nearest", "linear_onnx"), shape_calculation_mode="scales", nearest_mode=pick(random, "round_prefer_floor", "simple"),
+        coordinate_transformation_mode=pick(random, "align_corners", "pytorch_half_pixel", "tf_half_pixel_for_nn", "asymmetric"),
+        pads_begin=[0] * len(shape), pads_end=[0] * len(shape),
+    )  # fmt: skip
+
+
+def cropped(random: Random, data: Output) -> Node | None:
+    """By padding that is less than nothing, at times beside more on the other side."""
+    shape = sizes(data)
+    if len(shape) < 3 or shape[-1] < 3:
+        return None
+    begin, end = np.zeros((2, len(shape)), np.int64)
+    begin[-1], end[-1] = pick(random, (-1, 0), (0, -1), (-1, 1))
+    return create("opset12", "Pad", [data, i64(begin), i64(end), f32(0)], pad_mode="constant")
+
+
+def parts(random: Random, data: Output) -> Node | None:
+    """More than two, as of queries, keys and values, or of sizes of which one is left open."""
+    shape = sizes(data)
+    counts = [count for count in (3, 4) if shape[-1] % count == 0]
+    if len(shape) < 2 or shape[-1] < 3:
+        return None
+    if counts and chance(random, 0.6):
+        return opset1.split(data, i64(-1), int(pick(random, *counts)))
+    return opset1.variadic_split(data, i64(-1), i64([1, -1]))
+
+
+def scattered_elements(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) < 2:
+        return None
+    updated = [*shape[:-1], 1]
+    indices, values = i64(random.integers(0, shape[-1], updated)), f32(random.uniform(-1, 1, updated))
+    return create("opset3", "ScatterElementsUpdate", [data, indices, values, i64(-1)])
+
+
+def gathered_cells(random: Random, data: Output) -> Node | None:
+    """By pairs of indices, or by one that counts from the end."""
+    shape = sizes(data)
+    if len(shape) < 3:
+        return None
+    if chance(random, 0.5):
+        return create("opset8", "Gather", [data, i64([-1, 0]), i64(-2)], batch_dims=0)
+    pairs = np.stack([random.integers(0, size, 3) for size in shape[:2]], -1)
+    return create("opset8", "GatherND", [data, i64(pairs)], batch_dims=0)
+
+
+def patches(random: Random, data: Output) -> Node | None:
+    shape = sizes(data)
+    if len(shape) != 4 or min(shape[2:]) < 2:
+        return None
+    if shape[2] % 2 == 0 and shape[3] % 2 == 0 and chance(random, 0.5):
+        return create("opset2", "ReorgYolo", [data], stride=[2])
+    return create("opset3", "ExtractImagePatches", [data], sizes=[2, 2], strides=[1, 1], rates=[1, 1], auto_pad="valid")
+
+
+def masked(random: Random, data: Output) -> Node:
+    """What lies between two values, else the rest of a division."""
+    inside = create("opset1", "LogicalAnd", [opset1.greater(data, f32(-0.5)), opset1.less_equal(data, f32(0.5))])
+    return opset1.select(inside, data, create("opset1", "FloorMod", [data, f32(0.7)]))
+
+
+def quantize_otherwise(random: Random, data: Output, values: np.ndarray) -> Node:
+    """By channel, of a narrow range, with a scale that is stored in 16 bits, or a zero point in 32."""
+    kind, rank = pick(random, "u8", "i8"), values.ndim
+    fine = rank > 1 and chance(random, 0.5)
+    axes = tuple(axis for axis in range(rank) if axis != 1) if fine else None
+    least, most = (0, 255) if kind == "u8" else (-127 if chance(random, 0.5) else -128, 127)
+    top = np.maximum(np.abs(values).max(axes, keepdims=fine), 1e-2) * random.uniform(0.7, 1.1)
+    point = random.integers(100, 150, top.shape) if kind == "u8" else random.integers(-10, 11, top.shape)
+    stored_as = pick(random, "f32", "f16", "bf16")
+    scale = np.asarray(top / 127, np.float32)
+    if stored_as != "f32":  # what it holds then
+        bits = scale.view(np.uint32) & np.uint32(0xFFFF0000)
+        scale = bits.view(np.float32) if stored_as == "bf16" else scale.astype(np.float16).astype(np.float32)
+    scale = np.maximum(scale, np.float32(2.0**-12))
+    ends = [f32((end - point) * scale) for end in (least, most)]
+    node = opset1.fake_quantize(data, *ends, f32(least), f32(most), most - least + 1)
+    node = opset1.convert(opset1.convert(node, kind), "f32")
+    if point.any():
+        as_integers = opset1.constant(point.astype(pick(random, NUMPY_TYPES[kind], np.int32)))
+        node = opset1.subtract(node, opset1.convert(as_integers, "f32"))
+    stored = constant(scale, stored_as)
+    return opset1.multiply(node, stored if stored_as == "f32" else opset1.convert(stored, "f32"))
+
+
+def layer_of_other_weights(random: Random, data: Output) -> Node | None:
+    """Of u8 with zero points by channel, or of i8 around some, which are scaled in f16, as weights are compressed."""
+    shape, outputs = sizes(data), int(pick(random, 4, 8))
+    if len(shape) < 2:
+        return None
+    dims = (
+        [outputs, shape[1], *[1] * (len(shape) - 2)] if len(shape) > 2 and chance(random, 0.6) else [outputs, shape[-1]]
+    )
+    aligned, kind = [outputs, *[1] * (len(dims) - 1)], pick(random, "u8", "i8")
+    middle = 128 if kind == "u8" else 0
+    point = middle + 2 * random.integers(-5, 6, aligned)
+    stored = opset1.constant((point + 2 * random.integers(-26, 27, dims)).astype(NUMPY_TYPES[kind]))
+    real = pick(random, "f32", "f16")
+    node = opset1.subtract(
+        opset1.convert(stored, real), opset1.convert(opset1.constant(point.astype(NUMPY_TYPES[kind])), real)
+    )
+    scale = random.uniform(0.5, 1.5, aligned) / 100
+    node = opset1.multiply(node, opset1.constant(scale.astype(np.float16 if real == "f16" else np.float32)))
+    if real == "f16":
+        node = opset1.convert(node, "f32")
+    if len(dims) == 2:
+        return opset1.matmul(data, node, False, True)
+    ones, none = [1] * (len(dims) - 2), [0] * (len(dims) - 2)
+    return opset1.convolution(data, node, ones, none, none, ones)
+
+
 EXPORTED: dict[str, tuple[Builder, int, float]] = {
     "Activation": (activation, 1, 8),
     "ActivationWithNumbers": (activation_with_numbers, 1, 4),
@@ -226,4 +396,18 @@ EXPORTED: dict[str, tuple[Builder, int, float]] = {
     "NormOf": (norm_of, 1, 4),
     "Einsum": (einsum, 1, 5),
     "ScaledLast": (scaled(opset1.multiply), 1, 4),
+    "SwishOf": (swish, 1, 2),
+    "SoftmaxElsewhere": (softmax_elsewhere, 1, 3),
+    "Heads": (heads, 1, 4),
+    "TransposedConvolution": (transposed_convolution, 1, 4),
+    "InterpolateByScales": (interpolate_by_scales, 1, 4),
+    "Cropped": (cropped, 1, 3),
+    "Parts": (parts, 1, 4),
+    "ScatteredElements": (scattered_elements, 1, 2),
+    "GatheredCells": (gathered_cells, 1, 3),
+    "Patches": (patches, 1, 3),
+    "Masked": (masked, 1, 2),
+    "RNN": (recurrent("RNNSequence", 1), 1, 2),
+    "QuantizeOtherwise": (quantize_otherwise, 1, 8),
+    "LayerOfOtherWeights": (layer_of_other_weights, 1, 8),
 }

@@ -390,7 +390,7 @@ def recurrent(operation: str, gates: int) -> Builder:
         state = of_batch(data, state, (*directions, size))
         states = [state, state] if operation.startswith("LSTM") else [state]
         w, r = (weights(random, [*directions, gates * size, each], [len(directions)]) for each in (inputs, size))
-        functions = ["sigmoid", "tanh", "tanh"][: gates - 1]  # the plugin demands that they are named
+        functions = ["sigmoid", "tanh", "tanh"][: gates - 1] or ["tanh"]  # the plugin demands that they are named
         attributes: dict[str, object] = {"hidden_size": size, "activations": functions}
         biases = gates
         if operation.startswith("GRU") and chance(random, 0.4):
@@ -799,7 +799,10 @@ MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("Relu", (0,)), ("LSTM", (1,)), ("MatMul", (2,))),
 )  # fmt: skip
 QUANTIZES = frozenset(
-    ("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide", "QuantizeClip")
+    (
+        *("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide", "QuantizeClip"),
+        "QuantizeOtherwise",
+    )
 )
 WEIGHTED = frozenset(
     (
@@ -812,6 +815,8 @@ WEIGHTED = frozenset(
             "MatMulOfBlocks",
             "MatMulOfBlockedRows",
             "DeformableConvolution",
+            "LayerOfOtherWeights",
+            "TransposedConvolution",
         ),
         *("LSTM", "GRU", "LSTMCell", "GRUCell"),
     )
