@@ -24,6 +24,7 @@ from ovlpt.inspect.verify import verify
 from ovlpt.openvino_api import RELEASE, Core, Model, opset1
 from ovlpt.trace import InputError
 from tests.gpu_networks import NETWORKS, heads
+from tests.graphs import NodeFactory
 from tests.networks import const, convolution, model, one_convolution, parameter, quantized
 from tools.gpu_numbers import Row, compared, inputs_for, int8_layers, is_int8_layer, outputs, ratio, table, truth
 
@@ -99,6 +100,41 @@ def test_outputs_with_a_scale_of_one_are_real_numbers():
     """The scale would be dropped, with its type."""
     found = subprocess_call.call(outputs_with_a_scale_of_one, environment=virtual_gpu.environment(True))[0]
     assert found == [("float32", 0.0)] * 2
+
+
+def states_of_open_steps() -> Model:
+    """All states of a recurrent layer and its last one, in one interval; batch and steps are open."""
+    x, units, generator = parameter([-1, -1, 8]), 16, np.random.default_rng(0)
+    sizes = opset1.split(opset1.shape_of(x), const(0, "i64"), 3)
+    zeros = opset1.broadcast(const(0.0), opset1.concat([sizes.output(0), const([1, units], "i64")], 0))
+    steps = opset1.broadcast(opset1.squeeze(sizes.output(1), const([0], "i64")), sizes.output(0))
+    weights = [const(generator.uniform(-0.5, 0.5, (1, 4 * units, size))) for size in (8, units)]
+    functions = ["sigmoid", "tanh", "tanh"]
+    attributes = {"direction": "forward", "hidden_size": units, "activations": functions, "clip": 0.0}
+    inputs = [x, zeros, zeros, steps, *weights, const(generator.uniform(-0.2, 0.2, (1, 4 * units)))]
+    layer = NodeFactory("opset5").create("LSTMSequence", [each.output(0) for each in inputs], attributes)
+    states, last = (quantized(layer.output(number), -0.5, 0.5) for number in range(2))
+    return model(
+        [opset1.relu(opset1.squeeze(states, const([1], "i64"))), opset1.transpose(last, const([1, 0, 2], "i64"))], x
+    )
+
+
+def states_at_one_batch(precision: str) -> float:
+    """In dB, of the worse of all states and the last one."""
+    virtual_gpu.load("xelp", execute=True)
+    core, net = Core(), states_of_open_steps()
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    inputs = [np.random.default_rng(1).standard_normal((1, 12, 8)).astype(np.float32)]
+    compiled = ovlpt.compile_model(net, "GPU", {**UNCACHED, "INFERENCE_PRECISION_HINT": precision}, core=core)
+    return ratio(outputs(simulate(net, core), inputs), outputs(compiled, inputs))
+
+
+@executes
+@since_2025
+@pytest.mark.parametrize("precision", ["f16", "f32"])
+def test_equal_quantizations_of_two_outputs_of_a_layer(precision):
+    """The plugin took them for one: all states were those of the last step."""
+    assert subprocess_call.call(states_at_one_batch, precision, environment=virtual_gpu.environment(True))[0] > 35
 
 
 def product_of_two_quantizations() -> Model:

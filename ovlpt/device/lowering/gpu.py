@@ -18,6 +18,7 @@ from ovlpt.graph.relaxed import is_relaxed, relaxed, relaxed_like, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1, opset8
+from ovlpt.operations import RECURRENT
 from ovlpt.operations.families import ARITHMETIC
 from ovlpt.precisions import INT8, REAL
 
@@ -267,6 +268,27 @@ def shift_open_row(node: Node) -> Node | None:
     row.set_friendly_name(node.get_friendly_name())
     replace_output(node.output(0), row.output(0))
     return wide
+
+
+def quantize_outputs_apart(node: Node) -> Node | None:
+    """A FakeQuantize of an output of a recurrent layer after its first: the input end that is farther from 0 is the next
+    number that f32 has.
+
+    Of dynamic sizes the plugin makes a loop of the layer, and takes equal quantizations of two outputs for one, whatever
+    stands before them: the states of all steps would be those of the last.
+    """
+    layer, number = node.input_value(0).get_node(), node.input_value(0).get_index()
+    if layer.get_type_name() not in RECURRENT or number == 0:
+        return None
+    ends = [constant_above(node.input_value(port)) for port in (1, 2)]
+    if any(values is None or precision_of(node.input_value(1)) != "f32" for values in ends):
+        return None
+    port = 1 if np.abs(ends[0]).max() > np.abs(ends[1]).max() else 2
+    moved = ends[port - 1]
+    for _ in range(number):
+        moved = np.nextafter(moved, np.float32(-np.inf if port == 1 else np.inf), dtype=np.float32)
+    node.input(port).replace_source_output(constant(moved, "f32").output(0))
+    return node
 
 
 def hide_end(node: Node) -> Node | None:

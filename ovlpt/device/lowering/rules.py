@@ -512,6 +512,11 @@ RULES = (
         "a constant that tells the dynamic size of a row would be taken for a bias, which throws", phase=Phase.ALL,
     ),
     _rule(
+        gpu.quantize_outputs_apart, "FakeQuantize", _GPU,
+        "with dynamic sizes, equal quantizations of a recurrent layer's states would be taken for one: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         gpu.hide_end, "FakeQuantize", _GPU,
         "the plugin's own LPT would transform the model a second time", phase=Phase.ALL,
     ),
