@@ -120,7 +120,9 @@ def assert_as_stock(graph: Model, core, most: float = 100, least: float = -np.in
     assert sum(weighted(compiled["ovlpt"])) >= sum(weighted(compiled["stock"]))
     expected, stock, mine = ([np.array(each) for each in one(inputs).values()] for one in compiled.values())
     for value, theirs, ours in zip(expected, stock, mine, strict=True):
-        assert decibels(value, ours) >= max(min(decibels(value, theirs) - 1, most), least)
+        # 2024.6 reads beyond some stored weights: stock has numbers that are none now and then
+        least_of_stock = decibels(value, theirs) - 1 if np.isfinite(theirs).all() else -np.inf
+        assert np.isfinite(ours).all() and decibels(value, ours) >= max(min(least_of_stock, most), least)
     for of_stock, of_mine in zip(compiled["stock"].outputs, compiled["ovlpt"].outputs, strict=True):
         assert of_stock.get_names() == of_mine.get_names()
     ovlpt.explain(graph, core=core)
