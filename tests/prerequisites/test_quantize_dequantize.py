@@ -121,8 +121,8 @@ def assert_as_stock(graph: Model, core, most: float = 100, least: float = -np.in
     expected, stock, mine = ([np.array(each) for each in one(inputs).values()] for one in compiled.values())
     for value, theirs, ours in zip(expected, stock, mine, strict=True):
         # 2024.6 reads beyond some stored weights: stock has numbers that are none now and then
-        least_of_stock = decibels(value, theirs) - 1 if np.isfinite(theirs).all() else -np.inf
-        assert np.isfinite(ours).all() and decibels(value, ours) >= max(min(least_of_stock, most), least)
+        at_least = decibels(value, theirs) - 1 if np.isfinite(theirs).all() else 40
+        assert decibels(value, ours) >= max(min(at_least, most), least)
     for of_stock, of_mine in zip(compiled["stock"].outputs, compiled["ovlpt"].outputs, strict=True):
         assert of_stock.get_names() == of_mine.get_names()
     ovlpt.explain(graph, core=core)
