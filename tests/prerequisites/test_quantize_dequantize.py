@@ -120,7 +120,7 @@ def assert_as_stock(graph: Model, core, most: float = 100, least: float = -np.in
     assert sum(weighted(compiled["ovlpt"])) >= sum(weighted(compiled["stock"]))
     expected, stock, mine = ([np.array(each) for each in one(inputs).values()] for one in compiled.values())
     for value, theirs, ours in zip(expected, stock, mine, strict=True):
-        # 2024.6 reads beyond some stored weights: stock has numbers that are none now and then
+        # now and then stock gives NaN for u8 weights of a MatMul on 2024.6
         at_least = decibels(value, theirs) - 1 if np.isfinite(theirs).all() else 40
         assert decibels(value, ours) >= max(min(at_least, most), least)
     for of_stock, of_mine in zip(compiled["stock"].outputs, compiled["ovlpt"].outputs, strict=True):
