@@ -91,8 +91,8 @@ def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Mo
 
 
 def _loses_zero_point(node: Node) -> bool:
-    """Whether it subtracts 0 from what was quantized with another zero point, as OpenVINO 2025 and 2026.0 read QLinearAdd, QLinearMul and
-    others of ONNX Runtime; a Softmax does not depend on it.
+    """Whether it subtracts 0 from what was quantized with another zero point, as OpenVINO 2025 and 2026.0 read QLinearAdd,
+    QLinearMul and others of ONNX Runtime; a Softmax does not depend on it.
     """
     if node.get_type_name() != "Subtract" or precision_of(node.output(0)) not in INT8:
         return False

@@ -44,12 +44,12 @@ def simulate(
 ) -> CompiledModel:
     """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
 
-    What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a
-    float network is kept from it: small i8 weights of a MatMul (2024.6),
-    reductions that take per-channel constants, a MatMul that takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a GroupNormalization, a BatchNormInference of dynamic
-    sizes, a FakeQuantize of so many levels that it drops it,
-    or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and
-    intervals along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
+    What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a float
+    network is kept from it: small i8 weights of a MatMul (2024.6), reductions that take per-channel constants, a MatMul that
+    takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a GroupNormalization,
+    a BatchNormInference of dynamic sizes, a FakeQuantize of so many levels that it drops it, or of dynamic sizes that
+    constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and intervals
+    along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
     """
     dropped = plugin_config.dropped_levels(device)
     return compile_given(_computed_rightly(model, dropped), device, {**(properties or {}), **simulation(device)}, core)

@@ -17,8 +17,8 @@ _SPARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"  # labels of the axes after an ellipsis, u
 def decomposed_einsum(node: Node) -> Node | None:
     """Transpose, Reshape, ReduceSum and MatMul for one or two operands.
 
-    A summed axis that turns out to be 1 beside a larger one is not broadcast, and throws: that would take two layers for each operand
-    of open sizes. None for more operands, whose order is the plugin's to choose, for a label that one operand has twice (a diagonal),
+    A summed axis that turns out to be 1 beside a larger one is not broadcast, and throws: that would take two layers for
+    each operand of open sizes. None for more operands, whose order is the plugin's to choose, for a label that one operand has twice (a diagonal),
     and where an ellipsis stands for an unknown number of axes.
     """
     operands = node.input_values()

@@ -800,7 +800,11 @@ MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
 )  # fmt: skip
 QUANTIZES = frozenset(
     (
-        *("FakeQuantize", "FakeQuantizeHalf", "QuantizeDequantize", "QuantizeDequantizeWide", "QuantizeClip"),
+        "FakeQuantize",
+        "FakeQuantizeHalf",
+        "QuantizeDequantize",
+        "QuantizeDequantizeWide",
+        "QuantizeClip",
         "QuantizeOtherwise",
     )
 )

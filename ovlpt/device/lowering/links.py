@@ -9,7 +9,7 @@ import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
 from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
-from ovlpt.graph.consumers import readers_of, targets_of
+from ovlpt.graph.consumers import consumers_of, readers_of, targets_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import shape_of
@@ -72,10 +72,8 @@ def merged_target(node: Node) -> Any:
     """The input that alone reads a result once the plugin has merged equal readers, or None. What asks for the shape of a
     FakeQuantize will ask elsewhere (`join_dequantization`).
     """
-    targets = targets_of(node.output(0))
-    if node.get_type_name() == "FakeQuantize":
-        targets = [target for target in targets if target.get_node().get_type_name() != "ShapeOf"]
-    target, *more = targets or [None]
+    readers_in = consumers_of if node.get_type_name() == "FakeQuantize" else targets_of
+    target, *more = readers_in(node.output(0)) or [None]
     return target if all(_is_equal(target, each) for each in more) else None
 
 

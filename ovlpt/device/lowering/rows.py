@@ -35,7 +35,8 @@ def part_by_head(product: Node) -> Node | None:
         target = merged_target(last)
         reader = target.get_node()
         if reader.get_type_name() == "PRelu":
-            if _takes_slopes_for_columns(product, reader):
+            slopes = constant_above(reader.input_value(1))
+            if slopes is not None and _takes_for_columns(product, slopes):
                 return block_fusion(last)
             last = reader
             continue
@@ -53,16 +54,10 @@ def part_by_head(product: Node) -> Node | None:
     return None
 
 
-def _takes_slopes_for_columns(product: Node, activation: Node) -> bool:
-    """Whether a PRelu after a MatMul with weights has slopes of the channels, which are not its columns."""
-    shape, slopes = shape_of(product.output(0)) or (), constant_above(activation.input_value(1))
-    return (
-        len(shape) > 3
-        and slopes is not None
-        and slopes.size > 1
-        and shape[1] in (None, slopes.size)
-        and folded_constant(product.input_value(1)) is not None
-    )
+def _takes_for_columns(product: Node, slopes: np.ndarray) -> bool:
+    """Whether slopes after a MatMul of four axes or more are those of the channels, and its second factor is weights."""
+    is_by_channel = slopes.size > 1 and shape_of(product.output(0))[1] in (None, slopes.size)
+    return is_by_channel and folded_constant(product.input_value(1)) is not None
 
 
 def part_from_vector(product: Node) -> Node | None:

@@ -103,9 +103,16 @@ def _add_by_place(subtract: Node) -> Node | None:
     readers = {reader.get_type_name() for reader in readers_of(subtract)}
     if readers != {"FakeQuantize"} or sum(size > 1 for size in shift.shape) < 2:
         return None
-    add = relaxed("Add", [data, constant(-shift).output(0)], "f32", {"auto_broadcast": "numpy"})
-    add.set_friendly_name(subtract.get_friendly_name())
+    add = _negative_added(subtract, data, shift)
     replace_output(subtract.output(0), add.output(0))
+    return add
+
+
+def _negative_added(subtract: Node, data: Output, zero_point: np.ndarray, siblings: int = 0) -> Node:
+    """A relaxed Add, of the name of the Subtract that it stands for."""
+    inputs = [data, constant(-zero_point).output(0)]
+    add = relaxed("Add", inputs, "f32", {"auto_broadcast": "numpy"}, siblings=siblings)
+    add.set_friendly_name(subtract.get_friendly_name())
     return add
 
 
@@ -131,9 +138,7 @@ def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     if not is_apart and (zero_point.size > 1 or (scale.size > 1 and len(data.get_target_inputs()) == 1)):
         return None
     before = [target.get_node() for target in data.get_target_inputs() if target.get_node().get_type_name() == "Add"]
-    inputs, attributes = [data, constant(-zero_point).output(0)], {"auto_broadcast": "numpy"}
-    add = relaxed("Add", inputs, "f32", attributes, siblings=sum(map(is_relaxed, before)))
-    add.set_friendly_name(subtract.get_friendly_name())
+    add = _negative_added(subtract, data, zero_point, siblings=sum(map(is_relaxed, before)))
     back = _multiply_in_f64(multiply, add.output(0), scale, Made.F64)
     if scale.size > 1:
         block_fusion(back)  # rules that keep an interval from scales by channel do not look for those in f64
