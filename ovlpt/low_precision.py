@@ -10,6 +10,7 @@ from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
 from ovlpt.canonicalize.integer_differences import IntegerDifferences
+from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.canonicalize.output_channel_scales import OutputChannelScales
 from ovlpt.canonicalize.plain_pooling import PlainPooling
@@ -101,8 +102,14 @@ T = TypeVar("T")
 
 BEFORE_LPT: tuple[type[LayerTransformation], ...] = (ConvertSubtract,)  # of `CommonOptimizations`
 
-# What OpenVINO reads otherwise than its format defines it: the simulation is mended, too, and a compilation before all else.
-MISREAD: tuple[type[LayerTransformation], ...] = (IntegerDifferences, RoundedIntegers, OutputChannelScales)
+# What OpenVINO reads otherwise than its format defines it, or rounds away before it quantizes anything: the simulation is
+# mended, too, and a compilation before all else.
+MISREAD: tuple[type[LayerTransformation], ...] = (
+    IntegerDifferences,
+    RoundedIntegers,
+    OutputChannelScales,
+    LargeOffsets,
+)
 
 # Before all else, too: afterwards a dequantization is no longer in one place.
 BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (*MISREAD, DequantizationBeforeMoves)

@@ -91,6 +91,7 @@ _OF_THE_GRAPH = [
     "interpolation_mode",
     "intervals_apart",
     "kinds",
+    "large_offset",
     "layouts",
     "levels_not_256",
     "levels_not_divisible_by_4",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ovlpt import plugin_config
+from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
@@ -146,6 +147,10 @@ def _transformed(
             )
         if quantization in _PASS_UNCHANGED:
             warn(f"{label} {_PASS_UNCHANGED[quantization]}")
+            if not native_only:
+                apart = Manager()
+                apart.register_pass(LargeOffsets())
+                apart.run_passes(work)
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
         floats = precision or inference_precision(core, physical)
