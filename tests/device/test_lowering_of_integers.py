@@ -254,3 +254,27 @@ def test_integers_that_are_padded_along_the_first_axis_of_open_sizes(core, infer
     assert not [layer for layer in layers if layer.layer_type == "Convert"]
     level = 1e-6 if precision == "f32" else 0.01
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "NO"), level=level, share=1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch", [1, -1])
+def test_integers_that_several_scales_repeat_along_the_last_axis(core, by_form, form, batch):
+    """As the splines of a Kolmogorov-Arnold network: their Converts became one, in a layer of its own that stores floats."""
+    x = parameter([batch, 16])
+    data = opset1.unsqueeze(quantized(x, -2.56, 2.54), const([-1], "i64"))
+    product = None
+    for count, width in ((8, 0.8), (9, 0.5), (10, 0.3)):
+        places = const(np.linspace(-1, 1, count).reshape(1, 1, count))
+        distance = quantized(opset1.multiply(opset1.subtract(data, places), const(1 / width)), -9.6, 9.525)
+        term = opset1.reduce_sum(opset1.tanh(distance), const([-1], "i64"), True)
+        product = term if product is None else opset1.multiply(product, term)
+    net = model(opset1.reshape(product, const([0, 16], "i64"), True), x)
+    inputs = [np.random.default_rng(0).uniform(-2, 2, (1, 16)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)])
+    executed = [
+        ovlpt.execution_types(each, inputs).executed
+        for each in (ovlpt.compile_model(net, "CPU", EXACT, core=core), core.compile_model(net, "CPU", EXACT))
+    ]
+    assert len(executed[0]) <= len(executed[1])
+    reading = [[layer.precision for layer in layers].count("i8") for layers in executed]
+    assert reading[0] >= reading[1]

@@ -398,3 +398,44 @@ def test_a_shift_that_differs_by_place_after_a_transpose(core, infer, tmp_path, 
     assert "f32" not in [layer.precision for layer in layers if layer.layer_type == "Transpose"]
     assert len(layers) <= len(stock)
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "NO"), level=0.02, share=0.02)
+
+
+def normalized_pool(x):
+    """A pool of what an attention gives, normalized by channel."""
+    tokens = quantized(opset1.reshape(x, const([0, 8, -1], "i64"), True), -1.28, 1.27)
+    product = opset1.transpose(
+        quantized(opset1.matmul(tokens, tokens, True, False), -2.56, 2.54), const([0, 2, 1], "i64")
+    )
+    space = opset1.reshape(product, const([0, 36, 6, 6], "i64"), True)
+    pooled = opset1.max_pool(space, [2, 2], [0, 0], [0, 0], [2, 2])
+    ends = (0.5, 1.5), (-1, 1), (-0.2, 0.3), (0.5, 1.5)
+    normal = opset1.batch_norm_inference(pooled, *(const(np.linspace(*each, 36)) for each in ends), 1e-5)
+    weights = const(np.random.default_rng(0).normal(0, 0.2, (4, 36, 1, 1)))
+    return opset1.convolution(opset1.tanh(normal), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+
+
+def joined_tokens(x):
+    """Two layers' results of different scales, joined, as tokens."""
+    data, ends = quantized(x, 0, 2.55), (-1, -1.2)
+    parts = [quantized(convolution(data, 4, seed=seed), low, low + 2.55) for seed, low in enumerate(ends)]
+    tokens = opset1.reshape(opset1.concat(parts, 1), const([0, 8, -1], "i64"), True)
+    turned = opset1.transpose(tokens, const([0, 2, 1], "i64"))
+    weights = const(np.random.default_rng(0).normal(0, 0.2, (4, 8)))
+    return opset1.matmul(opset1.add(turned, opset1.tanh(turned)), weights, False, True)
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("build", [normalized_pool, joined_tokens], ids=lambda each: each.__name__)
+def test_scales_by_channel_after_a_pool_or_a_reshape_of_dynamic_sizes(core, infer, tmp_path, build, form, precision):
+    """The Convert before the zero point was a layer of its own in bf16, which stores floats."""
+    x = parameter([-1, 8, 6, 6])
+    net = model(build(x), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.5, (2, 8, 6, 6)).astype(np.float32)]
+    compiled = compiled_in(form, net, core, tmp_path, INFERENCE_PRECISION_HINT=precision)
+    layers = execution_types(compiled, inputs).executed
+    assert not [layer for layer in layers if layer.layer_type == "Convert"]
+    closed = net.clone()
+    closed.reshape([2, 8, 6, 6])
+    bounds = {"level": 0.02, "share": 0.02} if precision == "f32" else {"level": 0.1, "share": 1}
+    assert_close(list(compiled(inputs).values()), infer(closed, inputs, "NO"), **bounds)

@@ -157,7 +157,8 @@ def scale_in_f32(multiply: Node) -> Node | None:
     factor = constant_above(multiply.input_value(1))
     if factor is None or _is_operand_of_open_sizes(multiply, follows) or _is_transposed_for_tensors(multiply):
         return None
-    if follows or not _is_by_row_at_most(multiply, factor) or precision_of(multiply.output(0)) != "f32":
+    found = _is_by_row_at_most(multiply, factor) or repeats_data(multiply)
+    if follows or not found or precision_of(multiply.output(0)) != "f32":
         return convert_data(multiply, opset1.multiply)
     targets = multiply.output(0).get_target_inputs()
     wide = converted(multiply.output(0), "f64")
@@ -171,6 +172,12 @@ def _is_by_row_at_most(multiply: Node, factor: np.ndarray) -> bool:
     rank = multiply.get_output_partial_shape(0).rank
     by_row = rank.is_static and rank.get_length() > 1 and varies_along(factor, rank.get_length(), (0,))
     return is_scalar_like(factor) or by_row
+
+
+def repeats_data(node: Node) -> bool:
+    """Whether a constant repeats its data along the last axis, which no layer and no interval takes in."""
+    before, after = (shape_of(value) for value in (node.input_value(0), node.output(0)))
+    return bool(before and after) and before[-1] == 1 != after[-1]
 
 
 def would_be_dropped(multiply: Node) -> bool:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from ovlpt.device.lowering.element_types import convert_data, is_widened
+from ovlpt.device.lowering.element_types import convert_data, is_widened, repeats_data
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
@@ -15,7 +15,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.replaced import detach
-from ovlpt.graph.shapes import reshaped, shape_of
+from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
@@ -88,8 +88,8 @@ def add_zero_point(subtract: Node) -> Node | None:
     A Subtract of f32 from integers would need a Convert (`subtract_in_f32`), which is a layer of its own where floats are
     bf16, and equal ones of several readers would be merged: floats would be stored in place of integers. No fusion
     reaches the Add through the scale (`scales.compute_scale_in_f64`), and both become part of what reads them. What differs
-    by place after a Transpose, as the positions of patches, needs no scale: nothing takes it into an interval, and a Convert
-    would be moved before the Transpose, which then moves floats.
+    by place after a Transpose, as the positions of patches, or repeats its data, needs no scale: nothing takes it into an
+    interval, and a Convert would be moved before the Transpose, which then moves floats.
     """
     if not is_widened(subtract):
         return None
@@ -98,10 +98,11 @@ def add_zero_point(subtract: Node) -> Node | None:
 
 def _add_by_place(subtract: Node) -> Node | None:
     data, shift = subtract.input_value(0), constant_above(subtract.input_value(1))
-    if precision_of(data) not in INT8 or data.get_node().get_type_name() != "Transpose" or shift is None:
-        return None
     readers = {reader.get_type_name() for reader in readers_of(subtract)}
-    if readers != {"FakeQuantize"} or sum(size > 1 for size in shift.shape) < 2:
+    if precision_of(data) not in INT8 or shift is None or readers != {"FakeQuantize"}:
+        return None
+    is_turned = data.get_node().get_type_name() == "Transpose" and sum(size > 1 for size in shift.shape) > 1
+    if not (is_turned or repeats_data(subtract)):
         return None
     add = _negative_added(subtract, data, shift)
     replace_output(subtract.output(0), add.output(0))
@@ -134,7 +135,7 @@ def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     if zero_point is None or scale is None or precision_of(multiply.output(0)) != "f32":
         return None
     # by channel they would become part of a layer before them
-    is_apart = data.get_node().get_type_name() in ("Concat", "Pad", "Transpose")
+    is_apart = _is_apart(data) or repeats_data(subtract)
     if not is_apart and (zero_point.size > 1 or (scale.size > 1 and len(data.get_target_inputs()) == 1)):
         return None
     before = [target.get_node() for target in data.get_target_inputs() if target.get_node().get_type_name() == "Add"]
@@ -143,6 +144,18 @@ def _add_zero_point(subtract: Node, data: Output) -> Node | None:
     if scale.size > 1:
         block_fusion(back)  # rules that keep an interval from scales by channel do not look for those in f64
     return add
+
+
+def _is_apart(data: Output) -> bool:
+    """Whether it is no result of a layer that takes in constants by channel. At fixed sizes a pool and a Reshape would leave
+    more layers than with a Convert, which is none there.
+    """
+    node, apart = data.get_node(), {"Concat", "Pad", "Transpose"}
+    if may_be_open(data):
+        apart |= {"AvgPool", "MaxPool"}
+        if node.get_type_name() == "Reshape":
+            node = node.input_value(0).get_node()
+    return node.get_type_name() in apart
 
 
 def subtract_signed_in_f32(subtract: Node) -> Node | None:
