@@ -7,7 +7,7 @@ import openvino
 import pytest
 
 import ovlpt
-from ovlpt.device import subprocess_call
+from ovlpt.device import execution_types, subprocess_call
 from ovlpt.device.compile import lpt_properties
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import RELEASE, Core, NodeFactory, opset1, opset6
@@ -271,3 +271,31 @@ def test_an_attention_of_quantized_data_whose_shape_is_read(core, infer, own, po
     net = model([attention, opset1.convert(opset1.shape_of(read[port]), "f32")], tensors)
     inputs = [np.random.default_rng(seed).uniform(-2, 2, (2, 3, 5, 4)).astype(np.float32) for seed in range(3)]
     assert_close(infer(drop_in(net, core), inputs, own), infer(net, inputs, "NO"))
+
+
+def attention_quantized_by_head(batch: int):
+    """As quantizers write it that look at what a product reads: queries, keys and values are quantized by head."""
+    x = parameter([batch, 12, 16])
+    data, heads = quantized(x, -1.28, 1.27), []
+    for seed in range(3):
+        layer = opset1.matmul(data, int8_weights([16, 16], seed=seed), False, True)
+        layer = opset1.add(layer, const(np.linspace(-0.3, 0.3, 16)))
+        heads.append(
+            opset1.transpose(opset1.reshape(layer, const([0, 12, 2, 8], "i64"), True), const([0, 2, 1, 3], "i64"))
+        )
+    query, key, value = (quantized(each, -2.56, 2.54) for each in heads)
+    scores = quantized(opset1.softmax(opset1.matmul(query, key, False, True), 3), 0, 1)
+    return model(opset1.reduce_sum(opset1.matmul(scores, value, False, False), const([1], "i64"), False), x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("batch", [1, -1])
+def test_a_quantization_by_head_is_a_part_of_the_layer_before_the_reshape(core, by_form, form, batch):
+    """It was a layer of its own for each of queries, keys and values, as it is in stock."""
+    net = attention_quantized_by_head(batch)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 12, 16)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=0.05)
+    stock = execution_types(core.compile_model(net, "CPU", EXACT), inputs).executed
+    layers = execution_types(ovlpt.compile_model(net, "CPU", EXACT, core=core), inputs).executed
+    assert len(layers) <= len(stock) - 3
+    assert {each.output_precision for each in layers if each.layer_type == "FullyConnected"} <= {"i8", "u8"}

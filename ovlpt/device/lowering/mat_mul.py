@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ovlpt.device.lowering.links import block_fusion
+from ovlpt.device.lowering.links import affine_links, block_fusion, only_reader
 from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.consumers import is_output
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import Made
-from ovlpt.graph.relaxed import relaxed, same_on
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
-from ovlpt.operations.families import AFFINE
+from ovlpt.operations.families import AFFINE, RESHAPES
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -41,6 +43,29 @@ def _may_be_after_transpose(reduction: Node) -> bool:
     if reduction.get_type_name() not in REDUCTIONS or not reduction.get_attributes()["keep_dims"]:
         return False
     return reduction.input_value(0).get_node().get_type_name() == "Transpose"
+
+
+def quantize_before_reshape(node: Node) -> Node | None:
+    """A quantization of one interval after a Reshape of the result, as of queries and values by head, is moved before it: the
+    plugin makes it a part of the layer there, and a layer of its own after the Reshape, in stock, too.
+    """
+    reshape = only_reader([node, *affine_links(node)][-1])
+    quantize = None if reshape is None or reshape.get_type_name() not in RESHAPES else only_reader(reshape)
+    if quantize is None or quantize.get_type_name() != "FakeQuantize" or not is_relaxed(quantize):
+        return None
+    details = QuantizationDetails.of(quantize)
+    if details is None or not details.is_by_tensor or is_output(reshape.output(0)):
+        return None
+    source = reshape.input_value(0)
+    replace_output(quantize.output(0), reshape.output(0))
+    quantize.input(0).replace_source_output(source)
+    for port, end in enumerate(details.intervals, 1):  # of the rank of the Reshape's result until now
+        scalar = constant(end.reshape(()), precision_of(quantize.input_value(port)))
+        quantize.input(port).replace_source_output(scalar.output(0))
+    quantize.validate_and_infer_types()
+    reshape.input(0).replace_source_output(quantize.output(0))
+    reshape.validate_and_infer_types()
+    return node
 
 
 def lay_weights_in_rows(node: Node) -> Node | None:

@@ -207,6 +207,10 @@ RULES = (
         "a shift before the scale would not become the layer's bias",
     ),
     _rule(
+        mat_mul.quantize_before_reshape, "MatMul", _CPU,
+        "a quantization after a Reshape of the result would be a layer of its own",
+    ),
+    _rule(
         scales.scale_after_interval, "MatMul", _CPU,
         "with one thread a per-column FakeQuantize, or a scale after one, would be read from the wrong place: wrong numbers",
     ),
