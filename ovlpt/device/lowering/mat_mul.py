@@ -47,7 +47,7 @@ def _may_be_after_transpose(reduction: Node) -> bool:
 
 def quantize_before_reshape(node: Node) -> Node | None:
     """A quantization of one interval after a Reshape of the result, as of queries and values by head, is moved before it: the
-    plugin makes it a part of the layer there, and a layer of its own after the Reshape, in stock, too.
+    plugin makes it a part of the layer there, and on 2026.4 a layer of its own after the Reshape, in stock, too.
     """
     reshape = only_reader([node, *affine_links(node)][-1])
     quantize = None if reshape is None or reshape.get_type_name() not in RESHAPES else only_reader(reshape)
