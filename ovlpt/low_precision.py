@@ -22,6 +22,7 @@ from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.canonicalize.reshapes_before_fake_quantize import ReshapesBeforeFakeQuantize
 from ovlpt.canonicalize.rounded_integers import RoundedIntegers
 from ovlpt.canonicalize.stored_slopes import StoredSlopes
+from ovlpt.canonicalize.stored_weights import StoredWeights
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
 from ovlpt.cleanup import native as cleanup_native
@@ -112,7 +113,11 @@ MISREAD: tuple[type[LayerTransformation], ...] = (
 )
 
 # Before all else, too: afterwards a dequantization is no longer in one place.
-BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (*MISREAD, DequantizationBeforeMoves)
+BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (
+    *MISREAD,
+    DequantizationBeforeMoves,
+    StoredWeights,
+)
 
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     *BEFORE_COMMON_OPTIMIZATIONS,
