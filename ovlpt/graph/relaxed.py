@@ -279,8 +279,8 @@ def relaxed(
     """A type-relaxed node: it validates as if its inputs had type ``origin`` and reports ``output_precision``.
 
     ``siblings`` lengthens the list of input types, which validation ignores but which keeps OpenVINO's
-    ``SharedOpOptimization`` from merging otherwise equal nodes. ``in_f32``: the node keeps reading f32 where a plugin
-    runs the model in f16. ``older_kernels``: the CPU plugin takes oneDNN's older kernels for it, those before brgemm, where
+    ``SharedOpOptimization`` from merging otherwise equal nodes. ``in_f32``: the node keeps its types where a plugin
+    runs the model in f16 or bf16. ``older_kernels``: the CPU plugin takes oneDNN's older kernels for it, those before brgemm, where
     they have a form of the layer.
     Raises `Rejected` for an operation of a later opset before 2025.2, which can relax only the first version of each, and
     `OvlptError` where the installed OpenVINO cannot make the node at all.
@@ -319,6 +319,20 @@ def mark_of_kept_types() -> tuple[str, Any]:
         _read_templates(_USUAL)
     key = f"{_KEPT_TYPES[0]}_0"
     return key, next(iter(_read.values())).get_parameters()[0].get_rt_info()[key]
+
+
+def mark_of_f32() -> tuple[str, Any]:
+    """Key and value of the runtime information of a node that keeps its types where a plugin runs the model in f16 or
+    bf16, as `relaxed` with ``in_f32`` sets it. Releases before 2026.3 take text for the mark, too, and only text stays on
+    what they make of the node.
+    """
+    key = f"{_KEPT_TYPES[0]}_0"
+    if not MARKS_TYPES:
+        return key, ""
+    form = _form("Clamp", "opset1", 1, in_f32=True)
+    if form not in _read:
+        _read_templates({form: {"min": 0.0, "max": 1.0}})
+    return key, _node_of(_read[form]).get_rt_info()[key]
 
 
 def is_relaxed(node: Node) -> bool:

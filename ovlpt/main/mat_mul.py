@@ -187,35 +187,34 @@ class MatMulTransformation(LayerTransformation):
         )
         result, nodes = layer.output(0), []
         if zero_left:
-            nodes += self._summed(layer, 1, zero_left)
-            result = opset1.subtract(result, nodes[-1]).output(0)
+            nodes += self._summed(layer, 1, -zero_left)
+            result = opset1.add(result, nodes[-1]).output(0)
             nodes.append(result.get_node())
         if zero_right:
             length = shape_of(left.data)[_contracted(layer, 0)]
-            nodes += self._summed(layer, 0, zero_right)
-            if zero_left:
-                nodes.append(
-                    opset1.subtract(nodes[-1], constant(zero_right * zero_left * length, self.params.deq_precision))
-                )
-            result = opset1.subtract(result, nodes[-1]).output(0)
+            nodes += self._summed(layer, 0, -zero_right, zero_right * zero_left * length)
+            result = opset1.add(result, nodes[-1]).output(0)
             nodes.append(result.get_node())
         for index, node in enumerate(nodes):
             node.set_friendly_name(dequantization_name(layer.get_friendly_name(), f"Sums{index}"))
         return result
 
-    def _summed(self, layer: Node, port: int, factor: np.float32) -> list[Node]:
-        """``factor * sum_k`` of an input, [..., 1, n] of the second and [..., m, 1] of the first, in up to three nodes.
+    def _summed(self, layer: Node, port: int, factor: np.float32, term: float = 0) -> list[Node]:
+        """``factor * sum_k + term`` of an input, [..., 1, n] of the second and [..., m, 1] of the first.
 
         Where either input is a vector the result has no such axis of 1.
         """
         axis, deq = constant(np.array([_contracted(layer, port)]), "i64"), self.params.deq_precision
         inputs = [layer.input_value(port), axis.output(0)]
-        sums = relaxed("ReduceSum", inputs, deq, {"keep_dims": False}, origin=deq)
-        scaled = opset1.multiply(sums, constant(factor, deq))
+        nodes = [relaxed("ReduceSum", inputs, deq, {"keep_dims": False}, origin=deq)]
+        nodes.append(opset1.multiply(nodes[-1], constant(factor, deq)))
+        if term:
+            nodes.append(opset1.add(nodes[-1], constant(term, deq)))
         rank, other = (len(shape_of(layer.input_value(each))) for each in (port, 1 - port))
-        if 1 in (rank, other):
-            return [sums, scaled]
-        return [sums, scaled, opset1.unsqueeze(scaled, constant(np.array([rank - 2 + (port == 0)]), "i64"))]
+        if 1 not in (rank, other):
+            shape = constant(np.array([0] * (rank - 2) + ([1, -1] if port else [-1, 1])), "i64")
+            nodes.append(opset1.reshape(nodes[-1], shape, special_zero=True))
+        return nodes
 
     def _integers(self, node: Node) -> tuple[Output, np.ndarray]:
         """Input 1 in low precision, and its scale."""

@@ -56,14 +56,14 @@ def test_of_data_with_a_zero_point(assert_transformed):
         x: u8[2,3,128] = Parameter
         y_original: f32[2,3,3] = MatMul(x, x) {transpose_b=True}
         y/DequantizationSums0: f32[2,3] = ReduceSum(x, 2:i64) {keep_dims=False}
-        y/DequantizationSums1: f32[2,3] = Multiply(y/DequantizationSums0, 3)
-        y/DequantizationSums2: f32[2,1,3] = Unsqueeze(y/DequantizationSums1, 1:i64)
-        y/DequantizationSums3: f32[2,3,3] = Subtract(y_original, y/DequantizationSums2)
+        y/DequantizationSums1: f32[2,3] = Multiply(y/DequantizationSums0, -3)
+        y/DequantizationSums2: f32[2,1,3] = Reshape(y/DequantizationSums1, [0,1,-1]:i64) {special_zero=True}
+        y/DequantizationSums3: f32[2,3,3] = Add(y_original, y/DequantizationSums2)
         y/DequantizationSums4: f32[2,3] = ReduceSum(x, 2:i64) {keep_dims=False}
-        y/DequantizationSums5: f32[2,3] = Multiply(y/DequantizationSums4, 3)
-        y/DequantizationSums6: f32[2,3,1] = Unsqueeze(y/DequantizationSums5, 2:i64)
-        y/DequantizationSums7: f32[2,3,1] = Subtract(y/DequantizationSums6, 1152)
-        y/DequantizationSums8: f32[2,3,3] = Subtract(y/DequantizationSums3, y/DequantizationSums7)
+        y/DequantizationSums5: f32[2,3] = Multiply(y/DequantizationSums4, -3)
+        y/DequantizationSums6: f32[2,3] = Add(y/DequantizationSums5, 1152)
+        y/DequantizationSums7: f32[2,3,1] = Reshape(y/DequantizationSums6, [0,-1,1]:i64) {special_zero=True}
+        y/DequantizationSums8: f32[2,3,3] = Add(y/DequantizationSums3, y/DequantizationSums7)
         y: f32[2,3,3] = Multiply(y/DequantizationSums8, 0.25)
         """,
     )

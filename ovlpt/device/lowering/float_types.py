@@ -10,23 +10,100 @@ a layer from its post-operations; scales lose bits, sums overflow, or it throws.
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
+
+import numpy as np
 
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.relaxed import mark_of_kept_types
-from ovlpt.openvino_api import Model, Node
+from ovlpt.graph.constants import constant, constant_above
+from ovlpt.graph.consumers import readers_of
+from ovlpt.graph.relaxed import is_relaxed, mark_of_f32, mark_of_kept_types
+from ovlpt.graph.shapes import shape_of
+from ovlpt.openvino_api import MARKS_TYPES, Model, Node
 
 
 def keep_types(model: Model) -> None:
     """Mark each node that reads or reports real numbers, so that its types stay and what is not quantized runs in f32.
 
-    Releases before 2026.3 have only a mark that keeps nodes from bf16, too.
+    Releases before 2026.3 have only a mark that keeps nodes from bf16, too. One that has such a mark keeps it.
     """
     key, mark = mark_of_kept_types()
     for node in filter(_is_real, all_nodes(model)):
-        if hasattr(node, "set_rt_info"):
-            node.set_rt_info(mark, key)
-        else:
-            node.get_rt_info()[key] = ""
+        if key not in node.get_rt_info():
+            _mark(node, key, mark)
+
+
+def keep_sums(model: Model) -> list[Node]:
+    """Keeps a MatMul of integers, and the sums that stand for zero points (`ovlpt.main.mat_mul`), in f32 where floats are
+    bf16: each is large, and what they differ by is small.
+    """
+    key, mark = mark_of_f32()
+    changed = []
+    for product in model.get_ordered_ops():
+        if product.get_type_name() == "MatMul" and is_relaxed(product) and (nodes := _less_sums(product)):
+            changed.append(product)
+            for node in (product, *nodes):
+                _mark(node, key, mark)
+    return changed
+
+
+def spread_factors(model: Model) -> list[Node]:
+    """Constants of an element for each place along an axis of known length, in sums that `keep_sums` marks: before 2026.3 a
+    mark that comes from a file is lost where the plugin makes a power of a constant of one element.
+    """
+    key, _ = mark_of_f32()
+    nodes = [] if MARKS_TYPES else model.get_ordered_ops()
+    sums = [node for node in nodes if node.get_type_name() == "ReduceSum" and key in node.get_rt_info()]
+    return [node for each in sums for node in _by_one_element(each) if _spread(node)]
+
+
+def _by_one_element(sums: Node) -> list[Node]:
+    """What multiplies sums by a constant of one element, and adds another."""
+    found, node = list[Node](), sums
+    while len(readers := readers_of(node)) == 1 and readers[0].get_type_name() in ("Add", "Multiply"):
+        node = readers[0]
+        values = constant_above(node.input_value(1))
+        if values is None or values.size != 1:
+            break
+        found.append(node)
+    return found
+
+
+def _spread(node: Node) -> bool:
+    for place, size in enumerate(reversed(shape_of(node.output(0)) or ())):
+        if (size or 0) > 1:
+            values = np.full((size, *[1] * place), constant_above(node.input_value(1)))
+            node.input(1).replace_source_output(constant(values, "f32").output(0))
+            return True
+    return False
+
+
+def _less_sums(product: Node) -> list[Node]:
+    """What adds sums to a product, and makes them."""
+    found, above, node = list[Node](), list[Node](), product
+    while len(readers := readers_of(node)) == 1 and readers[0].get_type_name() in ("Add", "Clamp"):
+        node = readers[0]
+        above.append(node)
+        if node.get_type_name() == "Add" and (sums := _sums(node.input_value(1).get_node())):
+            found += [*above, *sums]
+            above = []
+    return found
+
+
+def _sums(node: Node) -> list[Node]:
+    """From a sum of integers down to ``node``, if constants at most have been multiplied and added on the way."""
+    found = [node]
+    while node.get_type_name() in ("Add", "Clamp", "Multiply", "Reshape"):
+        node = node.input_value(0).get_node()
+        found.append(node)
+    return found if node.get_type_name() == "ReduceSum" and is_relaxed(node) else []
+
+
+def _mark(node: Node, key: str, mark: Any) -> None:
+    if hasattr(node, "set_rt_info"):
+        node.set_rt_info(mark, key)
+    else:
+        node.get_rt_info()[key] = ""
 
 
 def _is_real(node: Node) -> bool:

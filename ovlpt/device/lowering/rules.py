@@ -18,6 +18,7 @@ from ovlpt import plugin_config
 from ovlpt.device.lowering import (
     element_types,
     fake_quantize,
+    float_types,
     folding,
     gpu,
     guards,
@@ -538,6 +539,16 @@ RULES = (
         half.keep_sums_in_f32, ANY, _GPU,
         "sums of integers, and their scales, would be rounded to f16, or overflow it",
         phase=Phase.MODEL, precision="f16",
+    ),
+    _rule(
+        float_types.keep_sums, "MatMul", _CPU,
+        "sums for zero points nearly cancel a product of integers, and little of it would be left in bf16",
+        phase=Phase.BODIES,
+    ),
+    _rule(
+        float_types.spread_factors, "Multiply Add", _CPU,
+        "sums for zero points nearly cancel a product of integers, and little of it would be left in bf16",
+        phase=Phase.BODIES, saved_only=True,
     ),
     _rule(
         gpu.run_groups_over_two_axes, "GroupConvolution", _GPU,
