@@ -192,7 +192,7 @@ class MatMulTransformation(LayerTransformation):
             nodes.append(result.get_node())
         if zero_right:
             length = shape_of(left.data)[_contracted(layer, 0)]
-            nodes += self._summed(layer, 0, -zero_right, zero_right * zero_left * length)
+            nodes += self._summed(layer, 0, -zero_right, float(zero_right * zero_left * length))
             result = opset1.add(result, nodes[-1]).output(0)
             nodes.append(result.get_node())
         for index, node in enumerate(nodes):
