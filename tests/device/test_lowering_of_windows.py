@@ -20,6 +20,12 @@ from tests.networks import (
     quantized,
 )
 
+
+def even_weights(shape):
+    """For signed data oneDNN halves them, and rounds, on CPUs with AVX-512 and without VNNI."""
+    return 2 * np.random.default_rng(0).integers(-15, 16, shape)
+
+
 AFTER_GEMM = {
     "a clip": lambda value: opset1.clamp(value, -0.2, 0.3),
     "a negative factor": lambda value: opset1.subtract(const(0.3), value),
@@ -131,6 +137,35 @@ def test_few_groups_of_several_outputs_a_channel_and_a_zero_point(by_form, form,
     assert_close([by_form(net, inputs, form, **hint)], [expected], level=0.03 * np.abs(expected).max(), share=1)
 
 
+FEW_PRODUCTS = {  # sizes of data, with open ones in the model; weights; strides, begin of the padding
+    "padded": ((1, 2, 6, 8), (1, 2, 6, 8), (2, 2, 1, 1, 2), (1, 2), (0, 1)),
+    "image": ((1, 2, 7, 7), (1, 2, 7, 7), (2, 4, 1, 2, 2), (2, 2), (0, 0)),
+    "three groups": ((1, 3, 3), (1, 3, 3), (3, 2, 1, 3), (1,), (1,)),
+    "five groups": ((1, 5, 3), (1, 5, 3), (5, 3, 1, 2), (1,), (0,)),
+    "eight groups": ((1, 8, 3), (1, 8, 3), (8, 2, 1, 2), (2,), (0,)),
+    "open image": ((1, 2, 6, 8), (-1, 2, -1, -1), (2, 2, 1, 1, 2), (1, 2), (0, 1)),
+    "nine groups of open length": ((1, 9, 3), (1, 9, -1), (9, 2, 1, 3), (1,), (1,)),
+    "twelve groups of open length": ((1, 12, 3), (1, 12, -1), (12, 3, 1, 2), (1,), (0,)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.28, -1], ids=["u8", "i8", "zero_point"])
+@pytest.mark.parametrize("case", FEW_PRODUCTS)
+def test_a_factor_after_an_activation_of_few_products(by_form, form, case, low):
+    """Gemm ran them, and gave zeros, with the plugin's own LPT too."""
+    sizes, opened, shape, strides, begin = FEW_PRODUCTS[case]
+    x, ones = parameter(list(opened)), [1] * len(strides)
+    weights = opset1.multiply(opset1.convert(opset1.constant(even_weights(shape).astype(np.int8)), "f32"), const(0.02))
+    layer = opset1.group_convolution(quantized(x, low, low + 2.55), weights, strides, begin, [0] * len(ones), ones)
+    net = model(opset1.relu(layer), x)
+    inputs = [np.random.default_rng(0).uniform(low, low + 2.5, sizes).astype(np.float32)]
+    expected = by_form(net, inputs, INFERENCE_NUM_THREADS=1)
+    assert_close(
+        [by_form(net, inputs, form, INFERENCE_NUM_THREADS=1)], [expected], level=0.03 * np.abs(expected).max(), share=1
+    )
+
+
 BESIDE_DATA = {  # sizes, kernel, strides, dilations, begin and end of the padding
     "over_one_column": ([4, 1], [2, 2], [1, 1], [1, 2], [1, 1], [1, 1]),
     "strided": ([1, 3], [1, 2], [1, 2], [2, 4], [1, 1], [0, 1]),
@@ -167,11 +202,6 @@ TRANSPOSED = {  # sizes, kernel, strides, begin and end of the padding, output p
     "stride_longer_than_the_window": ([5, 5], [1, 6], [2, 3], [0, 1], [0, 1], [0, 0]),
     "beyond_the_last_tap": ([5, 4], [2, 3], [3, 3], [1, 0], [1, 0], [0, 2]),
 }
-
-
-def even_weights(shape):
-    """For signed data oneDNN halves them, and rounds, on CPUs with AVX-512 and without VNNI."""
-    return 2 * np.random.default_rng(0).integers(-15, 16, shape)
 
 
 @pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)

@@ -144,7 +144,7 @@ RULES = (
     ),
     _rule(
         windows.join_few_groups, "GroupConvolution", _CPU,
-        "a small layer of few groups, of dynamic sizes, with several outputs per channel would ignore a zero point: wrong numbers",
+        "a small layer of few groups with several outputs per channel would be zero, or ignore a zero point: wrong numbers",
     ),
     _rule(
         windows.see_every_column, "GroupConvolution", _CPU,

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.kernels import BLOCK, with_older_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
 from ovlpt.graph.names import Made
 from ovlpt.graph.relaxed import has_older_kernels, relaxed
-from ovlpt.graph.shapes import may_be_open, shape_of
+from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
+
+_FEW_GROUPS = 16  # with more, the plugin was not seen to take gemm
+_FEW_PRODUCTS = 1024
 
 
 def see_every_column(convolution: Node) -> Node | None:
@@ -53,29 +58,36 @@ def see_every_column(convolution: Node) -> Node | None:
 
 
 def join_few_groups(convolution: Node) -> Node | None:
-    """Few groups of one channel with several outputs each as one group, with zeros for the channels of the others.
+    """Few groups of one channel with several outputs each as fewer groups, with zeros for the channels of the others.
 
-    Of few products the plugin makes gemm, which leaves out the zero point of data of dynamic sizes: wrong numbers, no error,
-    with its own LPT, too. Kernels read channels in fours, so that one group of up to four takes no longer.
+    Of few products the plugin makes gemm, with its own LPT, too: no error, but mostly zeros where a factor after an activation
+    or an interval is fused into it, and without the zero point of data of dynamic sizes. Kernels read channels in fours, so
+    that a group of up to four takes no longer.
     """
-    weights, subtract = (convolution.input_value(port).get_node() for port in (1, 0))
-    if not isinstance(weights, Constant) or subtract.get_type_name() != "Subtract":
+    weights = convolution.input_value(1).get_node()
+    if not isinstance(weights, Constant) or not is_int8_layer(convolution):
         return None
     groups, outputs, inputs, *kernel = convolution.get_input_shape(1)
-    is_wrong = inputs == 1 < outputs and 1 < groups <= BLOCK and may_be_open(convolution.input_value(0))
+    is_wrong = inputs == 1 < outputs and 1 < groups <= _FEW_GROUPS and _has_few_products(convolution)
     if not is_wrong:
         return None
-    values = values_of(weights)
-    whole = np.zeros((groups, outputs, groups, *kernel), values.dtype)
-    for group in range(groups):
-        whole[group, :, group] = values[group, :, 0]
-    whole = whole.reshape(1, groups * outputs, groups, *kernel)
+    joined = next(count for count in (BLOCK, 3, 2, *range(BLOCK + 1, groups + 1)) if groups % count == 0)
+    values = values_of(weights).reshape(-1, joined, outputs, *kernel)
+    whole = np.zeros((*values.shape[:3], joined, *kernel), values.dtype)
+    for channel in range(joined):
+        whole[:, channel, :, channel] = values[:, channel]
+    whole = whole.reshape(-1, joined * outputs, joined, *kernel)
     inputs = [convolution.input_value(0), constant(whole, precision_of(weights.output(0))).output(0)]
-    attributes = convolution.get_attributes()
-    joined = relaxed("GroupConvolution", inputs, precision_of(convolution.output(0)), attributes)
-    joined.set_friendly_name(convolution.get_friendly_name())
-    replace_output(convolution.output(0), joined.output(0))
-    return joined
+    new = relaxed("GroupConvolution", inputs, precision_of(convolution.output(0)), convolution.get_attributes())
+    new.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), new.output(0))
+    return new
+
+
+def _has_few_products(convolution: Node) -> bool:
+    """Whether there may be so few that the plugin takes gemm: it was seen up to 288, for those of one image."""
+    sizes = shape_of(convolution.output(0))
+    return sizes is None or None in sizes or prod((*sizes, *convolution.get_input_shape(1)[3:])) <= _FEW_PRODUCTS
 
 
 def as_first_version(pool: Node) -> Node | None:
