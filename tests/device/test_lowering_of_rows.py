@@ -101,11 +101,8 @@ def test_an_interval_of_an_attention_whose_rank_is_open(core, infer, rank, quant
     assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("threads", [{}, {"INFERENCE_NUM_THREADS": 1}], ids=["threads", "one thread"])
-@pytest.mark.parametrize("sizes", [(2, 8, 3, 8), (-1, 8, 3, 8), (2, 8, -1, 8), (-1, -1, -1, 8)])
-@pytest.mark.parametrize("kind", ["slopes", "slopes after a bias", "scale"])
-def test_what_varies_by_channel_after_a_matmul_with_weights(core, by_form, kind, sizes, threads):
-    """Slopes were read as those of columns at any sizes, a scale at open ones: stock and simulation likewise."""
+def _by_channel_after_a_matmul(kind):
+    """A network of one MatMul with weights and what varies by channel after it, its data and what it gives in numpy."""
     random, last = np.random.default_rng(0), 0.0
     kernel, data = (
         random.uniform(-0.9, 0.9, (8, 8)).astype(np.float32),
@@ -120,10 +117,29 @@ def test_what_varies_by_channel_after_a_matmul_with_weights(core, by_form, kind,
     scale = by_channel.reshape(1, 8, 1, 1)
     node = opset1.multiply(node, const(scale)) if kind == "scale" else opset1.prelu(node, const(by_channel))
     summed = _quantize(data, np.float32(-1.28), np.float32(1.27)) @ _quantize(kernel, -1, 1).T + last
-    expected = np.where((summed > 0) & (kind != "scale"), summed, summed * scale)
-    net = model(node, [x])
+    return model(node, [x]), data, np.where((summed > 0) & (kind != "scale"), summed, summed * scale)
+
+
+@pytest.mark.parametrize("threads", [{}, {"INFERENCE_NUM_THREADS": 1}], ids=["threads", "one thread"])
+@pytest.mark.parametrize("sizes", [(2, 8, 3, 8), (-1, 8, 3, 8), (2, 8, -1, 8), (-1, -1, -1, 8)])
+@pytest.mark.parametrize("kind", ["slopes", "slopes after a bias", "scale"])
+def test_what_varies_by_channel_after_a_matmul_with_weights(core, by_form, kind, sizes, threads):
+    """Slopes were read as those of columns at any sizes, a scale at open ones: stock and simulation likewise."""
+    net, data, expected = _by_channel_after_a_matmul(kind)
     net.reshape({net.inputs[0]: sizes})
     found = {form: by_form(net, [data], form, **threads) for form in FORMS}
     found["simulation"] = simulate(net, core, properties=threads)([data])[0]
     level = 0.02 * float(np.abs(expected).max())
     assert {form for form, values in found.items() if np.abs(values - expected).max() > level} == set()
+
+
+@pytest.mark.parametrize("serializable", [False, True])
+@pytest.mark.parametrize("kind", ["slopes", "slopes after a bias", "scale"])
+def test_what_varies_by_channel_after_a_matmul_of_open_rank(core, infer, kind, serializable):
+    """Once the rank was known, it was read as what varies by columns."""
+    net, data, expected = _by_channel_after_a_matmul(kind)
+    net.reshape({net.inputs[0]: PartialShape.dynamic()})
+    lowered = ovlpt.transform(net, core=core, serializable=serializable)
+    lowered.reshape({port: PartialShape([-1] * 4) for port in lowered.inputs})
+    (found,) = infer(lowered, [data], "NO")
+    assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()

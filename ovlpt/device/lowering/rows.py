@@ -18,7 +18,7 @@ from ovlpt.device.lowering.links import (
 from ovlpt.graph.constants import constant_above
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
-from ovlpt.graph.shapes import may_be_open, shape_of
+from ovlpt.graph.shapes import Shape, may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.openvino_api import Constant, Node
 
@@ -26,10 +26,10 @@ from ovlpt.openvino_api import Constant, Node
 def part_by_head(product: Node) -> Node | None:
     """A MatMul of four axes or more takes what is constant along its columns for a value of each column: wrong numbers, or
     it throws; with weights at dynamic sizes, with the plugin's own LPT, too, and with two tensors where it is added. Slopes
-    by channel it takes so with weights at any sizes. So that is not fused.
+    by channel it takes so with weights at any sizes. So that is not fused. An open rank may become one of four.
     """
-    shape, last = shape_of(product.output(0)) or (0,), product
-    if len(shape) < 4 or shape[-1] is None:
+    shape, last = shape_of(product.output(0)), product
+    if shape is not None and (len(shape) < 4 or shape[-1] is None):
         return None
     while (last := first_by_channel(last)) is not None:
         target = merged_target(last)
@@ -42,21 +42,27 @@ def part_by_head(product: Node) -> Node | None:
             continue
         others = [value for port, value in enumerate(reader.input_values()) if port != target.get_index()]
         constants = [values for values in map(constant_above, others) if values is not None and values.size > 1]
-        by_head = any(varies_along(values, len(shape), (1,)) for values in constants)
-        as_many = any(
+        by_head = any(_is_by_head(values, shape) for values in constants)
+        as_many = shape is not None and any(
             values.size == shape[-1] and not varies_along(values, len(shape), (len(shape) - 1,)) for values in constants
         )
         if by_head or as_many:
             if folded_constant(product.input_value(1)) is not None:
-                return block_fusion(last) if None in shape else None
+                return block_fusion(last) if may_be_open(product.output(0)) else None
             return block_fusion(last) if by_head and reader.get_type_name() in ("Add", "Subtract") else None
         last = reader
     return None
 
 
+def _is_by_head(values: np.ndarray, shape: Shape | None) -> bool:
+    """Whether values after a MatMul of this shape vary along the channels only; of an open rank, along no columns."""
+    return values.shape[-1:] == (1,) if shape is None else varies_along(values, len(shape), (1,))
+
+
 def _takes_for_columns(product: Node, slopes: np.ndarray) -> bool:
     """Whether slopes after a MatMul of four axes or more are those of the channels, and its second factor is weights."""
-    is_by_channel = slopes.size > 1 and shape_of(product.output(0))[1] in (None, slopes.size)
+    shape = shape_of(product.output(0))
+    is_by_channel = slopes.size > 1 and (shape is None or shape[1] in (None, slopes.size))
     return is_by_channel and folded_constant(product.input_value(1)) is not None
 
 
