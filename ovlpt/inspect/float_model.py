@@ -8,7 +8,13 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.guards import normalize_apart, normalize_by_groups, part_from_clamp, wait_for_branches
+from ovlpt.device.lowering.guards import (
+    normalize_apart,
+    normalize_by_groups,
+    part_from_clamp,
+    part_small_from_sum,
+    wait_for_branches,
+)
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.lowering.rows import part_by_head, taken_after_activation
@@ -46,7 +52,7 @@ def simulate(
 
     What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a float
     network is kept from it: small i8 weights of a MatMul (2024.6), reductions that take per-channel constants, a MatMul that
-    takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a GroupNormalization,
+    takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a small convolution of them before a sum, a GroupNormalization,
     a BatchNormInference of dynamic sizes, a FakeQuantize of so many levels that it drops it, or of dynamic sizes that
     constants per channel or column are fused into, or that a Clamp is of whose values none lies within it, and intervals
     along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
@@ -74,6 +80,8 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             normalize_apart(node)
         elif node.get_type_name() == "MatMul":
             part_by_head(node)
+        elif node.get_type_name() == "Convolution":
+            part_small_from_sum(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)
             _quantize_apart(node)

@@ -110,3 +110,44 @@ def test_a_sum_of_pooled_integers_and_a_layer_before_an_interval_by_channel_of_o
     assert np.abs(mine(inputs)[0] - expected).max() < 0.1
     of_mine, of_stock = (ovlpt.execution_types(each, inputs).executed for each in (mine, stock))
     assert len(of_mine) <= len(of_stock)
+
+
+SMALL = {  # sizes of the data of channels and space; outputs, kernel
+    "a line": ((1, 6), 8, (3,)),
+    "a line of few outputs": ((1, 24), 2, (3,)),
+    "one row": ((1, 1, 6), 8, (1, 3)),
+    "one column of two channels": ((2, 6, 1), 2, (3, 1)),
+    "an image": ((1, 3, 3), 3, (2, 2)),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["at once", "after a bias"])
+@pytest.mark.parametrize("first", [False, True], ids=["second", "first"])
+@pytest.mark.parametrize("case", SMALL)
+def test_a_small_convolution_of_floats_before_a_sum(core, by_form, case, first, bias):
+    """Of open sizes the convolution was lost, and the sum was the other tensor: stock and simulation likewise."""
+    (channels, *space), outputs, kernel = SMALL[case]
+    random, open_ = np.random.default_rng(0), [-1] * len(space)
+    weights = random.uniform(-0.5, 0.5, (outputs, channels, *kernel)).astype(np.float32)
+    shift = np.linspace(-1, 1, outputs, dtype=np.float32).reshape(1, -1, *[1] * len(space)) * bias
+    x, y, z = (
+        parameter([-1, channels, *open_]),
+        parameter([-1, outputs, *open_], name="y"),
+        parameter([-1, 8], name="z"),
+    )
+    ones = [1] * len(space)
+    layer = opset1.convolution(x, const(weights), ones, [0] * len(ones), [0] * len(ones), ones)
+    layer = opset1.add(layer, const(shift)) if bias else layer
+    other = opset1.tanh(y)
+    int8 = opset1.matmul(quantized(z, -1, 1), int8_weights([4, 8]), False, True)
+    net = model([opset1.add(*((layer, other) if first else (other, layer))), int8], [x, y, z])
+    data = random.standard_normal((1, channels, *space)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(data[0], kernel, tuple(range(1, 1 + len(space))))
+    taps = range(1, 1 + len(kernel))
+    expected = np.tensordot(weights, windows, ([1, *(1 + tap for tap in taps)], [0, *(-tap for tap in reversed(taps))]))
+    expected = expected[None] + shift
+    inputs = [data, random.standard_normal(expected.shape).astype(np.float32), np.zeros((1, 8), np.float32)]
+    expected = expected + np.tanh(inputs[1])
+    found = {form: by_form(net, inputs, form) for form in FORMS}
+    found["simulation"] = simulate(net, core)(inputs)[0]
+    assert {form for form, values in found.items() if np.abs(values - expected).max() > 1e-4} == set()

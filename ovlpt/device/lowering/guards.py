@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ovlpt.common_optimizations import group_normalization
@@ -28,9 +30,11 @@ from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
+from ovlpt.operations.families import AFFINE, ARITHMETIC, CONVOLUTIONS
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
+_IMAGE = 3  # channels
+_FEW_WEIGHTS = 256  # with more, there are too many products for that kernel at one place of the result
 _COARSE = 64  # levels: half a step of more is less than 1 % of an interval
 
 
@@ -60,6 +64,24 @@ def part_from_sum(node: Node) -> Node | None:
         if link.get_type_name() == "Add" and other_constant(link) is None:
             block_fusion(last)
             return node
+    return None
+
+
+def part_small_from_sum(convolution: Node) -> Node | None:
+    """A convolution of floats of up to three channels, with few weights: of open sizes its result may be so small that the
+    plugin takes an older kernel, and where a sum is fused into it, gives the other tensor alone, with its own LPT, too. That
+    is not fused then.
+    """
+    weights = shape_of(convolution.input_value(1))
+    is_small = weights is not None and None not in weights and weights[1] <= _IMAGE and prod(weights) <= _FEW_WEIGHTS
+    if not is_small or is_relaxed(convolution) or not may_be_open(convolution.output(0)):
+        return None
+    last = convolution
+    while (target := merged_target(last)) is not None and target.get_node().get_type_name() in AFFINE:
+        reader = target.get_node()
+        if reader.get_type_name() == "Add" and all(constant_above(value) is None for value in reader.input_values()):
+            return block_fusion(last)
+        last = reader
     return None
 
 

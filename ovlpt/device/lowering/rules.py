@@ -438,6 +438,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        guards.part_small_from_sum, "Convolution", _CPU,
+        "a small convolution of floats of open sizes would be lost in a sum that is fused into it: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_from_clamp, "FakeQuantize", _CPU,
         "an interval that a Clamp's values all lie outside of would be left for the end of the Clamp: wrong numbers",
         phase=Phase.ALL,
