@@ -49,3 +49,30 @@ def test_the_numbers_with_a_dynamic_batch(core, native_only):
 def test_a_model_that_may_be_reshaped_reads_its_sizes(serializable):
     transformed = ovlpt.transform(network(-1), serializable=serializable)
     assert any(node.get_type_name() == "Gather" for node in transformed.get_ops()) == serializable
+
+
+def _broadcast(axes, batch=-1):
+    """A layer that is broadcast along one more axis, to sizes of the input; with two of them, of its sums."""
+    x = parameter([batch, 6, 16])
+    weights = quantized(const(np.linspace(-1, 1, 256).reshape(16, 16)), -1, 1, 255)  # stock throws on scales by column
+    node = opset1.matmul(quantized(x, -2.56, 2.54), weights, False, True)
+    if len(axes) == 2:
+        node = opset1.reduce_sum(node, const([1], "i64"), False)
+    sizes = [opset8.unsqueeze(size(x, axis), const([0], "i64")) for axis in axes]
+    target = opset1.concat([*sizes, const([3], "i64")], 0)
+    return model([opset8.broadcast(opset8.unsqueeze(node, const([-1], "i64")), target)], x)
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2)])
+def test_all_sizes_in_their_order_are_the_shape(core, axes):
+    """The plugin has no Gather for them either."""
+    net = _broadcast(axes)
+    mine, stock = ovlpt.compile_model(net, "CPU", EXACT, core=core), core.compile_model(net, "CPU", EXACT)
+    gathers = [
+        sum(each.layer_type == "Gather" for each in ovlpt.execution_types(run).executed) for run in (mine, stock)
+    ]
+    assert gathers == [len(axes) == 2] * 2
+    inputs = inputs_of(_broadcast(axes, 2))
+    (expected,), (found,) = (list(compiled(inputs).values()) for compiled in (simulate(net, core), mine))
+    assert found.shape == (*np.array([2, 6, 16])[list(axes)], 3)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
