@@ -628,6 +628,15 @@ def _of_both(data: Node) -> Model:
     return model(other, named(opset1.matmul(data, data, False, True)))
 
 
+def _embedded() -> Model:
+    """Rows of stored integers, and a layer of floats: nothing of the model is quantized by a FakeQuantize."""
+    stored = opset1.constant(np.random.default_rng(0).integers(0, 255, (50, 16)).astype(np.uint8))
+    rows = opset8.gather(stored, named(opset1.parameter(PartialShape([2, 5]), np.int64), "x"), opset1.constant(0))
+    zero_point = opset1.convert(opset1.constant(np.array(100, np.uint8)), "f32")
+    data = opset1.multiply(opset1.subtract(opset1.convert(rows, "f32"), zero_point), f32(0.02))
+    return model(named(opset1.matmul(data, real((24, 16)), False, True)))
+
+
 def _linear_product(repeated: bool = False) -> Model:
     """Of two activations after Q/DQ, both with a zero point; ``repeated``: after the Transpose, too, as exporters do."""
     ends = []
@@ -853,6 +862,7 @@ _SINGLE = [
     Case("product of activations in Q/DQ with zero points", _linear_product, (("zero_point",),)),
     Case("product of activations as moved integers", _moved_integers, (("zero_point",),)),
     Case("product of activations in repeated Q/DQ", lambda: _linear_product(repeated=True), (("zero_point",),)),
+    Case("rows of an embedding in integers", _embedded, (("no_fake_quantize",), ("weights_not_quantized",))),
     Case(
         "convolution, float weights that a Transpose lays out",
         lambda: model(

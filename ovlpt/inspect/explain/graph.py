@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ovlpt.device.loading import rounds_data
 from ovlpt.graph.bodies import bodies_of
-from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.graph.constants import is_constant_above, is_constant_path, precision_of
 from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.names import dequantization, given, is_dequantization, original
 from ovlpt.inspect.executed import has_weights
@@ -73,15 +73,31 @@ def _after(node: Node) -> tuple[str, str]:
 def _is_dequantization(node: Node) -> bool:
     if not node.get_input_size():  # a constant that was folded has the name of what it was folded from
         return False
-    return is_dequantization(node.get_friendly_name()) or (
-        node.get_type_name() in ("Multiply", "Subtract")
-        and isinstance(node.input_value(1).get_node(), Constant)
-        and (
-            node.input_value(0).get_node().get_friendly_name().startswith(_after(node))
-            or _precision_read(node.input_value(0)) in _LOW
-            or precision_of(node.input_value(0)) in _LOW
+    return (
+        is_dequantization(node.get_friendly_name())
+        or _restores_stored_integers(node)
+        or (
+            node.get_type_name() in ("Multiply", "Subtract")
+            and isinstance(node.input_value(1).get_node(), Constant)
+            and (
+                node.input_value(0).get_node().get_friendly_name().startswith(_after(node))
+                or _precision_read(node.input_value(0)) in _LOW
+                or precision_of(node.input_value(0)) in _LOW
+            )
         )
     )
+
+
+def _restores_stored_integers(node: Node) -> bool:
+    """Whether it subtracts a zero point from, or scales, what a Convert makes real: rows of an embedding, which a model that
+    passes unchanged still has with a zero point that is converted as well.
+    """
+    if node.get_type_name() not in ("Multiply", "Subtract") or not is_constant_above(node.input_value(1)):
+        return False
+    source = node.input_value(0).get_node()
+    if source.get_type_name() == "Convert":
+        return precision_of(source.input_value(0)) in _LOW
+    return source.get_type_name() == "Subtract" and _restores_stored_integers(source)
 
 
 def _precision_read(value: Output) -> str:
