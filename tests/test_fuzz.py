@@ -123,6 +123,24 @@ def test_the_native_numbers_answer_where_stock_is_absent(monkeypatch, natively_o
     assert numbers.is_as_far_natively(None, None, found, [right], lambda: [[right]]) is expected
 
 
+@pytest.mark.parametrize("stock_off", [0.5, 0.0])
+def test_stock_that_throws_on_the_whole_graph_is_asked_about_its_parts(monkeypatch, stock_off):
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((1, 0), (2, 0)), 0)
+    right, honest = numbers.simulate(numbers.reference(graph), graph.inputs()), numbers.run
+
+    def throws_on_all(model, inputs, lpt, **more):
+        if len(model.outputs) == len(right):
+            raise RuntimeError("on the whole")
+        return [value + np.float32(stock_off) for value in honest(model, inputs, lpt, **more)]
+
+    monkeypatch.setattr(numbers, "run", throws_on_all)
+    found = [right[0], right[1] + np.float32(0.5)]
+    answer = numbers.is_as_stock_apart(graph, build(graph), found, right, lambda: [right])
+    assert answer is bool(stock_off)
+
+
 def test_graphs_of_more_forms_hold_them_all():
     sample = [random_graph(seed, KINDS | FORMS) for seed in range(150)]
     assert {step.kind for graph in sample for step in graph.steps} >= FORMS.keys()

@@ -503,7 +503,33 @@ def is_as_natively(
         is_wrong_natively(graph, model, found, simulated, near)
         or is_as_native_layers(model, graph.inputs(), found, simulated, near, **hint)
         or (alone and is_as_far_natively(graph, model, found, simulated, near))
+        or is_as_stock_apart(graph, model, found, simulated, near, **hint)
     )
+
+
+def is_as_stock_apart(
+    graph: Graph, model: Model, found: list[np.ndarray], simulated: list[np.ndarray], near: Callable, **hint: object
+) -> bool:
+    """Whether stock, which throws on the whole graph, is as wrong on what leads to each output that is wrong."""
+    if not _fails(lambda: run(model, graph.inputs(), "YES", **hint)):
+        return False
+    for port, result in enumerate(graph.results):
+
+        def failure(stock: list[np.ndarray] | None, port: int = port) -> Failure | None:
+            near_one = functools.partial(lambda at: [[outputs[at]] for outputs in near()], port)
+            return of_numbers(NATIVE_ONLY, [found[port]], [simulated[port]], stock, near_one)
+
+        if failure(None) is None:
+            continue
+        apart = pruned(replace(graph, results=(result,)))
+        try:
+            stock = run(build(apart), apart.inputs(), "YES", **hint)
+        except RuntimeError:
+            return False
+        as_stock = failure(stock)
+        if as_stock is None or as_stock.way != STOCK:
+            return False
+    return True
 
 
 def is_as_far_natively(

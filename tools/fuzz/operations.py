@@ -242,8 +242,8 @@ def constant_last(operation: Callable[..., Node], low: float, high: float) -> Bu
 
 
 def mask(random: Random, data: Output) -> Node | None:
-    """Ones and zeros."""
-    return opset1.convert(opset1.greater(data, f32(0)), "f32")
+    """Ones and zeros. Sums that cancel out, and probabilities next to none, are on either side of 0, but not of this value."""
+    return opset1.convert(opset1.greater(data, f32(0.0123)), "f32")
 
 
 def hide(random: Random, data: Output) -> Node | None:
