@@ -54,6 +54,14 @@ TIMM = {
 LATER_OF_TIMM = {  # after all others: every tenth of them stays what it was
     "inception_resnet_v2": 128, "legacy_xception": 96, "swinv2_cr_tiny_ns_224": 224, "vitamin_small_224": 96,
     "gmixer_12_224": 224, "hgnet_tiny": 96, "twins_pcpvt_small": 96,
+    "resnetblur18": 96, "resnet26t": 96, "gernet_s": 96, "dla34": 96, "darknetaa53": 96, "cspdarknet53": 96,
+    "seresnext26d_32x4d": 96, "bat_resnext26ts": 256, "halonet26t": 256, "sebotnet33ts_256": 256,
+    "lamhalobotnet50ts_256": 256, "eca_nfnet_l0": 96, "convformer_s18": 96, "poolformerv2_s12": 96,
+    "mobilenetv4_hybrid_medium": 96, "tf_efficientnetv2_b0": 96, "efficientnet_es": 96, "regnetz_b16": 96,
+    "regnetv_040": 96, "fastvit_mci0": 96, "csatv2": 128, "maxvit_pico_rw_256": 64, "coatnext_nano_rw_224": 96,
+    "efficientvit_l1": 96, "vit_wee_patch16_reg1_gap_256": 96, "deit_tiny_distilled_patch16_224": 96,
+    "hieradet_small": 96, "xcit_tiny_12_p8_224": 64, "efficientnet_b0_g16_evos": 96,
+    "naflexvit_base_patch16_gap": 96, "samvit_base_patch16_224": 112, "pnasnet5large": 96,
 }  # fmt: skip
 TRANSFORMERS_OF_TIMM = (
     "cait", "convit", "crossvit", "deit", "eva02", "gcvit", "hiera", "levit", "mixer", "gmlp", "mvit", "nest", "pit", "pvt",
