@@ -65,13 +65,11 @@ def _broadcast(axes, batch=-1):
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2)])
 def test_all_sizes_in_their_order_are_the_shape(core, axes):
-    """The plugin has no Gather for them either."""
+    """The plugin alone has no Gather for them either, on 2026.4."""
     net = _broadcast(axes)
-    mine, stock = ovlpt.compile_model(net, "CPU", EXACT, core=core), core.compile_model(net, "CPU", EXACT)
-    gathers = [
-        sum(each.layer_type == "Gather" for each in ovlpt.execution_types(run).executed) for run in (mine, stock)
-    ]
-    assert gathers == [len(axes) == 2] * 2
+    mine = ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    gathers = [each.name for each in ovlpt.execution_types(mine).executed if each.layer_type == "Gather"]
+    assert len(gathers) == int(len(axes) == 2), gathers
     inputs = inputs_of(_broadcast(axes, 2))
     (expected,), (found,) = (list(compiled(inputs).values()) for compiled in (simulate(net, core), mine))
     assert found.shape == (*np.array([2, 6, 16])[list(axes)], 3)
