@@ -703,7 +703,7 @@ def test_the_plugin_answers_where_what_it_fuses_throws():
         np.testing.assert_allclose(found, right, atol=1e-5)
 
 
-@pytest.mark.skipif(not numbers.computes_in_f16(), reason="needs a CPU that computes in f16")
+@pytest.mark.skipif(not numbers.computes_in("FP16"), reason="needs a CPU that computes in f16")
 def test_floats_that_are_asked_for_in_f16(monkeypatch):
     steps = (
         Step("Parameter", (), 1, (1, 8, 6, 6)),
@@ -738,9 +738,32 @@ def test_memory_that_the_plugin_reads_is_its_own_where_floats_are_asked_for_in_f
 
     monkeypatch.setattr(numbers, "run", spoilt)
     monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
-    monkeypatch.setattr(numbers, "computes_in_f16", lambda: True)
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "FP16")
     expected = numbers.STOCK if unsteady and wrong == 1 else numbers.IN_F16
     assert [failure.way for failure in numbers.in_f16(graph, build(graph), {})] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("of_ours", "of_stock", "expected"),
+    [(1, 1, []), (9, 1, [numbers.IN_BF16]), (9, 9, [])],
+    ids=["rounded", "wrong", "as far as stock"],
+)
+def test_floats_in_bf16(monkeypatch, of_ours, of_stock, expected):
+    """Never asked for, so that products that sums for zero points cancel were wrong unseen. By percents of the largest."""
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((2, 0),), 0)
+    honest = numbers.run
+
+    def spoilt(model, inputs, lpt, INFERENCE_PRECISION_HINT, **more):
+        found, percents = honest(model, inputs, "NO", **more), of_ours if lpt == "ours" else of_stock
+        off = 0.01 * percents if INFERENCE_PRECISION_HINT == "bf16" else 0
+        return [value + off * value.max() for value in found]
+
+    monkeypatch.setattr(numbers, "run", spoilt)
+    monkeypatch.setattr(numbers, "as_told", lambda model: "ours")
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: precision == "BF16")
+    assert [failure.way for failure in numbers.in_bf16(graph, build(graph), {})] == expected
 
 
 @pytest.mark.parametrize(("opened", "expected"), [("[1,8,?,?]", numbers.STOCK), ("[?,?,?,?]", "transform")])

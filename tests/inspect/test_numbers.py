@@ -27,7 +27,7 @@ from tests import networks
 from tests.graphs import f32, fake_quantize, i64, model, parameter
 from tests.inspect.faults import break_lowering, pointwise
 from tests.test_cli import save
-from tools.fuzz.numbers import computes_in_f16
+from tools.fuzz.numbers import computes_in
 
 
 def anywhere(*_):
@@ -175,7 +175,7 @@ def test_the_type_that_is_asked_for(precision):
     assert {record.setting.split(",")[0] for record in found.numbers.records} == {precision}
 
 
-@pytest.mark.skipif(not computes_in_f16(), reason="needs a CPU that computes in f16")
+@pytest.mark.skipif(not computes_in("FP16"), reason="needs a CPU that computes in f16")
 def test_wrong_numbers_in_f16(monkeypatch):
     monkeypatch.setattr("ovlpt.device.lowering.keep_types", lambda model: None)
     found = ovlpt.check(data.digits(), against="stock", precision="f16")

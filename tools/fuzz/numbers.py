@@ -44,6 +44,7 @@ EVERY = "every way"
 ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles it
 AGAIN = "second inference"  # of a model with variables
 IN_F16 = "floats in f16"  # asked for, of a CPU that computes in f16
+IN_BF16 = "floats in bf16"  # asked for, of a CPU that computes in bf16
 _LEVEL = 0.03  # of the largest output: what one level of a quantization may move
 _SIMULATIONS = 3  # of which one may end the process
 _REPEATS = 40  # of a compilation, which some kernels make another result of once in ten times
@@ -184,7 +185,7 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
                     graph, model, found, simulated, near, stock is None, hint
                 )
             yield failure.as_stock() if theirs else failure
-    for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference), (IN_F16, in_f16)):
+    for way, others in ((ONE_PIXEL, at_one_pixel), (AGAIN, at_second_inference), (IN_F16, in_f16), (IN_BF16, in_bf16)):
         yield from others(graph, model, hint) if only in (None, way) else ()
 
 
@@ -253,7 +254,7 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     Stock is no measure of a number: what its floats lose in f16 would hide what is wrong. Memory that it reads without LPT,
     in either type, is its own where the transformed model is right at times.
     """
-    if not computes_in_f16():
+    if not computes_in("FP16"):
         return
     f32, hint = ({**hint, "INFERENCE_PRECISION_HINT": each} for each in ("f32", "f16"))
     inputs, exact = graph.inputs(), reference(graph)
@@ -284,9 +285,45 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     yield failure.as_stock() if unsteady else failure
 
 
+def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
+    """What is wrong where floats are bf16 and not in f32; nothing on a CPU that does not compute in bf16.
+
+    What stock and the plugin without LPT lose in bf16 is near, too: their floats are rounded at other places.
+    """
+    if not computes_in("BF16"):
+        return
+    f32, hint = ({**hint, "INFERENCE_PRECISION_HINT": each} for each in ("f32", "bf16"))
+    inputs, exact = graph.inputs(), reference(graph)
+    simulated = simulate(exact, inputs)[: len(graph.results)]
+
+    @functools.cache
+    def near() -> list[list[np.ndarray]]:
+        found = nearby(exact, inputs, len(simulated), kernel_grids(model))
+        for lpt in ("YES", "NO"):
+            with contextlib.suppress(RuntimeError):
+                found.append(run(model, inputs, lpt, **hint))
+        return found
+
+    ways = (compiled_as_it_stands, transformed)
+    try:
+        changed = ways[graph.seed % len(ways)](model)
+        in_f32 = of_numbers(IN_BF16, run(changed, inputs, as_told(changed), **f32), simulated, None, near)
+    except Exception:  # a finding of the other ways
+        return
+    try:
+        found = run(changed, inputs, as_told(changed), **hint)
+    except RuntimeError as error:
+        failure = Failure(IN_BF16, cause_of(error), str(error)[-300:])
+        yield failure.as_stock() if _fails(lambda: run(model, inputs, "YES", **hint)) else failure
+        return
+    if in_f32 is None and (failure := of_numbers(IN_BF16, found, simulated, None, near)):
+        yield failure
+
+
 @functools.cache
-def computes_in_f16() -> bool:
-    return "FP16" in Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+def computes_in(precision: str) -> bool:
+    """Whether the CPU computes floats in a type, "BF16" or "FP16"."""
+    return precision in Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def of_one_pixel(graph: Graph, model: Model) -> list[np.ndarray] | None:
