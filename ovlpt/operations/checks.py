@@ -34,15 +34,11 @@ def along_channels(facts: NodeFacts) -> Reason | None:
     if reason := static_rank(facts):
         return reason
     for values in facts.values:
-        shape = values.shape
-        if values.size == 1 or facts.rank == 1:
+        shape, missing = values.shape, facts.rank - values.ndim
+        if values.size == 1 or facts.rank == 1 or (values.ndim == 1 < missing and facts.rows_fit):
             continue
-        if facts.rank - len(shape) == 1:
-            shape = (1, *shape)
-        if len(shape) == 1:  # of the last axis
-            if facts.rows_fit:
-                continue
-            shape = (*[1] * (facts.rank - 1), *shape)
+        if missing == 1 or not facts.rows_fit:
+            shape = (*[1] * missing, *shape)
         if shape[0] != 1 or any(size != 1 for axis, size in enumerate(shape) if axis != facts.channel_axis):
             return Reason(
                 "not_per_channel",

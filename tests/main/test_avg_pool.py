@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tests.graphs import dequantization, model, opset1, parameter, quantized
 
@@ -19,10 +20,12 @@ def test_along_space_zero_point_stays(assert_rejected):
     assert_rejected(quantized("AvgPool", "space", 3), "AvgPool", "not_per_channel")
 
 
-def test_a_row_without_other_axes_stays(assert_rejected):
-    """It belongs to the last axis, over which the window runs."""
-    data = dequantization(parameter((1, 2, 8), precision=np.uint8), np.linspace(0.5, 2, 8))
-    pool = opset1.avg_pool(data, [2], [0], [0], [2], False)
+@pytest.mark.parametrize("shape", [(8,), (1, 8), (2, 8)], ids=str)
+def test_a_row_of_fewer_axes_stays(assert_rejected, shape):
+    """It belongs to the last axis, over which the window runs; one of two axes was taken for that of the channels."""
+    scale = np.linspace(0.5, 2, int(np.prod(shape))).reshape(shape)
+    data = dequantization(parameter((1, 8, 2, 8), precision=np.uint8), scale)
+    pool = opset1.avg_pool(data, [2, 2], [0, 0], [0, 0], [2, 2], False)
     assert_rejected(model(pool), "AvgPool", "not_per_channel")
 
 
