@@ -288,7 +288,8 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
 def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
     """What is wrong where floats are bf16 and not in f32; nothing on a CPU that does not compute in bf16.
 
-    What stock and the plugin without LPT lose in bf16 is near, too: their floats are rounded at other places.
+    What stock, the plugin without LPT and the simulation lose in bf16 is near, too: their floats are rounded at other
+    places. Where none of them runs there is no measure.
     """
     if not computes_in("BF16"):
         return
@@ -297,12 +298,16 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
     simulated = simulate(exact, inputs)[: len(graph.results)]
 
     @functools.cache
-    def near() -> list[list[np.ndarray]]:
-        found = nearby(exact, inputs, len(simulated), kernel_grids(model))
-        for lpt in ("YES", "NO"):
+    def in_others() -> list[list[np.ndarray]]:
+        found = []
+        for each, lpt in ((model, "YES"), (model, "NO"), (reference(graph), "NO")):
             with contextlib.suppress(RuntimeError):
-                found.append(run(model, inputs, lpt, **hint))
+                found.append(run(each, inputs, lpt, **hint)[: len(simulated)])
         return found
+
+    @functools.cache
+    def near() -> list[list[np.ndarray]]:
+        return [*nearby(exact, inputs, len(simulated), kernel_grids(model)), *in_others()]
 
     ways = (compiled_as_it_stands, transformed)
     try:
@@ -316,7 +321,7 @@ def in_bf16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fai
         failure = Failure(IN_BF16, cause_of(error), str(error)[-300:])
         yield failure.as_stock() if _fails(lambda: run(model, inputs, "YES", **hint)) else failure
         return
-    if in_f32 is None and (failure := of_numbers(IN_BF16, found, simulated, None, near)):
+    if in_f32 is None and (failure := of_numbers(IN_BF16, found, simulated, None, near)) and in_others():
         yield failure
 
 
