@@ -18,7 +18,7 @@ from tools.real.measure import distance
 
 WEIGHTED = ("MatMul", "FullyConnected")
 BF16 = {"INFERENCE_PRECISION_HINT": "bf16"}
-LENGTH = 256  # of what is summed: products of 12 000 times the step that is left of them
+LENGTH = 256  # of what is summed
 
 # The integers are of one sign, the real numbers are not; two products do not saturate 16 bits.
 FIRST, SECOND = (-1.0, 1.55), (-1.68, 0.87)

@@ -502,12 +502,7 @@ def is_wrong_natively(
     """
 
     def wrong(values: list[np.ndarray] | None, port: int, at: int) -> bool:
-        def near_one() -> list[list[np.ndarray]]:
-            return [[outputs[port]] for outputs in near()]
-
-        return (
-            values is not None and of_numbers(NATIVE_ONLY, [values[at]], [simulated[port]], None, near_one) is not None
-        )
+        return values is not None and _of_output(port, values[at], simulated, None, near) is not None
 
     first = next(port for port in range(len(simulated)) if wrong(found, port, port))
     try:
@@ -556,22 +551,24 @@ def is_as_stock_apart(
     if not _fails(lambda: run(model, graph.inputs(), "YES", **hint)):
         return False
     for port, result in enumerate(graph.results):
-
-        def failure(stock: list[np.ndarray] | None, port: int = port) -> Failure | None:
-            near_one = functools.partial(lambda at: [[outputs[at]] for outputs in near()], port)
-            return of_numbers(NATIVE_ONLY, [found[port]], [simulated[port]], stock, near_one)
-
-        if failure(None) is None:
+        if _of_output(port, found[port], simulated, None, near) is None:
             continue
         apart = pruned(replace(graph, results=(result,)))
         try:
             stock = run(build(apart), apart.inputs(), "YES", **hint)
         except RuntimeError:
             return False
-        as_stock = failure(stock)
-        if as_stock is None or as_stock.way != STOCK:
+        failure = _of_output(port, found[port], simulated, stock, near)
+        if failure is None or failure.way != STOCK:
             return False
     return True
+
+
+def _of_output(
+    port: int, found: np.ndarray, simulated: list[np.ndarray], stock: list[np.ndarray] | None, near: Callable
+) -> Failure | None:
+    """`of_numbers` of one output; ``stock``: of that alone."""
+    return of_numbers(NATIVE_ONLY, [found], [simulated[port]], stock, lambda: [[each[port]] for each in near()])
 
 
 def is_as_far_natively(
