@@ -17,6 +17,7 @@ from ovlpt.config import Params, PluginConfig
 from ovlpt.device.known_sizes import fold_known_sizes
 from ovlpt.device.loading import label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
+from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
@@ -26,7 +27,7 @@ from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
 from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
 from ovlpt.low_precision import BEFORE_COMMON_OPTIMIZATIONS, LowPrecision
-from ovlpt.openvino_api import RELEASE, CompiledModel, Core, Manager, Model, Type
+from ovlpt.openvino_api import MARKS_TYPES, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
 from ovlpt.qdq_stripping import QDQStripping
 from ovlpt.trace import Event, Outcome, Trace
@@ -145,15 +146,13 @@ def _transformed(
             raise NotQuantized(
                 f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
             )
+        floats = precision or inference_precision(core, physical)
         if quantization in _PASS_UNCHANGED:
             warn(f"{label} {_PASS_UNCHANGED[quantization]}")
             if not native_only:
-                apart = Manager()
-                apart.register_pass(LargeOffsets())
-                apart.run_passes(work)
+                _mend_unchanged(work, physical, floats == "f16" or (MARKS_TYPES and keeps_types))
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
-        floats = precision or inference_precision(core, physical)
         if not serializable and not native_only:
             fold_known_sizes(work)
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", floats)
@@ -174,6 +173,15 @@ def _transformed(
         lowering.computes_in_f32, lowering.keeps_types = is_given, keeps_types or virtual
         _lower(work, lowering)
     return work
+
+
+def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
+    """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
+    apart = Manager()
+    apart.register_pass(LargeOffsets())
+    apart.run_passes(model)
+    if may_be_half and plugin_config.kind(device) == "CPU":
+        keep_integer_sums(model)
 
 
 def _one_kind(core: Core, device: str) -> str:

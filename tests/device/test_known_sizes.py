@@ -78,3 +78,19 @@ def test_all_sizes_in_their_order_are_the_shape(core, axes):
     (expected,), (found,) = (list(compiled(inputs).values()) for compiled in (simulate(net, core), mine))
     assert found.shape == (*np.array([2, 6, 16])[list(axes)], 3)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2)])
+def test_a_scale_after_a_layer_that_is_broadcast(core, axes):
+    """It was computed by the plugin of sizes that it read anew: a layer more for the scale, and two for the sizes."""
+    net = _broadcast(axes)
+    config = cpu.config(this_cpu.takes_signed_activations())  # no layer is a convolution
+    stock, mine = (
+        ovlpt.execution_types(compiled).executed
+        for compiled in (
+            core.compile_model(net, "CPU", EXACT),
+            ovlpt.compile_model(net, "CPU", EXACT, config, core=core),
+        )
+    )
+    assert len(mine) <= len(stock), [layer.name for layer in mine]
+    assert not [layer.name for layer in mine if layer.layer_type == "Eltwise"]

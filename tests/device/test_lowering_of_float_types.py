@@ -14,6 +14,7 @@ from ovlpt.device import PluginLowering
 from ovlpt.device.compile import inference_precision
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, Core, Manager, Model, Type, opset1
 from tests.conftest import inputs_of
+from tests.graphs import opset5
 from tests.lowered import recurrent
 from tests.networks import (
     const,
@@ -154,6 +155,44 @@ def test_each_node_with_real_numbers_is_marked(build, core):
         values = (*node.outputs(), *node.input_values())
         if any(value.get_element_type().is_real() for value in values):
             assert {"DisablePrecisionConversion_0", "precise_0"} & set(node.get_rt_info()), node
+
+
+def dynamic(length) -> Model:
+    """As ONNX's DynamicQuantizeLinear and MatMulInteger are read: a product of 512 integers of 8 bits each."""
+    x = parameter([length, 512])
+    scale = opset1.divide(opset1.reduce_max(x, const([0, 1], "i64"), True), const(255))
+    rounded = opset1.clamp(opset5.round(opset1.divide(x, scale)), 0.0, 255.0)
+    integers = opset1.convert(opset1.convert(rounded, "u8"), "i32")
+    kernel = const(np.random.default_rng(0).integers(30, 60, (512, 8)), "i8")
+    product = opset1.matmul(integers, opset1.convert(kernel, "i32"), False, False)
+    return model([opset1.multiply(opset1.convert(product, "f32"), opset1.multiply(scale, const(0.01)))], [x])
+
+
+@pytest.mark.parametrize("form", ["compiled", "saved"])
+@pytest.mark.parametrize("length", [3, -1, 1])
+@pytest.mark.filterwarnings("ignore:.*passes unchanged")
+def test_sums_of_a_dynamic_quantization(core, tmp_path, length, form):
+    """They were infinite, and what was computed of them no number, in stock and in ovlpt."""
+    ready = dynamic(length)
+    if form == "saved":
+        ready = saved(ready, core, tmp_path)
+    values = np.random.default_rng(1).uniform(0, 1, (3 if length < 0 else length, 512)).astype(np.float32)
+    without, in_f16 = (ovlpt.compile_model(ready, config=hint, core=core) for hint in (F32, IN_F16))
+    found, expected = (np.array(compiled([values])[0]) for compiled in (in_f16, without))
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, expected, rtol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*passes unchanged")
+def test_sums_of_a_dynamic_quantization_stay_in_f32(core):
+    """On a CPU that computes in bf16 or f32 the numbers tell nothing."""
+    keys = {"DisablePrecisionConversion_0", "precise_0"}
+    marked = [
+        node
+        for node in ovlpt.transform(dynamic(3), core=core, precision="f16").get_ops()
+        if keys & set(node.get_rt_info())
+    ]
+    assert [node.get_type_name() for node in marked] == ["Convert"]
 
 
 IN_HALF = {

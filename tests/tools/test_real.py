@@ -254,16 +254,38 @@ def test_what_is_worse_with_other_floats_only_is_found():
 
 def test_a_network_is_measured_with_each_type_of_floats(tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "float_types", lambda core: ("f32", "bf16"))
-    found = measure(*tiny(tmp_path, monkeypatch))
+    files = tiny(tmp_path, monkeypatch)
+    found = measure(*files)
     assert not found.misses()
     assert list(found.pairs()) == ["", " bf16"]
+    asked = measure(*files, ["f16"])
+    assert list(asked.pairs()) == ["", " f16"]
+
+
+def test_the_types_of_floats_are_given_to_each_process(tmp_path, monkeypatch):
+    (tmp_path / "magika").mkdir()
+    (tmp_path / "magika" / "default.xml").touch()
+    given = []
+    monkeypatch.setattr(
+        command, "apart", lambda folder, path, types: given.append(types) or result(run(36), run(36), path.stem)
+    )
+    assert command.main([str(tmp_path), "magika", "--floats", "bf16", "--floats", "f16"]) == 0
+    assert given == [["bf16", "f16"]]
+
+
+def test_a_row_has_each_type_of_floats():
+    good = run(36)
+    names = [FLOAT, SIMULATION, *(f"{who}{end}" for end in ("", " bf16", " f16") for who in (STOCK, OVLPT))]
+    (row,) = table.rows([Result("magika", "default", dict.fromkeys(names, good))])
+    assert "in bf16; " in row[-2]
+    assert row[-2].endswith("in f16")
 
 
 @pytest.mark.parametrize("mine, status", [(run(36), 0), (run(36, int8=4), 1)])
 def test_the_status_says_whether_something_is_worse(tmp_path, monkeypatch, capsys, mine, status):
     (tmp_path / "magika").mkdir()
     (tmp_path / "magika" / "default.xml").touch()
-    monkeypatch.setattr(command, "apart", lambda folder, path: result(run(36), mine, path.stem))
+    monkeypatch.setattr(command, "apart", lambda folder, path, types: result(run(36), mine, path.stem))
     page = tmp_path / "table.md"
     assert command.main([str(tmp_path), "magika", "--markdown", str(page)]) == status
     assert "36/40" in capsys.readouterr().out

@@ -1,9 +1,9 @@
 """``python -m tools.real DIR``: each network's task in float, in the simulation, by stock and by ovlpt; misses first.
 
 Exit status 1 where ovlpt is worse than stock: in the task's metric beyond its noise, by more than 1 dB of SQNR against
-the simulation, in int8 layers or in executed layers; with floats in f32, or in the CPU's default type; and where the
-simulation of ONNX Runtime's files is worse than ONNX Runtime. `EXPECTED` names
-what is allowed to be, and why.
+the simulation, in int8 layers or in executed layers; with floats in f32, in the CPU's default type, or in those of
+``--floats``; and where the simulation of ONNX Runtime's files is worse than ONNX Runtime. `EXPECTED` names what is
+allowed to be, and why.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"networks; all of {', '.join(REAL)} by default")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table into a file of Markdown, too")
     parser.add_argument("--report", action="store_true", help="of what was measured before, each file's last time")
+    parser.add_argument("--floats", action="append", default=[], choices=("f32", "bf16", "f16"), metavar="TYPE",
+                        help="f32, bf16 or f16: measure in f32 and in this type, may be repeated; the CPU's default if "
+                        "not given")  # fmt: skip
     parser.add_argument("--one", type=Path, metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.one:
         warnings.simplefilter("ignore")
-        print(json.dumps(asdict(measure(options.one.parent, options.one))))
+        print(json.dumps(asdict(measure(options.one.parent, options.one, options.floats))))
         return 0
     if unknown := [name for name in options.names if name not in REAL]:
         print(f"no network is called {', '.join(unknown)}; there are {', '.join(REAL)}", file=sys.stderr)
@@ -56,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.report:
         results = [read(path) for path in paths if path.with_suffix(".json").exists()]
     else:
-        results = [apart(options.folder, path) for path in paths]
+        results = [apart(options.folder, path, options.floats) for path in paths]
     print(text(results))
     if options.markdown:
         options.markdown.write_text(markdown(results))
@@ -65,11 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
 
 
-def apart(folder: Path, path: Path) -> Result:
+def apart(folder: Path, path: Path, types: Sequence[str] = ()) -> Result:
     """Measured in a process of its own, which a crash of the plugin ends alone; a record lies next to the model."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tools.real", str(folder), "--one", str(path)], capture_output=True, text=True
-    )
+    floats = [argument for each in types for argument in ("--floats", each)]
+    command = [sys.executable, "-m", "tools.real", str(folder), *floats, "--one", str(path)]
+    run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         last = next(iter(run.stderr.strip().splitlines()[-1:]), "")
         return Result(path.parent.name, path.stem, {}, f"the process ended with {run.returncode}: {last[:200]}")

@@ -45,8 +45,8 @@ class Run:
 class Result:
     """A network, how it was quantized, and what became of it; ``failure`` where something did not compile or run.
 
-    ``runs``: "ONNX Runtime" for its files; "stock" and "ovlpt" with floats in f32, and with the name of the CPU's default type appended where that is
-    another ("stock bf16").
+    ``runs``: "ONNX Runtime" for its files; "stock" and "ovlpt" with floats in f32, and with the name of another type
+    appended ("stock bf16").
     """
 
     network: str
@@ -110,8 +110,10 @@ def beyond_noise(differences: np.ndarray, tolerance: float) -> bool:
     return bool(differences.mean() < -max(tolerance, 2 * error))
 
 
-def measure(home: Path, path: Path) -> Result:
-    """Measure the quantized model ``path`` of the network whose files lie in ``home``."""
+def measure(home: Path, path: Path, types: Sequence[str] = ()) -> Result:
+    """Measure the quantized model ``path`` of the network whose files lie in ``home``, with floats in f32, and in the CPU's
+    default type or in ``types``.
+    """
     network = REAL[home.name]
     with (home / "data.pickle").open("rb") as file:
         data = pickle.load(file)
@@ -127,7 +129,7 @@ def measure(home: Path, path: Path) -> Result:
         if path.suffix == ".onnx":
             outputs = by_onnx_runtime(path, samples, network.runs_as_written)
             runs[RUNTIME] = _of(reference, outputs, score(outputs, truth))
-        for floats in float_types(core):
+        for floats in dict.fromkeys(("f32", *types)) if types else float_types(core):
             properties = {"INFERENCE_PRECISION_HINT": floats, **UNCACHED}
             end = "" if floats == "f32" else f" {floats}"
             try:

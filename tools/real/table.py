@@ -73,7 +73,8 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
                 else (f"{stock.decibels:.1f}", f"{stock.int8}/{stock.weighted}", f"{stock.executed}")
             )
             if end:
-                counts[4] = f"{theirs} and {mine.decibels:.1f} dB, {mine.executed}, {layers} layers in{end}"
+                row = f"{theirs} and {mine.decibels:.1f} dB, {mine.executed}, {layers} layers in{end}"
+                counts[4] = "; ".join(filter(None, (counts[4], row)))
             else:
                 counts[:2] = theirs, f"{mine.decibels:.1f}"
                 counts[2:4] = f"{mine.int8}/{mine.weighted}, {low}", f"{mine.executed}, {layers}"

@@ -20,6 +20,7 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.relaxed import is_relaxed, mark_of_f32, mark_of_kept_types
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import MARKS_TYPES, Model, Node
+from ovlpt.operations import WEIGHTED
 
 
 def keep_types(model: Model) -> None:
@@ -31,6 +32,18 @@ def keep_types(model: Model) -> None:
     for node in filter(_is_real, all_nodes(model)):
         if key not in node.get_rt_info():
             _mark(node, key, mark)
+
+
+def keep_integer_sums(model: Model) -> None:
+    """Mark what reads the sums of a layer of integers as floats, as in a model that is quantized dynamically: they are beyond
+    the largest number of f16, and what is computed of them would be no number.
+    """
+    key, mark = mark_of_f32()
+    for node in all_nodes(model):
+        if node.get_type_name() in WEIGHTED and node.get_output_element_type(0).is_integral():
+            for reader in readers_of(node):
+                if reader.get_type_name() == "Convert" and _is_real(reader) and key not in reader.get_rt_info():
+                    _mark(reader, key, mark)
 
 
 def keep_sums(model: Model) -> list[Node]:

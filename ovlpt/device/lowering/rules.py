@@ -196,8 +196,9 @@ RULES = (
     ),
     # layers with weights: what follows them
     _rule(
-        scales.dequantize_before_broadcast, CONVOLUTIONS, _CPU,
-        "scale and shift would be moved before the Broadcast and read wrongly at dynamic sizes of one element: wrong numbers",
+        scales.dequantize_before_broadcast, WEIGHTED, _CPU,
+        "scale and shift would be moved before the Broadcast and read wrongly at dynamic sizes of one element: wrong numbers; "
+        "open sizes would be computed anew",
     ),
     _rule(
         scales.add_negative_shift, WEIGHTED, _CPU,

@@ -43,9 +43,11 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.operations import WEIGHTED
+from ovlpt.operations.families import REARRANGES
 
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
+_BEFORE_BROADCAST = REARRANGES | {"ReduceMean", "ReduceSum"}  # of a layer's result
 
 
 def constant_second(node: Node) -> Node | None:
@@ -77,22 +79,20 @@ def _is_before_interval(node: Node) -> bool:
 
 
 def dequantize_before_broadcast(node: Node) -> Node | None:
-    """``broadcast(y) * s + b == broadcast(y * s + b)`` for a per-channel scale and shift
+    """``broadcast(y) * s + b == broadcast(y * s + b)`` for the scale and the shift of a layer, or of its sums
 
-    The plugin moves them before the Broadcast, where they are per-channel post-operations of the layer
-    (`compute_scale_in_f64`) that no other rule has seen.
+    The plugin moves them before the Broadcast: by channel they are then post-operations of the layer
+    (`compute_scale_in_f64`) that no other rule has seen; with open sizes it computes those of the result anew, of
+    the constants' shapes as well.
     """
-    broadcast, shape = only_reader(node), shape_of(node.output(0))
-    if shape is None or broadcast is None or broadcast.get_type_name() != "Broadcast":
+    if (broadcast := _broadcast_below(node)) is None:
         return None
     found, name = dequantization_below(broadcast), node.get_friendly_name()
     links = [link for link in (found.subtract, found.multiply) if link is not None]
-    constants = [constant_above(link.input_value(1)) for link in links]
-    by_channel = all(values is not None and varies_along(values, len(shape), (1,)) for values in constants)
-    widened = shape_of(broadcast.output(0))
-    if not links or not by_channel or shape[1] is None or widened is None or widened[1] != shape[1]:
+    constants = [_before_broadcast(constant_above(link.input_value(1)), broadcast) for link in links]
+    if not links or any(values is None for values in constants):
         return None
-    value = node.output(0)
+    value = broadcast.input_value(0)
     for link, values in zip(links, constants, strict=True):
         moved = same_operation(link, [value, constant(values, "f32").output(0)])
         moved.set_friendly_name(made_for(name, Made.ZERO_POINT if link is found.subtract else Made.SCALE))
@@ -101,6 +101,29 @@ def dequantize_before_broadcast(node: Node) -> Node | None:
     broadcast.set_friendly_name(links[-1].get_friendly_name())
     replace_output(links[-1].output(0), broadcast.output(0))
     return node
+
+
+def _broadcast_below(node: Node) -> Node | None:
+    """The Broadcast of a layer's result, or of its sums."""
+    reader = only_reader(node)
+    while reader is not None and reader.get_type_name() in _BEFORE_BROADCAST:
+        reader = only_reader(reader)
+    return reader if reader is not None and reader.get_type_name() == "Broadcast" else None
+
+
+def _before_broadcast(values: np.ndarray | None, broadcast: Node) -> np.ndarray | None:
+    """A constant for the data of a Broadcast that does to it what ``values`` does to the result: it varies along axes
+    that stay as they are.
+    """
+    if values is None or values.size == 1:
+        return values if values is None else values.reshape(())
+    narrow, wide = shape_of(broadcast.input_value(0)), shape_of(broadcast.output(0))
+    if narrow is None or wide is None or len(narrow) != len(wide):
+        return None
+    kept = [
+        axis for axis, sizes in enumerate(zip(narrow, wide, strict=True)) if None not in sizes and sizes[0] == sizes[1]
+    ]
+    return values if varies_along(values, len(wide), kept) else None
 
 
 def compute_scale_in_f64(node: Node) -> Node | None:
