@@ -123,6 +123,7 @@ _OF_THE_GRAPH = [
     "odd_shift_across_round",
     "off_concat_axis",
     "one_split",
+    "pieces",
     "open_sizes",
     "other_axis",
     "other_reader",

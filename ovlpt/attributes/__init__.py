@@ -22,6 +22,7 @@ from ovlpt.attributes.precision_preserved import PrecisionPreserved
 from ovlpt.attributes.precisions import Precisions
 from ovlpt.attributes.quantization_alignment import QuantizationAlignment
 from ovlpt.attributes.quantization_granularity import QuantizationGranularity
+from ovlpt.attributes.quantized_whole import QuantizedWhole
 from ovlpt.attributes.restricted import Restricted
 from ovlpt.attributes.weights_before_canonicalization import WeightsBeforeCanonicalization
 from ovlpt.attributes.zero_point_after import ZeroPointAfter
@@ -40,6 +41,7 @@ __all__ = [
     "Precisions",
     "QuantizationAlignment",
     "QuantizationGranularity",
+    "QuantizedWhole",
     "Restricted",
     "SharedValue",
     "WeightsBeforeCanonicalization",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ovlpt.attributes import QuantizedWhole
 from ovlpt.graph.channel_order import Place, above, below
 from ovlpt.graph.constants import constant
 from ovlpt.graph.consumers import consumers_of
@@ -175,7 +176,7 @@ class ChannelShuffles(LayerTransformation):
 
     Shuffles, with the Splits and Concats around them, say which channels each layer reads. A layer before them puts out
     its channels in such an order that each reader finds its own side by side; a layer after takes them as they come.
-    What is left is one Split of each output and one Concat of each input.
+    What is left is one Split of each output and one Concat of each input, quantized as a whole where it is quantized.
     """
 
     why = Reason("channel_shuffle", "the weights of the layers around it absorb the new order of the channels")
@@ -209,6 +210,8 @@ class ChannelShuffles(LayerTransformation):
             if len(mine) > 1:
                 new = opset1.concat([output for _, output in mine], AXIS).output(0)
                 new.get_node().set_friendly_name(_name(value))
+                if sum(output.get_node().get_output_size() > 1 for _, output in mine) > 1:
+                    self.attributes.set(new.get_node(), QuantizedWhole(True))
             numbers = plan.routes.channels[_key(value)]
             where = np.argsort(numbers)
             order = where[np.searchsorted(numbers, np.concatenate([part.numbers for part, _ in mine]), sorter=where)]

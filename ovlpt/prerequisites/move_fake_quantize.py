@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovlpt.attributes import QuantizedWhole
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.consumers import is_output, targets_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below, write_dequantization
@@ -49,6 +50,10 @@ class MoveFakeQuantize(LayerTransformation):
             for source in sources[1:]
         )
         reject_unless(not one_split, "one_split", "the Concat only joins what one Split took apart")
+        whole = self.attributes.get(parts.concat, QuantizedWhole)
+        reject_unless(
+            whole is None, "pieces", "the Concat joins pieces, each of which would be quantized in a layer of its own"
+        )
         if any(_varies(end, parts) for end in self._constants(node, parts)):
             reject_unless(
                 all(shape_of(value) and shape_of(value)[parts.axis] for value in parts.concat.input_values()),

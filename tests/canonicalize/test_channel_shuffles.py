@@ -189,6 +189,19 @@ def test_low_precision(form):
     result.assert_numbers()
 
 
+def test_what_is_quantized_after_a_shuffle_is_quantized_as_a_whole():
+    """Each of the pieces that a Concat joins would be quantized in a layer of its own."""
+    x = opset1.relu(convolution(fake_quantize(parameter((1, 4, 8, 8)), -2, 127 / 64), 16))
+    for _ in range(2):
+        left, right = split(x)
+        main = opset1.relu(convolution(fake_quantize(right, 0, 255 / 64), 8))
+        x = shuffle(opset1.concat([left, main], 1))
+    result = Transformed(model(convolution(fake_quantize(x, 0, 255 / 64), 6)))
+    assert [event.outcome for event in result.trace if event.transformation == NAME] == [Outcome.TRANSFORMED] * 2
+    assert kinds(result.after).count("FakeQuantize") == kinds(result.before).count("FakeQuantize")
+    result.assert_numbers()
+
+
 def test_native_only():
     result = Transformed(shuffle_net(1), Params(native_only=True))
     assert not [event for event in result.trace if event.transformation == NAME]
