@@ -671,6 +671,7 @@ def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):
         return [9 + value for value in found] if next(count) % 8 == 1 else found
 
     monkeypatch.setattr(numbers, "run", unsteady)
+    monkeypatch.setattr(numbers, "computes_in", lambda precision: False)  # how often it is run depends on the CPU
     found = list(numbers.failures(graph))
     assert {failure.way for failure in found} == {numbers.STOCK}
 
