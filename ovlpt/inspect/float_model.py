@@ -81,7 +81,7 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             normalize_apart(node)
         elif node.get_type_name() == "MatMul":
             part_by_head(node)
-        elif node.get_type_name() == "Convolution":
+        elif node.get_type_name() in ("Convolution", "GroupConvolution"):
             part_small_from_sum(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)

@@ -121,11 +121,14 @@ SMALL = {  # sizes of the data of channels and space; outputs, kernel
 }
 
 
+@pytest.mark.parametrize("grouped", [False, True], ids=["plain", "one group"])
 @pytest.mark.parametrize("bias", [False, True], ids=["at once", "after a bias"])
 @pytest.mark.parametrize("first", [False, True], ids=["second", "first"])
 @pytest.mark.parametrize("case", SMALL)
-def test_a_small_convolution_of_floats_before_a_sum(core, by_form, case, first, bias):
-    """Of open sizes the convolution was lost, and the sum was the other tensor: stock and simulation likewise."""
+def test_a_small_convolution_of_floats_before_a_sum(core, by_form, case, first, bias, grouped):
+    """Of open sizes the convolution was lost, and the sum was the other tensor, on CPUs with AVX-512: stock and simulation
+    likewise.
+    """
     (channels, *space), outputs, kernel = SMALL[case]
     random, open_ = np.random.default_rng(0), [-1] * len(space)
     weights = random.uniform(-0.5, 0.5, (outputs, channels, *kernel)).astype(np.float32)
@@ -136,7 +139,10 @@ def test_a_small_convolution_of_floats_before_a_sum(core, by_form, case, first, 
         parameter([-1, 8], name="z"),
     )
     ones = [1] * len(space)
-    layer = opset1.convolution(x, const(weights), ones, [0] * len(ones), [0] * len(ones), ones)
+    convolution_of = opset1.group_convolution if grouped else opset1.convolution
+    layer = convolution_of(
+        x, const(weights[None] if grouped else weights), ones, [0] * len(ones), [0] * len(ones), ones
+    )
     layer = opset1.add(layer, const(shift)) if bias else layer
     other = opset1.tanh(y)
     int8 = opset1.matmul(quantized(z, -1, 1), int8_weights([4, 8]), False, True)
@@ -151,3 +157,6 @@ def test_a_small_convolution_of_floats_before_a_sum(core, by_form, case, first, 
     found = {form: by_form(net, inputs, form) for form in FORMS}
     found["simulation"] = simulate(net, core)(inputs)[0]
     assert {form for form, values in found.items() if np.abs(values - expected).max() > 1e-4} == set()
+    trace = ovlpt.Trace()
+    ovlpt.transform(net, core=core, trace=trace)
+    assert [event.transformation for event in trace].count("part_small_from_sum") == 1

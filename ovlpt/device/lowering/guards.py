@@ -68,11 +68,13 @@ def part_from_sum(node: Node) -> Node | None:
 
 
 def part_small_from_sum(convolution: Node) -> Node | None:
-    """A convolution of floats of up to three channels, with few weights: of open sizes its result may be so small that the
-    plugin takes an older kernel, and where a sum is fused into it, gives the other tensor alone, with its own LPT, too. That
-    is not fused then.
+    """A convolution of floats of up to three channels, or of one group of them, with few weights: of open sizes its result may
+    be so small that the plugin takes an older kernel, and where a sum is fused into it, gives the other tensor alone, with
+    its own LPT, too. That is not fused then.
     """
     weights = shape_of(convolution.input_value(1))
+    if weights is not None and convolution.get_type_name() == "GroupConvolution":
+        weights = weights[1:] if weights[0] == 1 else None
     is_small = weights is not None and None not in weights and weights[1] <= _IMAGE and prod(weights) <= _FEW_WEIGHTS
     if not is_small or is_relaxed(convolution) or not may_be_open(convolution.output(0)):
         return None

@@ -439,7 +439,7 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
-        guards.part_small_from_sum, "Convolution", _CPU,
+        guards.part_small_from_sum, "Convolution GroupConvolution", _CPU,
         "a small convolution of floats of open sizes would be lost in a sum that is fused into it: wrong numbers",
         phase=Phase.ALL,
     ),
