@@ -12,6 +12,7 @@ from ovlpt.device.lowering.guards import (
     normalize_apart,
     normalize_by_groups,
     part_from_clamp,
+    part_from_negative_scale,
     part_small_from_sum,
     wait_for_branches,
 )
@@ -55,8 +56,8 @@ def simulate(
     takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a small convolution
     of them before a sum, a GroupNormalization, a BatchNormInference of dynamic sizes, a FakeQuantize of so many levels that
     it drops it, or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values
-    none lies within it, and intervals
-    along an axis after the channels. Raises `InputError` for a model that the device cannot compile.
+    none lies within it, or after a pool a scale by channel that is negative, and intervals along an axis after the
+    channels. Raises `InputError` for a model that the device cannot compile.
     """
     dropped = plugin_config.dropped_levels(device)
     return compile_given(_computed_rightly(model, dropped), device, {**(properties or {}), **simulation(device)}, core)
@@ -85,6 +86,7 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             part_small_from_sum(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)
+            part_from_negative_scale(node)
             _quantize_apart(node)
             _quantize_at_higher_rank(node)
             if node.get_attributes()["levels"] in dropped:

@@ -7,6 +7,7 @@ import pytest
 
 import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, drop_in
@@ -272,3 +273,22 @@ def test_the_greatest_of_a_transpose_before_a_matmul(core, infer):
     net = model(opset1.matmul(greatest, int8_weights([5, 3]), False, True), x)
     inputs = [np.random.default_rng(0).uniform(0, 2.55, (2, 4, 3, 4)).astype(np.float32)]
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "NO"))
+
+
+@pytest.mark.parametrize("after", [0.0, 0.3], ids=["scale", "scale and shift"])
+@pytest.mark.parametrize("rank", [3, 4, 5])
+@pytest.mark.parametrize("scales", [(-1, 0.5, 1, 2), (0.5, 1, 2, -1), (-0.5, -1, -1.5, -2), (0.5, 1, 1.5, 2)])
+def test_a_scale_by_channel_between_a_pool_and_a_quantization(core, by_form, scales, rank, after):
+    """Where one is negative, all channels were multiplied with the first one: stock and simulation likewise."""
+    space = rank - 2
+    x, ones = parameter([2, 4, *[4] * space]), [1] * space
+    pool = opset1.avg_pool(x, ones, [0] * space, [0] * space, [2] * space, False, "floor")
+    scaled = opset1.multiply(pool, const(np.reshape(scales, (1, 4, *ones))))
+    net = model([quantized(opset1.add(scaled, const(after)), -1.28, 1.27)], x)
+    inputs = [np.random.default_rng(0).uniform(-3, 3, (2, 4, *[4] * space)).astype(np.float32)]
+    windows = np.lib.stride_tricks.sliding_window_view(inputs[0], [2] * space, tuple(range(2, rank)))
+    expected = windows.mean(tuple(range(rank, rank + space))) * np.reshape(scales, (1, 4, *ones)) + after
+    expected = np.rint(np.clip(expected, -1.28, 1.27) / 0.01) * 0.01
+    found = {form: by_form(net, inputs, form) for form in FORMS}
+    found["simulation"] = simulate(net, core)(inputs)[0]
+    assert {form for form, values in found.items() if np.abs(values - expected).max() > 0.011} == set()

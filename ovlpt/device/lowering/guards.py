@@ -31,6 +31,7 @@ from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE, ARITHMETIC, CONVOLUTIONS
+from ovlpt.operations.values import is_scalar_like
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
 _IMAGE = 3  # channels
@@ -149,6 +150,22 @@ def part_from_clamp(quantize: Node) -> Node | None:
         return None
     block_fusion(node)
     return quantize
+
+
+def part_from_negative_scale(quantize: Node) -> Node | None:
+    """The plugin leaves a FakeQuantize after an AvgPool a layer of its own and fuses the scale between them into it: where a
+    channel's scale is negative, all channels are multiplied with the first one's, with its own LPT, too. That is not fused
+    then.
+    """
+    links, head = links_above(quantize.input_value(0).get_node())
+    if head.get_type_name() != "AvgPool":
+        return None
+    for link in links:
+        values = other_constant(link) if link.get_type_name() == "Multiply" else None
+        if values is not None and not is_scalar_like(values) and (values < 0).any():
+            block_fusion(link)
+            return quantize
+    return None
 
 
 def _computed(link: Node, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -444,6 +444,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        guards.part_from_negative_scale, "FakeQuantize", _CPU,
+        "after a pool the scale of the first channel would be used for all where one is negative: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_from_clamp, "FakeQuantize", _CPU,
         "an interval that a Clamp's values all lie outside of would be left for the end of the Clamp: wrong numbers",
         phase=Phase.ALL,
