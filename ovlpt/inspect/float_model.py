@@ -27,7 +27,7 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, Output, opset1, opset6
-from ovlpt.operations.families import ARITHMETIC
+from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
@@ -82,7 +82,7 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             normalize_apart(node)
         elif node.get_type_name() == "MatMul":
             part_by_head(node)
-        elif node.get_type_name() in ("Convolution", "GroupConvolution"):
+        elif node.get_type_name() in CONVOLUTIONS:
             part_small_from_sum(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)
