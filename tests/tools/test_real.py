@@ -172,6 +172,24 @@ def test_distance_is_of_the_worst_output():
     assert distance([[a]], [[a[:, :3]]]) == distance([[a]], [[a * np.nan]]) == -np.inf
 
 
+def test_onnx_runtime_does_not_saturate(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    data, weights = np.full((4, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["data", "weights"], ["product"])],
+        "product",
+        [helper.make_tensor_value_info("data", kinds.UINT8, data.shape)],
+        [helper.make_tensor_value_info("product", kinds.INT32, (4, 16))],
+        [onnx.numpy_helper.from_array(weights, "weights")],
+    )
+    path = tmp_path / "product.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    ((product,),) = measuring.by_onnx_runtime(path, [{"data": data}])
+    np.testing.assert_array_equal(product, data.astype(np.int32) @ weights.astype(np.int32))
+
+
 def test_sounds_have_the_networks_shapes():
     rng = np.random.default_rng(0)
     melody, truth = sound.melody(rng)
