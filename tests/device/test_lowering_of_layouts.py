@@ -63,7 +63,8 @@ def test_numbers_after_a_convolution_whose_channels_are_last(core, rank, batch):
     closed.reshape(shape)
     expected = core.compile_model(closed, "CPU", TRUTH)(inputs)[0]
     trace = ovlpt.Trace()
-    found = ovlpt.compile_model(net, "CPU", EXACT, core=core, trace=trace)(inputs)[0]
+    plugin = cpu.config(slow_mat_mul=False)  # else the MatMuls become convolutions, too
+    found = ovlpt.compile_model(net, "CPU", EXACT, plugin, core=core, trace=trace)(inputs)[0]
     assert "lay_channels_last" in {event.transformation for event in trace}
     assert_close([found], [expected], level=0.02 * float(np.abs(expected).max()), share=1)
 
@@ -73,6 +74,29 @@ def test_one_sum_keeps_the_order_that_there_is(core):
     trace = ovlpt.Trace()
     ovlpt.transform(patches_and_sums(4, 1), trace=trace)
     assert "lay_channels_last" not in {event.transformation for event in trace}
+
+
+def residual_blocks_with_channels_last(count: int) -> Model:
+    """As exported from TensorFlow: a Transpose before and after each convolution, and sums with the channels last."""
+    x = parameter([-1, 8, 8, CHANNELS])
+    total, ones = x, [1, 1]
+    for seed in range(2 * count):
+        first = opset1.transpose(quantized(total, 0 if seed else -4, 4), const([0, 3, 1, 2], "i64"))
+        layer = opset1.convolution(
+            first, int8_weights([CHANNELS, CHANNELS, 1, 1], seed=seed), ones, [0, 0], [0, 0], ones
+        )
+        last = opset1.transpose(layer, const([0, 2, 3, 1], "i64"))
+        total = opset1.relu(opset1.add(total, last) if seed else last)
+    return model(total, x)
+
+
+@pytest.mark.parametrize("batch", [1, -1], ids=["static", "open"])
+def test_sums_of_convolutions_with_channels_last_alone_are_left(core, batch):
+    """Three more layers each, and Reorders after them."""
+    net = residual_blocks_with_channels_last(3)
+    layers = layers_of(core, net, batch)
+    stock = core.compile_model(net, "CPU", EXACT)
+    assert layers.total() <= len(ovlpt.execution_types(stock, [np.zeros([1, 8, 8, CHANNELS], np.float32)]).executed)
 
 
 def test_a_bias_before_a_sum_of_dynamic_sizes_stays_with_it(core):

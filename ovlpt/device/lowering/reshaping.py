@@ -73,16 +73,12 @@ def lay_channels_last(node: Node) -> Node | None:
 
     The plugin keeps the order in memory that the convolution has, with the channels last, as that of the axes now: a
     sum with the result of a MatMul takes it over, and so does each sum after that one, with a Reorder before and after each.
+    Sums of such Transposes alone have this order anyway.
     """
-    source, shape = node.input_value(0), shape_of(node.input_value(0))
-    order = constant_above(node.input_value(1))
-    if shape is None or len(shape) < 4 or None in shape[1:] or order is None:
+    shape = shape_of(node.input_value(0))
+    if shape is None or len(shape) < 4 or None in shape[1:]:
         return None
-    if [int(axis) for axis in order.flat] != [0, *range(2, len(shape)), 1] or not _begins_sums(node):
-        return None
-    while source.get_node().get_type_name() in ELEMENTWISE:
-        source = source.get_node().input_value(0)
-    if source.get_node().get_type_name() not in CONVOLUTIONS:
+    if not _turns_convolution(node) or not _begins_sums(node):
         return None
     channels, *sizes = shape[1:]
     flat = reshaped(node.input_value(0), (shape[0], channels, math.prod(sizes)))
@@ -94,9 +90,43 @@ def lay_channels_last(node: Node) -> Node | None:
     return result
 
 
+def _turns_convolution(node: Node) -> bool:
+    """Whether it is a Transpose of the channels of a convolution, or of elementwise operations after one, to the end."""
+    if node.get_type_name() != "Transpose" or (order := constant_above(node.input_value(1))) is None:
+        return False
+    source = node.input_value(0)
+    while source.get_node().get_type_name() in ELEMENTWISE:
+        source = source.get_node().input_value(0)
+    is_last = [int(axis) for axis in order.flat] == [0, *range(2, order.size), 1]
+    return is_last and source.get_node().get_type_name() in CONVOLUTIONS
+
+
 def _begins_sums(node: Node) -> bool:
-    """Whether a sum of the result and another tensor is in its turn added to another."""
-    return any(_sums_with_another(each) for each in _sums_with_another(node))
+    """Whether a sum of the result and another tensor is in its turn added to another, and not all summands have its order."""
+    first = _sums_with_another(node)
+    if not any(map(_sums_with_another, first)):
+        return False
+    sums, waiting = {}, [*first]
+    while waiting:
+        each = waiting.pop()
+        if sums.setdefault(each.get_instance_id(), each) is each:
+            waiting += _sums_with_another(each)
+    return not all(map(_turns_convolution, _summands(list(sums.values()))))
+
+
+def _summands(sums: list[Node]) -> list[Node]:
+    """What they add, past operations with constants and other sums."""
+    found, waiting, seen = [], list(sums), set()
+    while waiting:
+        node = waiting.pop()
+        if node.get_instance_id() in seen:
+            continue
+        seen.add(node.get_instance_id())
+        if node.get_type_name() in ELEMENTWISE:
+            waiting += [value.get_node() for value in node.input_values() if not is_constant(value)]
+        else:
+            found.append(node)
+    return found
 
 
 def _sums_with_another(node: Node) -> list[Node]:
