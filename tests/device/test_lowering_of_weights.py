@@ -180,6 +180,29 @@ def test_weights_of_a_float_product_of_transposed_data(core, how):
     assert lowered.input_value(1).get_node().get_type_name() == "Constant"
 
 
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("block", [1, 2, 4, 8])
+@pytest.mark.parametrize("precision", ["u8", "i8"])
+@pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
+def test_blocks_of_few_weights_of_a_float_product(core, how, transposed, precision, block):
+    """The plugin keeps those of four and more compressed, and restored others; with several streams the layer read other
+    numbers, once in ten times. With the plugin's own LPT, too.
+    """
+    random, x = np.random.default_rng(0), parameter([2, 5, 16])
+    low, high = {"u8": (64, 192), "i8": (-64, 64)}[precision]
+    blocks = [8, 16 // block, block] if transposed else [16 // block, block, 8]
+    scales = [8, 16 // block, 1] if transposed else [16 // block, 1, 8]
+    stored = opset1.convert(const(random.integers(low, high, blocks), precision), "f32")
+    centred = opset1.subtract(stored, const((low + high) // 2))
+    weights = opset1.multiply(centred, const(random.uniform(0.5, 1.5, scales) / (high - low)))
+    weights = opset1.reshape(weights, const([8, 16] if transposed else [16, 8], "i64"), False)
+    product = opset1.matmul(x, weights, False, transposed)
+    product.set_friendly_name("product")
+    found = how(model([product, quantized(x, -1, 1.5)], x), core=core)
+    (lowered,) = (node for node in found.get_ops() if node.get_friendly_name() == "product")
+    assert (lowered.input_value(1).get_node().get_type_name() == "Constant") == (block < 4)
+
+
 @pytest.mark.parametrize("shape", [(6, 12), (1, 6, 12), (1, 1, 6, 12), (1, 1, 1, 6, 12)])
 def test_integer_weights_of_a_product_in_float(core, infer, shape):
     """The plugin keeps them compressed, and throws where they have more than three axes."""

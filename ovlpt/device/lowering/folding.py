@@ -10,13 +10,14 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Node, Output
 
-_ROWS = 4  # of weights that the plugin keeps compressed, at least
+_ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
 
 
 def fold_float_weights(layer: Node) -> Node | None:
     """Integer weights that stay in float become real numbers: those of a convolution, and of a MatMul that reads them
     first, has a vector, what may be one, a transpose, or a constant for data, or reads anything but one matrix of up to three
-    axes, which the plugin keeps compressed unless it is a column, or of fewer than four rows; for one of more axes it throws.
+    axes, which the plugin keeps compressed unless it is a column, or of fewer than four rows, or blocks of so few have a scale
+    each; for one of more axes it throws.
     What has constant data, as the first step of an unrolled recurrence, it folds only after that, and throws.
     What is scaled by rows it computes wrongly, and before 2025.0 what has one scale, of which it reads as many as there
     are columns.
@@ -93,10 +94,18 @@ def _folded_ports(layer: Node) -> tuple[int, ...]:
     if is_one_matrix and weights is not None:
         transposed = layer.get_attributes()["transpose_b"]
         rows, columns = weights[:-3:-1] if transposed else weights[-2:]
+        rows = _rows_of_block(layer.input_value(1), -1 if transposed else -2) or rows
         is_one_matrix = columns != 1 and (rows is None or rows >= _ROWS)
         is_one_matrix = is_one_matrix and not _differs_between_rows(layer.input_value(1), -1 if transposed else -2)
         is_one_matrix = is_one_matrix and (RELEASE >= (2025, 0) or not _has_one_scale(layer.input_value(1)))
     return (0,) if is_one_matrix else (0, 1)
+
+
+def _rows_of_block(weights: Output, axis: int) -> int | None:
+    """How many rows have one scale, where a Reshape joins the blocks that have one each."""
+    node = weights.get_node()
+    scaled = shape_of(node.input_value(0)) if node.get_type_name() == "Reshape" else None
+    return scaled[axis] if scaled is not None and len(scaled) > len(shape_of(weights) or ()) else None
 
 
 def _has_one_scale(weights: Output) -> bool:
