@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ovlpt.config import Params, PluginConfig, PrecisionsRestriction, QuantizationGranularityRestriction
+from ovlpt.graph.constants import is_constant_path
 from ovlpt.graph.mvn import spans_whole_channels
 from ovlpt.openvino_api import RELEASE, Node, Output
 from ovlpt.operations import RECURRENT
@@ -89,7 +90,8 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
     """The configuration for a CPU.
 
     ``signed_activations``: as `SIGNED_ACTIVATIONS` says of its instruction set. ``slow_mat_mul``: as
-    `multiplies_slowly` says of this machine.
+    `multiplies_slowly` says of this machine, which has no VNNI: sums of two products are cut off at 16 bits, and where the
+    weights of a MatMul stand first its data would be the factor whose range is to be halved.
     """
     activations = U8_I8 if signed_activations else U8
 
@@ -117,6 +119,7 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
             "GroupConvolutionBackpropDataTransformation": _has_zero_points,
             "FuseConvertTransformation": is_decompression_multiply,
             "FoldConvertTransformation": is_decompression_multiply,
+            **({"MatMulTransformation": _has_weights_first} if slow_mat_mul else {}),
         },
     )
 
@@ -129,6 +132,10 @@ def _unsigned_group(node: Node) -> Mapping[int, tuple[str, ...]]:
     """Kernels of volumes take signed activations on any processor."""
     rank = node.get_input_partial_shape(0).rank
     return {0: U8_I8 if rank.is_static and rank.get_length() == 5 else U8, 1: I8}
+
+
+def _has_weights_first(node: Node) -> bool:
+    return is_constant_path(node.input_value(0).get_node())
 
 
 def _has_zero_points(node: Node) -> bool:

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt import Params
@@ -153,6 +154,20 @@ def test_equal_scales_along_the_summed_axis_in_native_only():
     result = Transformed(model(opset1.matmul(data, kernel, False, True)), Params(native_only=True))
     assert result.transformed("MatMul")
     result.assert_numbers()
+
+
+def test_weights_first_where_sums_are_cut_off(core):
+    """Without VNNI the data is the factor whose range would have to be halved: off by 80 % of the largest, stock was right."""
+    generator, x = np.random.default_rng(0), parameter([2, 6, 8])
+    stored = generator.integers(-63, 64, (12, 8))
+    matrix = opset1.multiply(opset1.convert(opset1.constant(stored.astype(np.int8)), "f32"), f32(0.01))
+    graph = model(opset1.matmul(matrix, fake_quantize(x, -2.56, 2.54), False, True))
+    values = generator.choice([-2.56, 2.54], (2, 6, 8)).astype(np.float32)
+    compiled = ovlpt.compile_model(graph, "CPU", EXACT, cpu.config(slow_mat_mul=True), core=core)
+    assert_close([compiled([values])[0]], [(stored * 0.01 @ values.swapaxes(1, 2)).astype(np.float32)])
+    lowered = ovlpt.transform(graph, config=cpu.config(slow_mat_mul=True), core=core)
+    (product,) = (node for node in lowered.get_ops() if node.get_type_name() == "MatMul")
+    assert {value.get_element_type().get_type_name() for value in product.input_values()} == {"f32"}
 
 
 @pytest.mark.parametrize("native_only", [False, True])
