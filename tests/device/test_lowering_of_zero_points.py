@@ -439,3 +439,19 @@ def test_scales_by_channel_after_a_pool_or_a_reshape_of_dynamic_sizes(core, infe
     closed.reshape([2, 8, 6, 6])
     bounds = {"level": 0.02, "share": 0.02} if precision == "f32" else {"level": 0.1, "share": 1}
     assert_close(list(compiled(inputs).values()), infer(closed, inputs, "NO"), **bounds)
+
+
+@pytest.mark.parametrize("sizes", [(-1, -1), (2, 60)], ids=["open", "fixed"])
+def test_integers_times_their_own_transpose_quantized_again(core, infer, sizes):
+    """Similarities of frames. The Transpose moved after the second quantization and the sum for a zero point, and into a
+    MatMul that was not relaxed: compiling threw.
+    """
+    x = parameter([*sizes, 128])
+    rows = with_zero_point_in_u8(x, -0.32257, 0.31017)
+    columns = with_zero_point_in_u8(opset1.transpose(rows, const([0, 2, 1], "i64")), -0.32257, 0.31017)
+    net = model(with_zero_point_in_u8(opset1.matmul(rows, columns, False, False), -1.5, 1.5), x)
+    data = [np.random.default_rng(0).uniform(-0.15, 0.15, (2, 60, 128)).astype(np.float32)]  # sums that do not saturate
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    layers = weighted(ovlpt.execution_types(compiled, data))
+    assert [layer.is_int8 for layer in layers] == [True]
+    assert_close(list(compiled(data).values()), infer(net, data, "NO"), level=3 / 255)

@@ -33,7 +33,7 @@ from ovlpt.openvino_api import Constant, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, CONVOLUTIONS, DECONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like, is_whole
-from ovlpt.precisions import INT8, REAL
+from ovlpt.precisions import INT8
 
 # Reductions, before which a Transpose moves through a FakeQuantize
 _REDUCTIONS = frozenset(
@@ -266,9 +266,7 @@ def keep_transpose(node: Node) -> Node | None:
     reduction reads floats.
     """
     data = node.input_value(0)
-    if data.get_node().get_type_name() != "Transpose" or precision_of(data) not in REAL:
-        return None
-    if (details := QuantizationDetails.of(node)) is None:
+    if data.get_node().get_type_name() != "Transpose" or (details := QuantizationDetails.of(node)) is None:
         return None
     targets = {target: target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
     reductions = [target for target, kind in targets.items() if kind in _REDUCTIONS and target.get_index() == 0]
