@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ovlpt.attributes import AttributeTable
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
+from ovlpt.canonicalize.fewer_levels import FewerLevels, has_few_levels
 from ovlpt.canonicalize.integer_differences import IntegerDifferences
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
@@ -30,6 +31,7 @@ from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransform
 from ovlpt.cleanup.fold_constants import FoldConstants
 from ovlpt.cleanup.fold_convert import FoldConvertTransformation
 from ovlpt.cleanup.fold_fake_quantize import FoldFakeQuantizeTransformation
+from ovlpt.cleanup.fuse_clamp_to_fake_quantize import FuseClampToFakeQuantizeTransformation
 from ovlpt.cleanup.fuse_convert import FuseConvertTransformation
 from ovlpt.cleanup.fuse_elementwise_to_fake_quantize import (
     FuseMultiplyToFakeQuantizeTransformation,
@@ -122,6 +124,7 @@ BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (
 CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     *BEFORE_COMMON_OPTIMIZATIONS,
     RedundantFakeQuantize,
+    FewerLevels,
     ChannelShuffles,
     MatMulToConvolution,
     PlainPooling,
@@ -221,6 +224,7 @@ PASSES = tuple(
         *MAIN,
         AssignAndReadValueTransformation,
         *CLEANUP,
+        FuseClampToFakeQuantizeTransformation,
         MultiplyToGroupConvolutionTransformation,
         FoldFakeQuantizeTransformation,
     )
@@ -320,10 +324,14 @@ class LowPrecision(ModelPass):
             "attributes": AttributeTable(),
         }
         if not self.params.native_only:
+            if any(map(has_few_levels, model.get_ops())):  # before their intervals grow
+                self._rewrite(model, [RedundantFakeQuantize(**settings)])
             self._rewrite(model, [kind(**settings) for kind in CANONICALIZATIONS])
         self._rewrite(model, [self._form(prerequisites_native.NATIVE, kind)(**settings) for kind in PREREQUISITES])
         self._rewrite(model, self._main_of(self._mark(model, settings), model, settings))
         cleanup = [self._form(cleanup_native.NATIVE, kind)(**settings) for kind in CLEANUP]
+        if not self.params.native_only:
+            cleanup.append(FuseClampToFakeQuantizeTransformation(**settings))
         asked_for = any(restriction.operation == "GroupConvolution" for restriction in self.precision_restrictions)
         if asked_for or self.params.native_only:  # unless a plugin asks for it, it gains nothing
             kind: Any = self._form(cleanup_native.NATIVE, MultiplyToGroupConvolutionTransformation)

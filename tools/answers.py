@@ -430,7 +430,7 @@ DATA = {
     "Concat with a float branch": (_joined(lambda a, b: opset1.concat([a, b], 1), 1), "not_quantized", False),
     "Maximum with a float branch": (_joined(opset1.maximum), "not_quantized", False),
     "16 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 16), "levels", False),
-    "77 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 77), "levels", False),
+    "512 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 512), "levels", False),
     "65536 levels": (lambda shape: quantized(parameter(shape), 0.0, 1.5, 65536), "levels", False),
     "65536 levels of clipped data": (
         lambda shape: quantized(opset1.clamp(parameter(shape), 0.0, 1.5), 0.0, 1.5, 65536),

@@ -4,11 +4,10 @@ import numpy as np
 
 from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.consumers import is_output
-from ovlpt.graph.copies import copied_data
+from ovlpt.graph.copies import copied_data, is_of_use
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node
-from ovlpt.operations import OPERATIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.trace import Reason, reject_unless
 
@@ -31,7 +30,7 @@ class RedundantFakeQuantize(LayerTransformation):
         return ["opset1.FakeQuantize"]
 
     def concerns(self, node: Node) -> bool:
-        return bool(node.output(0).get_target_inputs()) and not _is_of_use(node) and bool(_quantized(node))
+        return bool(node.output(0).get_target_inputs()) and not is_of_use(node) and bool(_quantized(node))
 
     def can_be_transformed(self, node: Node) -> None:
         details, sources = QuantizationDetails.of(node), _quantized(node)
@@ -81,21 +80,3 @@ def _quantized(node: Node) -> list[Node]:
         else:
             return []
     return found
-
-
-def _is_of_use(node: Node) -> bool:
-    """Whether something that there is a rule for reads the node, directly or through copies."""
-    pending, seen = [node], set()
-    while pending:
-        outputs = pending.pop().outputs()
-        for reader in (target.get_node() for output in outputs for target in output.get_target_inputs()):
-            row = OPERATIONS.get(reader.get_type_name())
-            if row is None:
-                continue
-            if not row.copies:
-                if row.has_rule:
-                    return True
-            elif reader.get_instance_id() not in seen:
-                seen.add(reader.get_instance_id())
-                pending.append(reader)
-    return False

@@ -49,8 +49,8 @@ class EliminateFakeQuantizeTransformation(CleanupTransformation):
     def _range(self, node: Node, precision: str, details: QuantizationDetails) -> tuple[float, float]:
         """The integers of its levels. Raises `Rejected` where the data may exceed them."""
         low, high = min_value(precision, details.levels), max_value(precision, details.levels)
-        if details.levels == 255:
-            high = low + 254
+        if details.levels < 256:
+            high = low + details.levels - 1
             reject_unless(self._reaches(node.input_value(0)) <= high, "maps_range", "its data may exceed its range")
         return low, high
 

@@ -36,3 +36,21 @@ def _chosen(node: Node) -> tuple[int, ...]:
         pads = [constant_above(node.input_value(port)) for port in (2, 3)]
         return (0,) if all(each is not None and not np.any(each) for each in pads) else ()
     return ()
+
+
+def is_of_use(node: Node) -> bool:
+    """Whether something that there is a rule for reads the node, directly or through copies."""
+    pending, seen = [node], set()
+    while pending:
+        outputs = pending.pop().outputs()
+        for reader in (target.get_node() for output in outputs for target in output.get_target_inputs()):
+            row = OPERATIONS.get(reader.get_type_name())
+            if row is None:
+                continue
+            if not row.copies:
+                if row.has_rule:
+                    return True
+            elif reader.get_instance_id() not in seen:
+                seen.add(reader.get_instance_id())
+                pending.append(reader)
+    return False

@@ -225,7 +225,7 @@ def test_repeated_pairs_of_linear_quantization_become_one_fake_quantize(core):
 
 def test_a_product_that_a_cpu_computes_as_a_convolution(core, monkeypatch):
     monkeypatch.setattr(plugin_config.this_cpu, "multiplies_slowly", lambda *_: True)
-    case = next(case for case in CASES if case.name == "MatMul: 77 levels")
+    case = next(case for case in CASES if case.name == "MatMul: 512 levels")
     (answer,) = ovlpt.explain(case.build(), core=core).quantizable
     assert answer.operation == "Convolution"
     assert [str(advice) for advice in answer.advices] == [

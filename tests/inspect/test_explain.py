@@ -81,7 +81,7 @@ REASONS = {
         "no_fake_quantize",
         "no FakeQuantize",
     ),
-    "levels": (lambda: model(convolution(image(levels=77))), {}, "levels", "77 levels"),
+    "levels": (lambda: model(convolution(image(levels=512))), {}, "levels", "512 levels"),
     "range without zero": (
         lambda: model(convolution(image(1.0, 2.0))),
         {},
