@@ -25,6 +25,7 @@ from ovlpt.trace import InputError
 
 _logger = logging.getLogger("ovlpt")
 _LARGEST = 2 << 30  # bytes of a file: protobuf and flatbuffers have no more, and an .xml has its numbers beside it
+_READS_ZERO_POINTS = (2026, 1)  # of ONNX Runtime's QLinearAdd and its like
 _READERS = ("ir", "onnx", "tflite", "paddle")
 _TENSORFLOW = (".pb", ".meta", ".ckpt")  # and what begins with them: .pbtxt, .ckpt-1000
 
@@ -32,9 +33,14 @@ _TENSORFLOW = (".pb", ".meta", ".ckpt")  # and what begins with them: .pbtxt, .c
 def read_model(model: Model | str | Path, core: Core) -> Model:
     """The model itself, or what a path holds: a file, or what `ovlpt.device.model_zoo` finds there.
 
-    Raises `InputError` for a file that is missing or unreadable, or was transformed for other releases of OpenVINO.
+    Raises `InputError` for a file that is missing or unreadable, or was transformed for other releases of OpenVINO, and for a
+    model that this OpenVINO has read wrongly.
     """
-    return _read(model, core, quantized_file) if isinstance(model, (str, Path)) else model
+    if isinstance(model, (str, Path)):
+        return _read(model, core, quantized_file)
+    if RELEASE < _READS_ZERO_POINTS:
+        _check_zero_points(model, label_of(model, model))
+    return model
 
 
 def read_text(model: object, weights: object, core: Core) -> Model:
@@ -81,13 +87,18 @@ def _read(model: str | Path, core: Core, found_in: Callable[[Path], Path]) -> Mo
         read = core.read_model(native(path))
     except (RuntimeError, UnicodeError) as error:
         raise InputError(f'OpenVINO cannot read "{path}": {last_line(error)}') from error
-    if path.suffix == ".onnx" and (lost := next(filter(_loses_zero_point, all_nodes(read)), None)) is not None:
+    if path.suffix == ".onnx":
+        _check_zero_points(read, f'"{path}"')
+    return read
+
+
+def _check_zero_points(read: Model, label: str) -> None:
+    if (lost := next(filter(_loses_zero_point, all_nodes(read)), None)) is not None:
         quantized = lost.input_value(0).get_node().get_friendly_name()
         raise InputError(
-            f'OpenVINO {".".join(map(str, RELEASE))} takes the zero point of "{quantized}" in "{path}" for 0 and would compute '
+            f'OpenVINO {".".join(map(str, RELEASE))} takes the zero point of "{quantized}" in {label} for 0 and would compute '
             "wrong numbers; use OpenVINO 2026.1 or later, or quantize in the format with QuantizeLinear and DequantizeLinear"
         )
-    return read
 
 
 def _loses_zero_point(node: Node) -> bool:

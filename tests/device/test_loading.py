@@ -44,6 +44,18 @@ def test_zero_points_that_openvino_loses_are_an_error(reads):
         reads(summed(117, 0))
 
 
+@pytest.mark.parametrize("release, is_wrong", [((2025, 1), True), ((2026, 1), False)])
+def test_zero_points_that_were_lost_before_are_an_error(monkeypatch, release, is_wrong):
+    """What a Core of the user's own has read."""
+    monkeypatch.setattr(loading, "RELEASE", release)
+    read = summed(117, 0)
+    if not is_wrong:
+        assert loading.read_model(read, Core()) is read
+        return
+    with pytest.raises(InputError, match=r'takes the zero point of "sum_quantized" in the model ".*" for 0'):
+        loading.read_model(read, Core())
+
+
 @pytest.mark.parametrize("zero_point", [0, 117])
 def test_zero_points_that_are_read_are_none(reads, zero_point):
     assert reads(summed(zero_point, zero_point)).get_ops()
