@@ -17,6 +17,8 @@ INT16 = ("u16", "i16")
 INT32 = ("u32", "i32")
 INT4 = ("u4", "i4")
 FLOAT8 = ("f8e4m3", "f8e5m2")
+# What weights alone are stored in, to be real numbers before they are multiplied
+COMPRESSED = frozenset((*INT4, *FLOAT8, "u1", "u2", "u3", "u6", "nf4", "f4e2m1"))
 LOW = frozenset(INT8 + INT16 + INT32)  # what a decomposed FakeQuantize may produce
 REAL = frozenset(("f16", "bf16", "f32", "f64"))
 

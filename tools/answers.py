@@ -19,6 +19,7 @@ import ovlpt
 from ovlpt.device.compile import float_types
 from ovlpt.device.layer_types import BOUNDARY, CONVERTS
 from ovlpt.device.properties import UNCACHED
+from ovlpt.graph.constants import constant
 from ovlpt.graph.names import Made, given, renamed
 from ovlpt.inspect.calibration import calibrate
 from ovlpt.inspect.explain.answers import Answer
@@ -671,6 +672,18 @@ def group_wise(shape: tuple[int, int], stored: bool) -> Node:
     return opset1.reshape(values, i64(*shape), False)
 
 
+def compressed(shape: tuple[int, int], precision: str, largest: float) -> Node:
+    """Weights of a MatMul as a compression of weights alone stores them: of few bits, with a scale in f16 for each 4 of their
+    columns. ``largest``: the number that the largest weight of 4 is stored as.
+    """
+    values = real((shape[0], shape[1] // 4, 4)).data
+    scale = np.abs(values).max(2, keepdims=True) / largest
+    numbers = values / scale if precision != "i4" else np.rint(values / scale)
+    stored = constant(numbers, precision)
+    scaled = opset1.multiply(opset1.convert(stored, "f16"), opset1.constant(scale.astype(np.float16)))
+    return opset1.convert(opset1.reshape(scaled, i64(*shape), False), "f32")
+
+
 def _deformable(data: Node) -> Model:
     offsets = parameter((1, 18, 8, 8), "offsets")
     kernel = weights((8, 8, 3, 3))
@@ -810,6 +823,14 @@ _SINGLE = [
             (("weights_granularity",),),
         )
         for name, stored in (("stored", True), ("after a FakeQuantize", False))
+    ),
+    *(
+        Case(
+            f"weights compressed to {stored[0]}",
+            lambda stored=stored: _of_rows(compressed((24, 16), *stored)),
+            (("weights_precision",),),
+        )
+        for stored in (("i4", 7), ("nf4", 1), ("f8e4m3", 448))
     ),
     Case(
         "weights that are computed",

@@ -31,7 +31,7 @@ from ovlpt.main.mat_mul import LONG
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS, REARRANGES
-from ovlpt.precisions import is_low
+from ovlpt.precisions import COMPRESSED, is_low
 from ovlpt.prerequisites.einsum import contracted_size
 from ovlpt.trace import Reason
 
@@ -311,7 +311,12 @@ def _of_weights(node: Node) -> Iterator[Lack]:
         reason = Reason("dynamic_weights", "its weights are computed from data, and nothing quantizes them")
         yield Lack(WEIGHTS, reason, title(node), None if kind in RECURRENT else quantize_input(node, 1))
     elif real:
-        reason = Reason("weights_not_quantized", "its weights are not quantized")
+        stored = {_stored_precision(node.input_value(port)) for port in real}
+        if stored <= COMPRESSED:
+            text = f"its weights are compressed to {' and '.join(sorted(stored))}, and int8 kernels multiply 8-bit integers"
+            reason = Reason("weights_precision", text)
+        else:
+            reason = Reason("weights_not_quantized", "its weights are not quantized")
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
     elif (kind in DECONVOLUTIONS or ports == (0,)) and (reason := _unfit_weights(node, ports[0])) is not None:
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, ports))
@@ -339,10 +344,16 @@ def _is_around_zero(low: np.ndarray, high: np.ndarray, levels: int) -> bool:
 
 
 def _is_quantized(value: Output) -> bool:
-    """Whether weights come from a FakeQuantize or from integers."""
+    """Whether weights come from a FakeQuantize or from integers of 8 bits or more."""
+    stored = _stored_precision(value)
+    return stored == "FakeQuantize" or is_low(stored)
+
+
+def _stored_precision(value: Output) -> str:
+    """The element type in which weights are stored, or "FakeQuantize" where one quantizes them."""
     node = value.get_node()
     while node.get_input_size():
         if node.get_type_name() == "FakeQuantize":
-            return True
+            return "FakeQuantize"
         node = node.input_value(0).get_node()
-    return is_low(precision_of(node.output(0)))
+    return precision_of(node.output(0))

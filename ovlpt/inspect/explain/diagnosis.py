@@ -65,7 +65,9 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
-        causes = [replace(own, reason=answer.reason, root=answer.root) if own.advice else own, *more]
+        # the form of weights that are not quantized is known here alone: they may be compressed
+        is_said = own.advice is not None and code != "weights_not_quantized"
+        causes = [replace(own, reason=answer.reason, root=answer.root) if is_said else own, *more]
     elif code == "weights_not_quantized":
         text = "its weights are quantized, but not to one scale per output channel or for all of them"
         causes = [] if others else [replace(own, reason=Reason("weights_granularity", text))]
