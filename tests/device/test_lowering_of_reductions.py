@@ -8,7 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Core, opset1, opset6
+from ovlpt.openvino_api import Core, NodeFactory, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, drop_in
 from tests.networks import (
@@ -19,6 +19,8 @@ from tests.networks import (
     parameter,
     quantized,
 )
+
+_POINT = ([1, 1], [0, 0], [0, 0], [1, 1])  # of a convolution of one place
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -292,3 +294,15 @@ def test_a_scale_by_channel_between_a_pool_and_a_quantization(core, by_form, sca
     found = {form: by_form(net, inputs, form) for form in FORMS}
     found["simulation"] = simulate(net, core)(inputs)[0]
     assert {form for form, values in found.items() if np.abs(values - expected).max() > 0.011} == set()
+
+
+def test_an_adaptive_pool_to_one_element_in_a_pipeline_of_its_own(core, infer):
+    """The plugin makes a reduction of it, which took the quantization to integers wrongly."""
+    x = parameter([2, 6, 4, 4])
+    pool = NodeFactory("opset8").create("AdaptiveMaxPool", [x, const([1, 1], "i64")], {"index_element_type": "i64"})
+    data = opset1.fake_quantize(pool.output(0), *map(const, (0.0, 2.55, 0.0, 2.55)), 16)
+    layers = [opset1.convolution(data, int8_weights([8, 6, 1, 1], seed), *_POINT) for seed in (0, 1)]
+    net = model([data, *layers], x)
+    inputs = [np.random.default_rng(0).uniform(-1, 2.5, (2, 6, 4, 4)).astype(np.float32)]
+    stored = np.rint(np.clip(inputs[0].max((2, 3), keepdims=True), 0, 2.55) / 0.17) * 0.17
+    np.testing.assert_allclose(infer(drop_in(net, core), inputs)[0], stored, atol=1e-5)

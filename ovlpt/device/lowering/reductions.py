@@ -121,6 +121,20 @@ def reduce_alone(node: Node) -> Node | None:
     return block_fusion(node) if _takes_wrongly(node) else None
 
 
+def pool_to_one_alone(pool: Node) -> Node | None:
+    """The plugin makes a ReduceMax of an AdaptiveMaxPool to one element, which takes a FakeQuantize to integers wrongly
+    (`reduce_alone`). What has gone through the common optimizations has none.
+    """
+    sizes = constant_above(pool.input_value(1))
+    if sizes is None or (sizes != 1).any() or pool.output(1).get_target_inputs():
+        return None
+    stores = any(
+        reader.get_type_name() == "FakeQuantize" and precision_of(reader.output(0)) in INT8
+        for reader in readers_of(pool)
+    )
+    return block_fusion(pool) if stores else None
+
+
 def scale_in_f64(node: Node) -> Node | None:
     """Compute the one scale of a reduction of integers in f64 before a float layer, which keeps it from the layer's weights
     (`scales.compute_scale_in_f64`). The plugin has a reduction that no other operation is fused into write f32 where

@@ -372,6 +372,11 @@ RULES = (
         "a reduction would read per-channel constants after it wrongly: wrong numbers", phase=Phase.ALL,
     ),
     _rule(
+        reductions.pool_to_one_alone, "AdaptiveMaxPool", _CPU,
+        "a pool to one element would become a reduction that takes a FakeQuantize to integers wrongly: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         reductions.widen_pool_apart, "AvgPool MaxPool", _CPU,
         "channels that are made of the one of a pool would be read in another order, where it is quantized, too: wrong numbers",
         phase=Phase.ALL,
