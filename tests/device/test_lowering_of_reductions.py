@@ -306,3 +306,17 @@ def test_an_adaptive_pool_to_one_element_in_a_pipeline_of_its_own(core, infer):
     inputs = [np.random.default_rng(0).uniform(-1, 2.5, (2, 6, 4, 4)).astype(np.float32)]
     stored = np.rint(np.clip(inputs[0].max((2, 3), keepdims=True), 0, 2.55) / 0.17) * 0.17
     np.testing.assert_allclose(infer(drop_in(net, core), inputs)[0], stored, atol=1e-5)
+
+
+def test_the_greatest_that_is_read_by_a_select_of_the_other(core, infer):
+    """The plugin drops the Select; then the reduction has one reader, a quantization to integers, and takes it wrongly."""
+    x = parameter([2, 12])
+    greatest = opset1.reduce_max(x, const([1], "i64"), True)
+    chosen = opset1.select(opset1.constant([[True]]), quantized(x, 0, 2.55), greatest)
+    scaled = opset1.multiply(chosen, const(np.linspace(0.5, 1.5, 12).reshape(1, 12)))
+    stored = opset1.fake_quantize(greatest, *map(const, (0.0, 2.55, 0.0, 2.55)), 16)
+    net = model(opset1.add(stored, scaled), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 2.5, (2, 12)).astype(np.float32)]
+    largest = np.rint(np.clip(inputs[0].max(1, keepdims=True), 0, 2.55) / 0.17) * 0.17
+    rest = np.rint(np.clip(inputs[0], 0, 2.55) / 0.01) * 0.01 * np.linspace(0.5, 1.5, 12)
+    np.testing.assert_allclose(infer(drop_in(net, core), inputs)[0], largest + rest, atol=0.016)

@@ -195,13 +195,24 @@ def part_from_broadcast(add: Node) -> Node | None:
 
 def drop_idle(node: Node) -> Node | None:
     """What returns its data unchanged, unless only an output of the model reads it."""
-    value = node.output(0)
-    if not does_nothing(node) or precision_of(value) != precision_of(node.input_value(0)):
+    value, source = node.output(0), _returned(node)
+    if source is None or precision_of(value) != precision_of(source):
         return None
     targets = [target for target in value.get_target_inputs() if target.get_node().get_type_name() != "Result"]
     for target in targets:
-        target.replace_source_output(node.input_value(0))
+        target.replace_source_output(source)
     return node if targets else None
+
+
+def _returned(node: Node) -> Output | None:
+    """The input that a node returns unchanged, for a Select that which is chosen everywhere."""
+    if node.get_type_name() != "Select":
+        return node.input_value(0) if does_nothing(node) else None
+    chosen = constant_above(node.input_value(0))
+    if chosen is None or chosen.size == 0 or chosen.min() != chosen.max():
+        return None
+    source, shape = node.input_value(1 if chosen.all() else 2), node.get_output_partial_shape(0)
+    return source if shape.is_static and source.get_partial_shape() == shape else None
 
 
 def normalize_apart(node: Node) -> Node | None:

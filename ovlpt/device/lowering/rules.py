@@ -97,7 +97,7 @@ RULES = (
         phase=Phase.TYPES,
     ),
     _rule(
-        guards.drop_idle, "Add Broadcast Concat Convert Pad Tile Transpose", _CPU,
+        guards.drop_idle, "Add Broadcast Concat Convert Pad Select Tile Transpose", _CPU,
         "the plugin would drop it, and fuse what follows it into a layer that no rule has kept it from: wrong numbers",
         phase=Phase.TYPES,
     ),
