@@ -209,10 +209,10 @@ def pass_name(transformation: type | str) -> str:
 
 @dataclass
 class PassConfig:
-    """Which passes run, and a callback per pass that returns True for a node that is to be left alone."""
+    """Which passes run, and a callback per pass that returns True, or a `Reason`, for a node that is to be left alone."""
 
     disabled: set[str] = field(default_factory=set)
-    callbacks: dict[str, Callable[[Node], bool]] = field(default_factory=dict)
+    callbacks: dict[str, Callable[[Node], object]] = field(default_factory=dict)
     enabled: set[str] = field(default_factory=set, init=False, repr=False, compare=False)  # for names that are misspelt
 
     def disable(self, transformation: type | str) -> None:
@@ -222,7 +222,7 @@ class PassConfig:
         self.disabled.discard(pass_name(transformation))
         self.enabled.add(pass_name(transformation))
 
-    def set_callback(self, transformation: type | str, callback: Callable[[Node], bool]) -> None:
+    def set_callback(self, transformation: type | str, callback: Callable[[Node], object]) -> None:
         self.callbacks[pass_name(transformation)] = callback
 
     def is_disabled(self, transformation: type | str) -> bool:
@@ -237,7 +237,9 @@ class PassConfig:
         return pass_name(transformation) in self.callbacks
 
 
-def _either(first: Callable[[Node], bool] | None, second: Callable[[Node], bool] | None) -> Callable[[Node], bool]:
+def _either(
+    first: Callable[[Node], object] | None, second: Callable[[Node], object] | None
+) -> Callable[[Node], object]:
     if first is None or second is None:
         return first or second
     return lambda node: first(node) or second(node)
@@ -257,7 +259,7 @@ class PluginConfig:
     quantization_restrictions: tuple[QuantizationGranularityRestriction, ...] = ()
     params: Params = field(default_factory=Params)
     disabled: tuple[str, ...] = ()
-    callbacks: Mapping[str, Callable[[Node], bool]] = field(default_factory=dict)
+    callbacks: Mapping[str, Callable[[Node], object]] = field(default_factory=dict)
     transformations: tuple[str | Operation | type, ...] = ()
     tuned_for: str = ""
     extends_device: bool = False

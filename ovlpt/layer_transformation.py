@@ -78,7 +78,8 @@ class _Configured:
             current_attributes.reset(token)
         if not leave:
             return False
-        self._record(Outcome.DISABLED, node, Reason("callback", f"the callback of {kind} leaves it alone"))
+        reason = leave if isinstance(leave, Reason) else Reason("callback", f"the callback of {kind} leaves it alone")
+        self._record(Outcome.DISABLED, node, reason)
         return True
 
     def _record(self, outcome: Outcome, node: Node, reason: Reason | None = None) -> None:

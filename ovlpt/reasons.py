@@ -266,6 +266,7 @@ _ROWS = (
     Row("linear_before_reset", _DEVICE, "use a GRU without linear_before_reset"),
     Row("no_kernel", _DEVICE, vague=True),
     Row("no_layer", _DEVICE),
+    Row("pairs_saturate", _DEVICE),
     Row("sequence_lengths", _DEVICE),
     Row("weights_lost", _DEVICE),
     Row("release", _DEVICE),

@@ -15,6 +15,7 @@ from ovlpt.predicates import (
     is_decompression_multiply,
     marked_as_bias,
 )
+from ovlpt.trace import Reason
 
 U8, I8, U8_I8 = ("u8",), ("i8",), ("u8", "i8")
 
@@ -119,7 +120,7 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
             "GroupConvolutionBackpropDataTransformation": _has_zero_points,
             "FuseConvertTransformation": is_decompression_multiply,
             "FoldConvertTransformation": is_decompression_multiply,
-            **({"MatMulTransformation": _has_weights_first} if slow_mat_mul else {}),
+            **({"MatMulTransformation": _saturates} if slow_mat_mul else {}),
         },
     )
 
@@ -134,8 +135,12 @@ def _unsigned_group(node: Node) -> Mapping[int, tuple[str, ...]]:
     return {0: U8_I8 if rank.is_static and rank.get_length() == 5 else U8, 1: I8}
 
 
-def _has_weights_first(node: Node) -> bool:
-    return is_constant_path(node.input_value(0).get_node())
+def _saturates(node: Node) -> Reason | None:
+    if not is_constant_path(node.input_value(0).get_node()):
+        return None
+    return Reason(
+        "pairs_saturate", "its weights are the first input: without VNNI, sums of two products are cut off at 16 bits"
+    )
 
 
 def _has_zero_points(node: Node) -> bool:

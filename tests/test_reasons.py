@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,14 @@ import pytest
 from ovlpt import reasons
 from ovlpt.trace import Reason
 
-PACKAGE = Path(__file__).parents[1] / "ovlpt"
+PACKAGES = [Path(__file__).parents[1] / name for name in ("ovlpt", "plugin_config")]
 _PLACE_OF_CODE = {"Reason": 0, "reject": 0, "_check_sums": 3, "reject_unless": 1, "_of_row": 0}
 
 
 def given() -> set[str]:
     """The codes with which the sources give a reason, or that they call ``code`` first; ABSENT stands for "absent"."""
     codes = set()
-    for path in PACKAGE.rglob("*.py"):
+    for path in chain.from_iterable(package.rglob("*.py") for package in PACKAGES):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))

@@ -766,7 +766,22 @@ _SINGLE = [
         )
     ),
     *(
-        Case(f"MatMul whose first input is weights{name}", lambda made=made: _of_rows_first(*made()), codes)
+        Case(
+            f"MatMul whose first input is weights{name}, without VNNI",
+            lambda made=made: _of_rows_first(weights((24, 16)), made()),
+            (("pairs_saturate", "no_fake_quantize"),),
+            {"plugin": ovlpt.plugin_config.cpu.config(slow_mat_mul=True)},
+            curable=False,
+        )
+        for name, made in (("", lambda: _signed((2, 16, 8))), (", of a float", lambda: parameter((2, 16, 8))))
+    ),
+    *(
+        Case(
+            f"MatMul whose first input is weights{name}",
+            lambda made=made: _of_rows_first(*made()),
+            codes,
+            {"plugin": ovlpt.plugin_config.cpu.config()},
+        )
         for name, made, codes in (
             ("", lambda: (weights((24, 16)), _signed((2, 16, 8))), ()),
             (", not quantized", lambda: (real((24, 16)), _signed((2, 16, 8))), (("weights_not_quantized",),)),

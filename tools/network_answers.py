@@ -33,7 +33,7 @@ from ovlpt.trace import InputError
 from tools.answers import FLOAT, INT8, PARTLY, kernels
 
 _FINAL = frozenset(
-    ("constant_data", "dynamic_scales", "no_rule", "no_kernel", "not_real")
+    ("constant_data", "dynamic_scales", "no_rule", "no_kernel", "not_real", "pairs_saturate")
 )  # what no quantization changes
 
 

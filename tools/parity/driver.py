@@ -89,7 +89,7 @@ def run_native(
     quantization_restrictions: Sequence[QuantizationGranularityRestriction] = (),
     params: Params | None = None,
     disabled: Iterable[str] = (),
-    callbacks: Mapping[str, Callable[[Node], bool]] = MappingProxyType({}),
+    callbacks: Mapping[str, Callable[[Node], object]] = MappingProxyType({}),
 ) -> Model:
     """The model after OpenVINO's own pass; ``model`` itself stays as it is.
 

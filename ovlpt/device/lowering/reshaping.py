@@ -106,7 +106,8 @@ def _begins_sums(node: Node) -> bool:
     first = _sums_with_another(node)
     if not any(map(_sums_with_another, first)):
         return False
-    sums, waiting = {}, [*first]
+    sums: dict[int, Node] = {}
+    waiting = [*first]
     while waiting:
         each = waiting.pop()
         if sums.setdefault(each.get_instance_id(), each) is each:

@@ -92,7 +92,7 @@ def _is_final(answer: Answer, node: Node) -> bool:
     """Whether a layer stays in float however it is quantized: one without a rule, and a recurrent one by its form or by
     its numbers.
     """
-    if answer.reason.code == "no_rule":
+    if answer.reason.code in ("no_rule", "pairs_saturate"):
         return True
     return node.get_type_name() in RECURRENT and ROWS[answer.root_reason.code].cause in (Cause.GRAPH, Cause.HARDWARE)
 
