@@ -18,7 +18,7 @@ from ovlpt.device.lowering.guards import (
 )
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
-from ovlpt.device.lowering.rows import part_by_head, taken_after_activation
+from ovlpt.device.lowering.rows import part_by_head, taken_by_interval
 from ovlpt.device.properties import simulation
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, values_of
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -104,7 +104,7 @@ def _quantize_apart(quantize: Node) -> None:
     product it takes for those of columns, and throws.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
-    taken = [*map(constant_above, quantize.input_values()[1:]), *taken_after_activation(source)]
+    taken = [*map(constant_above, quantize.input_values()[1:]), *taken_by_interval(source)]
     if (
         any(values is not None and not is_scalar_like(values) for values in taken)
         and links_above(source, POST_OPERATIONS)[1].get_type_name() in _PRODUCTS

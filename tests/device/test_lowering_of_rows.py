@@ -133,6 +133,36 @@ def test_what_varies_by_channel_after_a_matmul_with_weights(core, by_form, kind,
     assert {form for form, values in found.items() if np.abs(values - expected).max() > level} == set()
 
 
+@pytest.mark.parametrize("sizes", [(2, 8, 3, 8), (-1, 8, -1, 8)], ids=["fixed", "open"])
+@pytest.mark.parametrize("factor", ["weights", "weights by head", "tensor"])
+@pytest.mark.parametrize("lowest", [-1.0, 0.5])
+@pytest.mark.parametrize("after", ["scale shift", "shift scale", "scale relu shift", "relu scale", "relu shift"])
+def test_what_varies_by_channel_between_a_matmul_and_a_quantization(core, by_form, after, lowest, factor, sizes):
+    """A scale that is negative somewhere, or before an activation, becomes one of the weights, which makes the MatMul one of
+    two tensors; the interval that absorbed the rest was read as that of columns, stock and simulation likewise.
+    """
+    random, axes = np.random.default_rng(0), (1, 8, 1, 1)
+    data = random.uniform(-2, 2, (2, 8, 3, 8)).astype(np.float32)
+    kernel = random.uniform(-1, 1, (8, 8) if factor == "weights" else (1, 8, 8, 8)).astype(np.float32)
+    scale = np.append(lowest, np.linspace(0.5, 2, 7)).reshape(axes).astype(np.float32)
+    shift = np.linspace(-0.5, 0.5, 8).reshape(axes).astype(np.float32)
+    x, y = parameter(sizes, name="x"), parameter(kernel.shape, name="y")
+    is_tensor = factor == "tensor"
+    node, expected = opset1.matmul(x, y if is_tensor else const(kernel), False, True), data @ kernel.swapaxes(-1, -2)
+    for kind in after.split():
+        if kind == "relu":
+            node, expected = opset1.relu(node), np.maximum(expected, 0)
+        elif kind == "scale":
+            node, expected = opset1.multiply(node, const(scale)), expected * scale
+        else:
+            node, expected = opset1.add(node, const(shift)), expected + shift
+    net, inputs = model(quantized(node, -1.5, 1.5), [x, y][: 1 + is_tensor]), [data, kernel][: 1 + is_tensor]
+    found = {form: by_form(net, inputs, form) for form in FORMS}
+    found["simulation"] = simulate(net, core)(inputs)[0]
+    expected = _quantize(expected, -1.5, 1.5)
+    assert {form for form, values in found.items() if np.abs(values - expected).max() > 0.02} == set()
+
+
 @pytest.mark.parametrize("serializable", [False, True])
 @pytest.mark.parametrize("kind", ["slopes", "slopes after a bias", "scale"])
 def test_what_varies_by_channel_after_a_matmul_of_open_rank(core, infer, kind, serializable):

@@ -13,6 +13,7 @@ from ovlpt.device.lowering.links import (
     is_zero_point,
     links_above,
     merged_target,
+    only_reader,
     other_constant,
 )
 from ovlpt.graph.constants import constant_above
@@ -21,6 +22,7 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import Shape, may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.openvino_api import Constant, Node
+from ovlpt.operations.values import is_scalar_like
 
 
 def part_by_head(product: Node) -> Node | None:
@@ -47,7 +49,7 @@ def part_by_head(product: Node) -> Node | None:
             values.size == shape[-1] and not varies_along(values, len(shape), (len(shape) - 1,)) for values in constants
         )
         if by_head or as_many:
-            if folded_constant(product.input_value(1)) is not None:
+            if folded_constant(product.input_value(1)) is not None and not _has_heads(shape_of(product.input_value(1))):
                 return block_fusion(last) if may_be_open(product.output(0)) else None
             return block_fusion(last) if by_head and reader.get_type_name() in ("Add", "Subtract") else None
         last = reader
@@ -81,11 +83,10 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
     layer fuses, for a per-column one (`varies_by_rows`); one after an activation, too, or an interval that absorbs what
     varies by rows there.
     """
-    details, source = QuantizationDetails.of(quantize), quantize.input_value(0).get_node()
-    if details is None:
-        return None
-    intervals = () if details.is_by_tensor else details.intervals
-    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *taken_after_activation(source)))):
+    source = quantize.input_value(0).get_node()
+    ends = map(constant_above, quantize.input_values()[1:])  # one of them may no longer be known to be a constant
+    intervals = [values for values in ends if values is not None and not is_scalar_like(values)]
+    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *taken_by_interval(source)))):
         return None
     _, product = links_above(source, POST_OPERATIONS)
     if not _takes_rows_for_columns(product):
@@ -94,12 +95,14 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
     return quantize
 
 
-def taken_after_activation(source: Node) -> list[np.ndarray]:
-    """The constants between a layer's activation and a FakeQuantize that reads ``source``, which the interval absorbs."""
+def taken_by_interval(source: Node) -> list[np.ndarray]:
+    """The constants that the interval of a FakeQuantize after ``source`` absorbs: those after a layer's activation, and those of
+    several operations after a MatMul that takes those of rows for those of columns.
+    """
     links, above = links_above(source)
-    if above.get_type_name() not in POST_OPERATIONS:
-        return []
-    return [values for link in links if (values := other_constant(link)) is not None]
+    constants = [values for link in links if (values := other_constant(link)) is not None]
+    several = len(links) > 1 and above.get_type_name() == "MatMul" and _takes_rows_for_columns(above)
+    return constants if several or above.get_type_name() in POST_OPERATIONS else []
 
 
 def _zero_point_after(quantize: Node) -> list[np.ndarray]:
@@ -156,7 +159,24 @@ def _has_rows(values: np.ndarray) -> bool:
 
 
 def _takes_rows_for_columns(node: Node) -> bool:
-    """A MatMul of dynamic sizes, or of two tensors, as an attention ends with."""
+    """A MatMul of dynamic sizes, of two tensors, as an attention ends with, or of weights that differ between heads."""
     if node.get_type_name() != "MatMul":
         return node.get_type_name() == "ScaledDotProductAttention"
-    return may_be_open(node.output(0)) or not isinstance(node.input_value(1).get_node(), Constant)
+    if may_be_open(node.output(0)) or not isinstance(node.input_value(1).get_node(), Constant):
+        return True
+    return _has_heads(shape_of(node.input_value(1))) or any(map(_is_scale_of_weights, affine_links(node)))
+
+
+def _has_heads(shape: Shape | None) -> bool:
+    return max((shape or ())[:-2], default=1) > 1
+
+
+def _is_scale_of_weights(link: Node) -> bool:
+    """Whether a scale after a MatMul differs between heads, and no interval can absorb it: it is negative or zero somewhere, or
+    an activation follows. So the weights do, and the MatMul is one of two tensors.
+    """
+    scale = other_constant(link) if link.get_type_name() == "Multiply" else None
+    if scale is None or not _has_heads(scale.shape):
+        return False
+    after = only_reader((affine_links(link) or [link])[-1])
+    return bool((scale <= 0).any()) or after is None or after.get_type_name() != "FakeQuantize"
