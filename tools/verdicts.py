@@ -222,7 +222,7 @@ CASES = [
     Case("interpolation", enlarged, _ON, "Interpolate", "lost_upstream", _FLOAT | {"Interpolate": 0.4}),
     Case("zero point", with_zero_point, _ON, "FakeQuantize", "zero_point", {"Deconvolution": 2.6}, 0.9),
     Case("different scales at a Concat", different_scales, _ON, "Convolution", "per_channel_activations", _FLOAT, 0.9),
-    Case("512 levels", of_data("77 levels"), _ON, "FakeQuantize", "levels", _FLOAT, 0.9),
+    Case("512 levels", of_data("512 levels"), _ON, "FakeQuantize", "levels", _FLOAT, 0.9),
     Case("asymmetric weights", on_layers(lambda: stored_weights(KERNEL, 3.0)), _ON, "Convolution", "weights_zero_point",
          _FLOAT, 0.5, {"native_only": True}),
     Case("weights from an input", on_layers(lambda: parameter(KERNEL, "kernel")), _ON, "Convolution",

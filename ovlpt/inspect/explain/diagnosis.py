@@ -65,8 +65,8 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
         causes, others = [Finding(lack.reason, lack.root, lack.advice) for lack in found], []
     elif same:
         own, *more = (Finding(lack.reason, lack.root, lack.advice) for lack in same)
-        # the form of weights that are not quantized is known here alone: they may be compressed
-        is_said = own.advice is not None and code != "weights_not_quantized"
+        # that weights are compressed is known of the given model alone
+        is_said = own.advice is not None and own.reason.code != "weights_precision"
         causes = [replace(own, reason=answer.reason, root=answer.root) if is_said else own, *more]
     elif code == "weights_not_quantized":
         text = "its weights are quantized, but not to one scale per output channel or for all of them"
