@@ -6,7 +6,7 @@ stored integers are passed to them as inputs, which nothing folds, and put back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,7 +20,7 @@ from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import in_both_directions
 from ovlpt.graph.replaced import detach
-from ovlpt.layer_transformation import ModelTransformation, consumers_of, replace_output, shape_of
+from ovlpt.layer_transformation import LayerTransformation, ModelTransformation, consumers_of, replace_output, shape_of
 from ovlpt.low_precision import BEFORE_LPT, check_names
 from ovlpt.openvino_api import (
     RELEASE,
@@ -41,6 +41,7 @@ from ovlpt.operations.families import RESHAPES
 from ovlpt.own_transformations import Given, resolved
 from ovlpt.precisions import INT4, INT8, REAL
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
+from ovlpt.prerequisites.convert_quantize_dequantize import ConvertQuantizeDequantize
 from ovlpt.prerequisites.einsum import decomposed_einsum
 from ovlpt.prerequisites.interpolate_layout import interpolated_in_nchw, quantized_before_transpose, transposed_alone
 from ovlpt.prerequisites.pull_reshape_through_dequantization import reshaped_with
@@ -81,10 +82,11 @@ class CommonOptimizations(ModelTransformation):
             for node in all_nodes(model):
                 if node.get_type_name() in RESHAPES:
                     transposed_alone(node)
+            self._rewrite(model, [ConvertQuantizeDequantize])  # before 2025 MOC moves the Transpose into a pair first
         settled = _settled_by_broadcast(model) if "Broadcast" in kinds else {}
         whole = {node.get_friendly_name() for node in _attentions(model)} if _ATTENTION in kinds else set()
         _optimize(model)
-        self._rewrite(model)
+        self._rewrite(model, BEFORE_LPT)  # the passes of plugins before their LPT that settings know by name
         if _ATTENTION in (kinds := _kinds(model)):
             self._decompose_attentions(model, whole)
             kinds = _kinds(model)
@@ -127,10 +129,9 @@ class CommonOptimizations(ModelTransformation):
             if convert and not self._is_kernel(node):
                 _replace(node, convert(node))
 
-    def _rewrite(self, model: Model) -> None:
-        """The passes of plugins before their LPT that settings know by name, callbacks among them."""
+    def _rewrite(self, model: Model, kinds: Iterable[type[LayerTransformation]]) -> None:
         rewrite = GraphRewrite()
-        for kind in BEFORE_LPT:
+        for kind in kinds:
             rewrite.add_matcher(kind(**self.settings()))
         manager = Manager()
         manager.register_pass(rewrite)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ovlpt.plugin_config import this_cpu
 
 import ovlpt
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import RELEASE, Model, NodeFactory, opset1, opset6
+from ovlpt.openvino_api import Model, NodeFactory, opset1, opset6
 from tests.networks import const, convolution, model, parameter, quantized
 
 
@@ -22,11 +21,6 @@ def of_two_types() -> Model:
     return model(convolution(opset1.convert(restored, "f32"), 4), x)
 
 
-@pytest.mark.xfail(
-    RELEASE < (2025,) and this_cpu.multiplies_slowly(),
-    reason="the data stays i8 there, where stock has u8, and with AVX2 without VNNI the kernels of i8 data halve the weights",
-    strict=True,
-)
 def test_a_model_of_two_types(core):
     """The plugin, its LPT off, cannot compile it: it moves the Transpose after a FakeQuantize of two types."""
     net = of_two_types()
