@@ -79,6 +79,7 @@ _OF_THE_GRAPH = [
     "dynamic_shape",
     "dynamic_weights",
     "falling",
+    "few_channels",
     "fewer_levels",
     "full_branch",
     "grouped_weights",

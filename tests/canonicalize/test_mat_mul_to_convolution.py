@@ -284,6 +284,16 @@ def test_only_where_a_plugin_asks_for_it():
     assert not any(config.params.mat_mul_as_convolution for config in others)
 
 
+@pytest.mark.parametrize(
+    "rows, inputs, outputs, chosen", [(5, 8, 6, True), (-1, 8, 6, False), (-1, 120, 480, False), (-1, 192, 768, True)]
+)
+def test_copies_that_take_what_few_channels_save(rows, inputs, outputs, chosen):
+    graph = model(product(quantized((2, rows, inputs)), stored(inputs, outputs)))
+    plugin = cpu.config(slow_mat_mul=True)
+    found = [node.get_type_name() for node in ovlpt.transform(graph, config=plugin).get_ops()]
+    assert ("Convolution" if chosen else "MatMul") in found
+
+
 def test_the_plugin_is_asked_for_its_kernel():
     limited = "ONEDNN_MAX_CPU_ISA" in os.environ
     if limited or not {"avx512f", "avx_vnni"} & cpu_flags():

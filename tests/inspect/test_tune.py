@@ -20,7 +20,7 @@ from ovlpt.trace import InputError
 from tests.conftest import assert_documented
 from tests.networks import const, int8_weights, model, parameter, quantized
 
-SMALL, LARGE, OPEN = (4, 32, 48), (4, 48, 16), (-1, 16, 24)
+SMALL, LARGE, OPEN = (4, 32, 48), (4, 48, 16), (-1, 256, 192)
 RATIOS = {SMALL: (0.8, 0.7, 0.9), LARGE: (1.2, 1.1, 1.3)}
 
 
@@ -79,8 +79,8 @@ def test_where_neither_is_faster_the_default_stays(given, monkeypatch, default):
 
 @pytest.mark.parametrize("default", [False, True])
 def test_open_rows_keep_the_default(given, default):
-    x = parameter([-1, 16])
-    layer = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([24, 16]), False, True)
+    x = parameter([-1, 256])
+    layer = opset1.matmul(quantized(x, -1.28, 1.27), int8_weights([192, 256]), False, True)
     tuned = tune(model(opset1.softmax(layer, 1), x), config=cpu.config(slow_mat_mul=default))
     assert given == []
     assert tuned.config.params.mat_mul_as_convolution == ((OPEN,) if default else ())
@@ -204,5 +204,5 @@ def test_shapes_that_are_none(shapes):
 
 def test_shapes_in_a_file(tmp_path):
     path = tmp_path / "cpu.toml"
-    path.write_text("[params]\nmat_mul_as_convolution = [[4, 32, 48], [-1, 16, 24]]\n")
+    path.write_text("[params]\nmat_mul_as_convolution = [[4, 32, 48], [-1, 256, 192]]\n")
     assert ovlpt.load_config(path).params.mat_mul_as_convolution == (SMALL, OPEN)
