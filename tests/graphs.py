@@ -169,6 +169,7 @@ CASES = (
     Case("Broadcast rank", (2, 4), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), i64(0, 1), "explicit")),
     Case("Broadcast after", (2, 4), lambda x: opset3.broadcast(x, i64(3, 2, 4), i64(1, 2), "explicit")),
     Case("Broadcast numpy", (2, 4, 1, 1), lambda x: opset3.broadcast(x, i64(2, 4, 3, 3), broadcast_spec="numpy")),
+    Case("Broadcast both ways", (2, 4), lambda x: opset3.broadcast(x, i64(3, 1, 1), broadcast_spec="bidirectional")),
     Case("Clamp", _IMAGE, lambda x: opset1.clamp(x, 0.1, 1.0)),
     Case("Concat", _IMAGE, lambda x: opset1.concat([x, x], 1)),
     Case("Concat space", _IMAGE, lambda x: opset1.concat([x, x], 2)),

@@ -274,14 +274,15 @@ def recurrent(
     state: Callable[[tuple[int, ...]], Node] | None = None,
     steps: int = 3,
     quantize: bool = True,
+    rearranged: bool = False,
     folded: bool = True,
     rest: tuple[int, float] = (-1, 1.0),
     **attributes,
 ) -> Model:
     """``kind``: "LSTMSequence" and so on, of quantized data and weights, two sequences of three steps. ``size``: of data and
     state. ``data``, ``state``: of a shape; by default a FakeQuantize of a Parameter, and zeros. ``steps``: that are run.
-    ``quantize``: the weights. ``folded``: the bias as one constant. ``rest``: an axis, and a factor
-    of all recurrent weights but the first along it.
+    ``quantize``: the weights. ``rearranged``: their gates, of stored integers. ``folded``: the bias as one constant. ``rest``: an
+    axis, and a factor of all recurrent weights but the first along it.
     """
     name = kind.removesuffix("Sequence").removesuffix("Cell")
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[name]
@@ -294,6 +295,11 @@ def recurrent(
     factors = np.where(np.indices(shape)[rest[0]] == 0, 1.0, rest[1])
     kernels = [real(shape), f32(real(shape).data * factors)]
     kernels = [quantized(each, -1.0, 1.0, 255, "weights") for each in kernels] if quantize else kernels
+    if rearranged:
+        stored = [opset1.constant(np.rint(real(shape).data * 127).astype(np.int8)) for _ in kernels]
+        kernels = [opset1.multiply(opset1.convert(each, "f32"), f32(1 / 127)) for each in stored]
+        parts = [opset1.split(each, opset1.constant(np.int64(len(one))), gates).outputs() for each in kernels]
+        kernels = [opset1.concat(each[::-1], len(one)) for each in parts]
     bias = f32(np.zeros((*one, (gates + bool(attributes.get("linear_before_reset"))) * size)))
     bias = bias if folded else opset1.add(bias, bias)
     lengths = [opset1.constant(np.full(2, steps, np.int32))] if of_sequences else []
@@ -1047,6 +1053,11 @@ _SINGLE = [
         lambda: recurrent("LSTMSequence", clip=1.0, quantize=False),
         (("activations",),),
         curable=False,
+    ),
+    Case(
+        "LSTMSequence of weights whose gates are rearranged",
+        lambda: recurrent("LSTMSequence", data=parameter, rearranged=True),
+        (("no_fake_quantize",), ("weights_grid",)),
     ),
     Case(
         "LSTMSequence of a float with a bias of two parts, as in ONNX",

@@ -318,8 +318,18 @@ def _of_weights(node: Node) -> Iterator[Lack]:
         else:
             reason = Reason("weights_not_quantized", "its weights are not quantized")
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, tuple(real)))
+    elif kind in RECURRENT and (
+        moved := [port for port in ports if not _reads_grid(node.input_value(port).get_node())]
+    ):
+        text = "its weights are rearranged after their dequantization, and the kernels read integers"
+        yield Lack(WEIGHTS, Reason("weights_grid", text), title(node), QuantizeWeights(kind, name, tuple(moved)))
     elif (kind in DECONVOLUTIONS or ports == (0,)) and (reason := _unfit_weights(node, ports[0])) is not None:
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, ports))
+
+
+def _reads_grid(source: Node) -> bool:
+    """Whether weights come right from a FakeQuantize or a dequantization."""
+    return source.get_type_name() == "FakeQuantize" or _is_dequantization(source)
 
 
 def _unfit_weights(node: Node, port: int) -> Reason | None:

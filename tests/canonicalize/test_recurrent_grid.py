@@ -310,6 +310,9 @@ def zeros_of_two_layers(data, directions):
 
 STATES = {
     "broadcast": lambda data, directions: opset3.broadcast(f32(0), sizes_of(data, directions, SIZE)),
+    "broadcast both ways": lambda data, directions: opset3.broadcast(
+        f32(0), sizes_of(data, directions, SIZE), broadcast_spec="bidirectional"
+    ),
     "broadcast halves": lambda data, directions: opset3.broadcast(f32(0.5), sizes_of(data, directions, SIZE)),
     "quantized, broadcast": zeros_from_a_batch,
     "quantized, of two layers": zeros_of_two_layers,

@@ -233,20 +233,37 @@ def test_a_product_that_a_cpu_computes_as_a_convolution(core, monkeypatch):
     ]
 
 
-def test_a_dynamic_quantization_has_one_answer(core):
-    """As ONNX's DynamicQuantizeLinear and MatMulInteger are read."""
-    data = parameter((4, 16))
+def dynamic_product(name):
+    """Six rows of eight, as ONNX's DynamicQuantizeLinear and MatMulInteger are read."""
+    data = parameter((6, 16))
     scale = opset1.divide(opset1.reduce_max(data, i64(0, 1), True), f32(255.0))
     rounded = opset1.clamp(opset5.round(opset1.divide(data, scale)), 0.0, 255.0)
     integers = opset1.convert(opset1.convert(rounded, "u8"), "i32")
     kernel = opset1.convert(opset1.constant(np.ones((16, 8), np.int8)), "i32")
-    product = opset1.convert(named(opset1.matmul(integers, kernel, False, False)), "f32")
-    graph = model(opset1.multiply(product, scale))
+    product = opset1.convert(named(opset1.matmul(integers, kernel, False, False), name), "f32")
+    return opset1.multiply(product, scale)
+
+
+def test_a_dynamic_quantization_has_one_answer(core):
+    graph = model(dynamic_product(LAYER))
     with pytest.warns(UserWarning, match="quantized dynamically, with scales that each inference computes"):
         found = ovlpt.explain(graph, core=core)
     (answer,) = (each for each in found if each.causes)
     assert (answer.name, answer.reason.code, answer.advices) == (LAYER, "dynamic_scales", [])
     assert answer.help == "quantize the network statically, on samples"
+
+
+@pytest.mark.filterwarnings("ignore:.*is quantized dynamically")
+def test_what_reads_a_dynamic_quantization_has_its_own_advice(core):
+    def data(shape):
+        return opset1.reshape(dynamic_product("product"), i64(*shape), False)
+
+    graph = recurrent("LSTMSequence", data=data, rearranged=True)
+    (answer,) = (each for each in ovlpt.explain(graph, core=core).quantizable if each.name == LAYER)
+    ranges = calibrate(graph, answer.advices, [[np.linspace(-1, 1, 96, dtype=np.float32).reshape(6, 16)]], core)
+    for advice in answer.advices:
+        advice.apply(graph, ranges)
+    assert in_int8(ovlpt.compile_model(graph, "CPU", core=core), LAYER)
 
 
 def test_ranges_of_data(core):

@@ -1,3 +1,4 @@
+from ovlpt import Params
 from tests.graphs import quantized
 
 
@@ -63,3 +64,19 @@ def test_numpy_per_channel_zero_point(assert_transformed):
         y: f32[2,4,3,3] = Multiply(y/DequantizationSubtract, [0.5,1,1.5,2])
         """,
     )
+
+
+def test_both_ways_to_another_rank(assert_transformed, assert_rejected):
+    """Zeros that an exporter expands to the state of recurrent layers; the native library moves nothing past it."""
+    assert_transformed(
+        quantized("Broadcast both ways", "tensor", 3),
+        """
+        x: u8[2,4] = Parameter
+        y_original: u8[3,2,4] = Broadcast(x, [3,1,1]:i64) {mode=bidirectional}
+        y/DequantizationSubtract: f32[3,2,4] = Subtract(y_original, 3)
+        y: f32[3,2,4] = Multiply(y/DequantizationSubtract, 0.5)
+        """,
+    )
+    assert_rejected(quantized("Broadcast both ways", "channel", 3), "Broadcast", "broadcast_rank")
+    native = Params(native_only=True)
+    assert_rejected(quantized("Broadcast both ways", "tensor", 3), "Broadcast", "broadcast_rank", native)

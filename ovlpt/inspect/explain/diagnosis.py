@@ -49,7 +49,7 @@ def _diagnosed(answer: Answer, node: Node) -> Answer:
             answer, reason=final, root=only.root, root_reason=final, help=ROWS[final.code].help, causes=(only,)
         )
     code = answer.root_reason.code
-    if code in ("dynamic_scales", NO_LAYER.code) or _is_final(answer, node):
+    if answer.reason.code == "dynamic_scales" or code == NO_LAYER.code or _is_final(answer, node):
         return replace(answer, causes=(Finding(answer.reason, answer.root),))
     where = WEIGHTS if ROWS[code].of_weights and answer.reason.code != "lost_upstream" else DATA
     found = lacks(node)
@@ -94,7 +94,7 @@ def _is_final(answer: Answer, node: Node) -> bool:
     """
     if answer.reason.code in ("no_rule", "pairs_saturate"):
         return True
-    return node.get_type_name() in RECURRENT and ROWS[answer.root_reason.code].cause in (Cause.GRAPH, Cause.HARDWARE)
+    return node.get_type_name() in RECURRENT and ROWS[answer.reason.code].cause in (Cause.GRAPH, Cause.HARDWARE)
 
 
 def _advice(answer: Answer, node: Node, where: str) -> Advice | None:
