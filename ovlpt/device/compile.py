@@ -15,7 +15,7 @@ from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
 from ovlpt.device.known_sizes import fold_known_sizes
-from ovlpt.device.loading import label_of, quantization_of, read_model
+from ovlpt.device.loading import check_intervals, label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.model_cache import ModelCache, key_of
@@ -153,6 +153,8 @@ def _transformed(
                 _mend_unchanged(work, physical, floats == "f16" or (MARKS_TYPES and keeps_types))
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
+        if not native_only:
+            check_intervals(source, label)
         if not serializable and not native_only:
             fold_known_sizes(work)
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", floats)

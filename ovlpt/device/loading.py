@@ -121,6 +121,23 @@ def _loses_zero_point(node: Node) -> bool:
     return bool(is_shifted) and readers != {"Softmax"}
 
 
+def check_intervals(read: Model, label: str) -> None:
+    """Raises `InputError` for a FakeQuantize whose interval is infinite or no number: so is all that it gives."""
+    for node in all_nodes(read):
+        details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+        if details is None:
+            continue
+        for low, high in (details.intervals[:2], details.intervals[2:]):
+            with np.errstate(over="ignore", invalid="ignore"):
+                is_finite = np.isfinite(high - low).all()
+            if not is_finite:
+                raise InputError(
+                    f'the FakeQuantize "{node.get_friendly_name()}" in {label} has the interval '
+                    f"[{low.min():g}, {high.max():g}], so that whatever follows it is no number; quantize the network again "
+                    "with finite numbers in its masks, such as -10000 in place of -inf, or leave out what adds them"
+                )
+
+
 def read_quantized(model: Model | str | Path, core: Core) -> Model:
     """`read_model` for what has to know how the model was quantized. Raises `InputError` for a transformed one, too."""
     read = read_model(model, core)

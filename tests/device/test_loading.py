@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovlpt.device import loading
+from ovlpt.device import loading, transform
 from ovlpt.openvino_api import Core, Model, opset1, opset8
 from ovlpt.trace import InputError
 from tests.graphs import f32, model, parameter
@@ -63,3 +63,12 @@ def test_zero_points_that_are_read_are_none(reads, zero_point):
 
 def test_a_softmax_does_not_depend_on_a_zero_point(reads):
     assert reads(summed(117, 0, lambda value: opset8.softmax(value, 1))).get_ops()
+
+
+@pytest.mark.parametrize("ends", [(-np.inf, 1), (0, np.inf), (np.nan, np.nan), (-3e38, 3e38)])
+def test_an_interval_that_is_no_number_is_an_error(ends):
+    """As of a mask of -inf: a layer before it could not be compiled ("could not append an elementwise post-op")."""
+    given = model(opset1.fake_quantize(parameter((2, 8)), *map(f32, ends), *map(f32, ends), 256))
+    with pytest.raises(InputError, match=r'the FakeQuantize ".*" in the model ".*" has the interval \[.*\], so that'):
+        transform(given)
+    transform(given, native_only=True)
