@@ -37,6 +37,7 @@ class Made(StrEnum):
     ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
     SHIFT = "Shift"
+    STRIDES = "Strides"  # of a convolution, in a pool
     TWO_AXES = "TwoAxes"
     WIDE = "Wide"  # of some columns more, which are sliced off
     WITHOUT_BIASES = "WithoutBiases"  # the plugin's own

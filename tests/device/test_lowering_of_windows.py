@@ -11,7 +11,7 @@ from ovlpt.openvino_api import Core, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import opset14
-from tests.lowered import FORMS, drop_in, weighted
+from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import (
     const,
     int8_weights,
@@ -335,3 +335,21 @@ def test_a_pad_before_a_layer(core, infer, kind, open_sizes):
         model(layer(quantized(padded, 0, 2.55)), padded), [np.pad(values, np.stack([begin, end], 1))], "NO"
     )
     assert_close(infer(drop_in(model(layer(pad), x), core), [values]), expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1], ids=["u8", "zero_point"])
+@pytest.mark.parametrize("shape", [(32, 8, 32, 32), (32, 24, 32), (-1, 40, -1, -1)], ids=str)
+def test_strides_of_8_channels_over_16(core, tmp_path, shape, low, form):
+    """With AVX2, threads wrote into each other's data, in about a third of the inferences."""
+    x, channels, space = parameter(shape), shape[1], len(shape) - 2
+    stored = np.random.default_rng(0).integers(-63, 64, (8, channels, *[1] * space))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
+    zeros, ones = [0] * space, [1] * space
+    net = model(opset1.convolution(quantized(x, low, low + 2.55), weights, [2] * space, zeros, zeros, ones), x)
+    values = np.random.default_rng(0).uniform(low, low + 2.5, [32, channels, 32, 32][: len(shape)]).astype(np.float32)
+    (expected,) = core.compile_model(net, "CPU", TRUTH)(values).values()
+    compiled = compiled_in(form, net, core, tmp_path, INFERENCE_NUM_THREADS=2)
+    for _ in range(20):
+        (found,) = compiled(values).values()
+        assert_close([found], [expected], level=0.02 * np.abs(expected).max(), share=1)

@@ -147,6 +147,10 @@ RULES = (
         "a small layer of few groups with several outputs per channel would be zero, or ignore a zero point: wrong numbers",
     ),
     _rule(
+        windows.pool_strides, CONVOLUTIONS, _CPU,
+        "with AVX2 threads of a strided 1x1 layer would write into each other's data: wrong numbers, in some inferences",
+    ),
+    _rule(
         windows.see_every_column, "GroupConvolution", _CPU,
         "a strided layer with several outputs per channel and one column would read the wrong rows: wrong numbers",
     ),

@@ -13,15 +13,49 @@ from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.kernels import BLOCK, with_older_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
-from ovlpt.graph.constants import constant, constant_above, precision_of, same_operation, values_of
-from ovlpt.graph.names import Made
-from ovlpt.graph.relaxed import has_older_kernels, relaxed
+from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
+from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.relaxed import has_older_kernels, relaxed, same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
 
 _FEW_GROUPS = 16  # with more, the plugin was not seen to take gemm
 _FEW_PRODUCTS = 1024
+
+
+def pool_strides(convolution: Node) -> Node | None:
+    """A strided 1x1 convolution as one without strides, of what a MaxPool of one element leaves of its data.
+
+    Its kernel for AVX2 gathers that data for each thread, and writes 16 channels at a time: of 8, 24, 40 and so on it writes over
+    what the next thread has gathered. Some inferences give wrong numbers, with the plugin's own LPT, too. The pool takes as long.
+    """
+    if not is_int8_layer(convolution) or not _gathers_half(convolution):
+        return None
+    data, attributes = convolution.input_value(0), convolution.get_attributes()
+    shift = data.get_node() if is_real(precision_of(data)) else None
+    strides = attributes["strides"]
+    zeros, ones = [0] * len(strides), [1] * len(strides)
+    pool = opset1.max_pool(data if shift is None else shift.input_value(0), strides, zeros, zeros, ones)
+    pool.set_friendly_name(made_for(convolution.get_friendly_name(), Made.STRIDES))
+    data = pool.output(0) if shift is None else same_on(shift, [pool.output(0), shift.input_value(1)]).output(0)
+    inputs, kind = [data, convolution.input_value(1)], precision_of(convolution.output(0))
+    new = relaxed(convolution.get_type_name(), inputs, kind, attributes | {"strides": ones})
+    new.set_friendly_name(convolution.get_friendly_name())
+    replace_output(convolution.output(0), new.output(0))
+    return new
+
+
+def _gathers_half(convolution: Node) -> bool:
+    """Whether the last 16 channels of data that is gathered, without padding and by strides that divide its sizes, are 8."""
+    attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
+    data, strides = shape_of(convolution.input_value(0)), attributes["strides"]
+    is_padded = attributes["auto_pad"] == "explicit" and any((*attributes["pads_begin"], *attributes["pads_end"]))
+    if weights is None or data is None or len(strides) > 2 or set(strides) == {1} or is_padded:
+        return False
+    *groups, _, channels = weights[: -len(strides)]
+    is_divided = all(size is None or size % stride == 0 for size, stride in zip(data[2:], strides, strict=True))
+    return {*groups, *weights[-len(strides) :]} == {1} and is_divided and channels is not None and channels % 16 == 8
 
 
 def see_every_column(convolution: Node) -> Node | None:
