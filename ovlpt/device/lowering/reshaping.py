@@ -104,30 +104,23 @@ def _turns_convolution(node: Node) -> bool:
 def _begins_sums(node: Node) -> bool:
     """Whether a sum of the result and another tensor is in its turn added to another, and not all summands have its order."""
     first = _sums_with_another(node)
-    if not any(map(_sums_with_another, first)):
-        return False
-    sums: dict[int, Node] = {}
-    waiting = [*first]
-    while waiting:
-        each = waiting.pop()
-        if sums.setdefault(each.get_instance_id(), each) is each:
-            waiting += _sums_with_another(each)
-    return not all(map(_turns_convolution, _summands(list(sums.values()))))
+    return any(map(_sums_with_another, first)) and _add_another_order(first)
 
 
-def _summands(sums: list[Node]) -> list[Node]:
-    """What they add, past operations with constants and other sums."""
-    found, waiting, seen = [], list(sums), set()
+def _add_another_order(sums: Iterable[Node]) -> bool:
+    """Whether these sums, or those that read them, add what no Transpose of a convolution's channels is."""
+    waiting, seen = list(sums), set[int]()
     while waiting:
         node = waiting.pop()
         if node.get_instance_id() in seen:
             continue
         seen.add(node.get_instance_id())
         if node.get_type_name() in ELEMENTWISE:
-            waiting += [value.get_node() for value in node.input_values() if not is_constant(value)]
-        else:
-            found.append(node)
-    return found
+            others = [value.get_node() for value in node.input_values() if not is_constant(value)]
+            waiting += others if len(others) == 1 else [*others, *_sums_with_another(node)]
+        elif not _turns_convolution(node):
+            return True
+    return False
 
 
 def _sums_with_another(node: Node) -> list[Node]:
