@@ -81,6 +81,7 @@ _OF_THE_GRAPH = [
     "falling",
     "few_channels",
     "fewer_levels",
+    "four_bits",
     "full_branch",
     "grouped_weights",
     "indices",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ovlpt import plugin_config
+from ovlpt.canonicalize.four_bit_integers import FourBitIntegers
 from ovlpt.canonicalize.large_offsets import LargeOffsets
 from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.common_optimizations import CommonOptimizations
@@ -180,7 +181,8 @@ def _transformed(
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     """What the plugin computes wrongly of a model that passes unchanged; ``may_be_half``: it may be asked for floats in f16."""
     apart = Manager()
-    apart.register_pass(LargeOffsets())
+    for kind in (FourBitIntegers, LargeOffsets):
+        apart.register_pass(kind())
     apart.run_passes(model)
     if may_be_half and plugin_config.kind(device) == "CPU":
         keep_integer_sums(model)
