@@ -166,6 +166,21 @@ def test_a_product_whose_second_factor_looks_like_weights(precision):
     assert low == 1
 
 
+def clipped() -> Model:
+    """Data with a zero point, which no layer fuses."""
+    x = parameter([1, 8, 4, 4])
+    return model(opset1.clamp(quantized(x, -0.3, 1.18), 0, 1), x)
+
+
+@executes
+@since_2025
+@pytest.mark.parametrize("precision", ["f16", "f32"])
+def test_a_clamp_of_quantized_data(precision):
+    """In f16 the plugin made the scale part of the FakeQuantize: all numbers were integers, less the zero point."""
+    environment = virtual_gpu.environment(True)
+    assert subprocess_call.call(of_ovlpt, clipped, precision, environment=environment)[0][0] > 40
+
+
 @executes
 @since_2025
 @pytest.mark.parametrize("precision", ["f16", "f32"])

@@ -106,6 +106,10 @@ RULES = (
         "common optimizations would take it for a shuffle of channels whose number is open, and throw", phase=Phase.TYPES,
     ),
     _rule(
+        zero_points.clamp_after_zero_point, "Clamp", _BOTH,
+        "the dequantization after the Clamp would be multiplied out, and real zeros would not stay 0", phase=Phase.TYPES,
+    ),
+    _rule(
         guards.part_from_broadcast, "Add", _CPU,
         "a layer would take in a sum that is broadcast once its sizes are known, which throws", phase=Phase.TYPES,
     ),
@@ -264,10 +268,6 @@ RULES = (
     _rule(
         fake_quantize.requantize_floats, "FakeQuantize", _CPU,
         "integers that are quantized again would be stored, and converted in an extra layer",
-    ),
-    _rule(
-        zero_points.clamp_after_zero_point, "Clamp", _BOTH,
-        "the dequantization after the Clamp would be multiplied out, and real zeros would not stay 0",
     ),
     _rule(
         element_types.clamp_in_f32, "Clamp", _CPU,
