@@ -155,7 +155,7 @@ def _transformed(
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
         if not native_only:
-            check_intervals(source, label)
+            check_intervals(source, label, plugin_config.dropped_levels(physical))
         if not serializable and not native_only:
             fold_known_sizes(work)
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", floats)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from io import BytesIO
 from pathlib import Path
 
@@ -121,11 +121,13 @@ def _loses_zero_point(node: Node) -> bool:
     return bool(is_shifted) and readers != {"Softmax"}
 
 
-def check_intervals(read: Model, label: str) -> None:
-    """Raises `InputError` for a FakeQuantize whose interval is infinite or no number: so is all that it gives."""
+def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
+    """Raises `InputError` for a FakeQuantize whose interval is infinite or no number: so is all that it gives. Of one with
+    as many levels as the plugin drops (``dropped``) a clip is left.
+    """
     for node in all_nodes(read):
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
-        if details is None:
+        if details is None or details.levels in dropped:
             continue
         for low, high in (details.intervals[:2], details.intervals[2:]):
             with np.errstate(over="ignore", invalid="ignore"):
