@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import ovlpt
+from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Model, PartialShape, opset1
+from ovlpt.openvino_api import Core, Model, PartialShape, opset1
+from tests.conftest import EXACT, TRUTH
 from tests.lowered import FORMS
 from tests.networks import const, model, parameter, quantized
 
@@ -173,3 +175,28 @@ def test_what_varies_by_channel_after_a_matmul_of_open_rank(core, infer, kind, s
     lowered.reshape({port: PartialShape([-1] * 4) for port in lowered.inputs})
     (found,) = infer(lowered, [data], "NO")
     assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()
+
+
+def errors_of_a_scale_by_rows() -> list[float]:
+    """Of forms that may be saved, and in memory, as parts of the largest value."""
+    core, found = Core(), []
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    x, high = parameter([2, 5, 8]), const(np.linspace(1, 2, 5).reshape(1, 5, 1))
+    weights = opset1.multiply(opset1.convert(const(2 * np.arange(-32, 32).reshape(8, 8), "i8"), "f32"), const(0.01))
+    low = opset1.negative(high)
+    data = opset1.fake_quantize(x, low, high, low, high, 255)
+    net = model(opset1.matmul(data, weights, False, True), x)
+    values = np.random.default_rng(0).uniform(-1.5, 1.5, (2, 5, 8)).astype(np.float32)
+    expected = core.compile_model(net, "CPU", TRUTH)(values)[0]
+    for serializable in (True, False):
+        changed = ovlpt.transform(net, core=core, serializable=serializable)
+        values_of = core.compile_model(changed, "CPU", {**EXACT, "LP_TRANSFORMS_MODE": "NO"})(values)[0]
+        found.append(float(np.abs(values_of - expected).max() / np.abs(expected).max()))
+    return found
+
+
+def test_a_scale_by_rows_where_there_are_no_subgraphs():
+    """Without AVX2 the layer took the scale of the first row for all."""
+    assert max(errors_of_a_scale_by_rows()) < 0.02
+    found = subprocess_call.call(errors_of_a_scale_by_rows, environment=instruction_sets.environment("sse41"))[0]
+    assert max(found) < 0.02

@@ -135,17 +135,23 @@ def is_quantized_by_rows(node: Node, links: list[Node]) -> bool:
 
 
 def varies_by_rows(node: Node) -> bool:
-    """Whether a constant after a MatMul of dynamic sizes, of two tensors, or by a vector, differs between rows or heads.
+    """Whether a constant after a MatMul of dynamic sizes, of two tensors, or by a vector, differs between rows or heads, or a
+    scale after any, where CPUs without AVX2 have no Subgraphs.
 
     The plugin mistakes such a constant for a per-column one, and throws or computes wrong numbers. A Floor is put
     before it.
     """
     if node.get_type_name() != "MatMul":
         return False
-    constants = [constant_above(link.input_value(1)) for link in affine_links(node)]
+    links = affine_links(node)
+    constants = [constant_above(link.input_value(1)) for link in links]
     if _has_rows_only(node):
         return any(values.size > 1 for values in constants)
-    return _takes_rows_for_columns(node) and any(map(_has_rows, constants))
+    if not _takes_rows_for_columns(node):
+        constants = [
+            values for link, values in zip(links, constants, strict=True) if link.get_type_name() == "Multiply"
+        ]
+    return any(map(_has_rows, constants))
 
 
 def _has_rows_only(node: Node) -> bool:
