@@ -13,25 +13,23 @@ _SIGN = 8  # what i4 integers are less than u4 ones
 
 
 class FourBitIntegers(LayerTransformation):
-    """Before 2025 the CPU plugin reads stored integers of 4 bits wrongly where they pass a Reshape, or their zero point is one
-    of i4: so they are stored in their shape, and both in u4.
+    """The CPU plugin reads stored integers of 4 bits wrongly where they pass a Reshape (2024.6), or their zero point is one of
+    i4 (before 2025.4): so they are stored in their shape, and both in u4.
     """
 
     quiet = True
-    why = Reason("four_bits", "its integers of 4 bits would be read wrongly before OpenVINO 2025")
+    why = Reason("four_bits", "its integers of 4 bits would be read wrongly")
 
     @classmethod
     def type_names(cls) -> list[str]:
         return ["opset1.Convert", "opset1.Subtract"]
 
     def concerns(self, node: Node) -> bool:
-        if RELEASE >= (2025, 0):
-            return False
-        if node.get_type_name() == "Convert":
-            value = node.input_value(0)
-            is_stored = precision_of(value) in INT4 and not isinstance(value.get_node(), Constant)
-            return is_stored and folded_constant(value) is not None
-        return all(map(_is_signed, node.input_values()))
+        if node.get_type_name() == "Subtract":
+            return RELEASE < (2025, 4) and all(map(_is_signed, node.input_values()))
+        value = node.input_value(0)
+        is_moved = precision_of(value) in INT4 and not isinstance(value.get_node(), Constant)
+        return RELEASE < (2025, 0) and is_moved and folded_constant(value) is not None
 
     def can_be_transformed(self, node: Node) -> None:
         """There is nothing to refuse."""
