@@ -27,6 +27,7 @@ from ovlpt.canonicalize.stored_slopes import StoredSlopes
 from ovlpt.canonicalize.stored_weights import StoredWeights
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
+from ovlpt.canonicalize.wide_intervals import WideIntervals
 from ovlpt.cleanup import native as cleanup_native
 from ovlpt.cleanup.eliminate_fake_quantize import EliminateFakeQuantizeTransformation
 from ovlpt.cleanup.fold_constants import FoldConstants
@@ -114,6 +115,7 @@ MISREAD: tuple[type[LayerTransformation], ...] = (
     RoundedIntegers,
     OutputChannelScales,
     LargeOffsets,
+    WideIntervals,
 )
 
 # Before all else, too: afterwards a dequantization is no longer in one place.

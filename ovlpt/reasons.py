@@ -126,7 +126,6 @@ _OF_THE_GRAPH = [
     "odd_shift_across_round",
     "off_concat_axis",
     "one_split",
-    "pieces",
     "open_sizes",
     "other_axis",
     "other_reader",
@@ -138,6 +137,7 @@ _OF_THE_GRAPH = [
     "padded_axes",
     "padding",
     "per_position",
+    "pieces",
     "pool",
     "pooled_size",
     "quantized_output",
@@ -170,6 +170,7 @@ _OF_THE_GRAPH = [
     "upper_bound",
     "weights_rank",
     "weights_shapes",
+    "wide_interval",
 ]
 
 _ROWS = (

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import Model, opset1
+from tests.conftest import EXACT
+from tests.networks import const, model, parameter, quantized
+
+KEYS, VISIBLE = 8, 5
+
+
+def masked(bound: float, in_integers: bool, is_open: bool) -> Model:
+    """Scores with a mask of ``bound``, quantized as they are."""
+    shape = [-1, -1, KEYS] if is_open else [1, 4, KEYS]
+    x, mask = parameter(shape), parameter(shape, name="mask")
+    keys = const(np.random.default_rng(0).uniform(-1, 1, (KEYS, KEYS)))
+    scores = opset1.matmul(quantized(x, -1.28, 1.27), keys, False, True)
+    scores = opset1.add(scores, opset1.multiply(mask, const(bound)))
+    if not in_integers:
+        return model(opset1.softmax(quantized(scores, bound, 0), 2), [x, mask])
+    levels = opset1.fake_quantize(scores, const(bound), const(0.0), const(0.0), const(255.0), 256)
+    stored = opset1.convert(opset1.convert(levels, "u8"), "f32")
+    restored = opset1.multiply(opset1.subtract(stored, const(255.0)), const(-bound / 255))
+    return model(opset1.softmax(restored, 2), [x, mask])
+
+
+@pytest.mark.parametrize("bound", [-1e37, -3.4e38, float(np.finfo(np.float32).min)])
+@pytest.mark.parametrize("in_integers", [False, True])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_mask_of_nearly_all_numbers(core, bound, in_integers, is_open):
+    """All scores are at the last level then. Stock gives no numbers, or ignores the mask, but for one of the four forms."""
+    net, random = masked(bound, in_integers, is_open), np.random.default_rng(0)
+    mask = np.zeros((1, 4, KEYS), np.float32)
+    mask[..., VISIBLE:] = 1
+    inputs = [random.uniform(-1, 1, (1, 4, KEYS)).astype(np.float32), mask]
+    for compiled in (simulate(net, core), ovlpt.compile_model(net, core=core, properties=EXACT)):
+        np.testing.assert_allclose(compiled(inputs)[0], (1 - mask) / VISIBLE, atol=1e-5)
