@@ -25,7 +25,7 @@ from ovlpt.openvino_api import RELEASE, Core, Model, opset1
 from ovlpt.trace import InputError
 from tests.gpu_networks import NETWORKS, heads
 from tests.graphs import NodeFactory
-from tests.networks import const, convolution, model, one_convolution, parameter, quantized
+from tests.networks import const, convolution, int8_weights, model, one_convolution, parameter, quantized
 from tools.gpu_numbers import Row, compared, inputs_for, int8_layers, is_int8_layer, outputs, ratio, table, truth
 
 try:
@@ -162,6 +162,24 @@ def of_ovlpt(build: Callable[[], Model], precision: str) -> tuple[float, int]:
 def test_a_product_whose_second_factor_looks_like_weights(precision):
     environment = virtual_gpu.environment(True)
     found, low = subprocess_call.call(of_ovlpt, product_of_two_quantizations, precision, environment=environment)[0]
+    assert found > 40
+    assert low == 1
+
+
+def of_one_matrix(data: tuple[int, ...], axes: int) -> Model:
+    """Its weights have ``axes`` axes, all but two of size 1."""
+    x, shape = parameter(list(data)), [1] * (axes - 2) + [data[-1], 16]
+    return model(opset1.relu(opset1.matmul(quantized(x, -1.28, 1.27), int8_weights(shape), False, False)), x)
+
+
+@executes
+@since_2025
+@pytest.mark.parametrize("precision", ["f16", "f32"])
+@pytest.mark.parametrize(("data", "axes"), [((2, 5, 32), 3), ((5, 32), 3), ((2, 3, 5, 32), 4)], ids=str)
+def test_weights_of_one_matrix_with_more_axes(precision, data, axes):
+    """All sums were integers of 8 bits, or it threw; of four axes stock is wrong, too."""
+    environment, build = virtual_gpu.environment(True), functools.partial(of_one_matrix, data, axes)
+    found, low = subprocess_call.call(of_ovlpt, build, precision, environment=environment)[0]
     assert found > 40
     assert low == 1
 

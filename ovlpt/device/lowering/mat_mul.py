@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from ovlpt.device.lowering.links import affine_links, block_fusion, only_reader
 from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
@@ -16,7 +18,7 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Node, Output
+from ovlpt.openvino_api import RELEASE, Constant, Node, Output, opset1
 from ovlpt.operations.families import AFFINE, RESHAPES
 
 
@@ -65,6 +67,20 @@ def quantize_before_reshape(node: Node) -> Node | None:
     quantize.validate_and_infer_types()
     reshape.input(0).replace_source_output(quantize.output(0))
     reshape.validate_and_infer_types()
+    return node
+
+
+def give_weights_two_axes(node: Node) -> Node | None:
+    """Of weights of one matrix with more axes a GPU takes the sums for integers of 8 bits: wrong numbers, or it throws."""
+    (data, weights), shape = node.input_values(), shape_of(node.input_value(1)) or ()
+    rank = len(shape_of(data) or ())
+    if not is_constant(weights) or len(shape) < 3 or set(shape[:-2]) != {1} or rank < 2:
+        return None
+    if rank < len(shape):
+        first = constant(np.arange(len(shape) - rank), "i64")
+        node.input(0).replace_source_output(opset1.unsqueeze(data, first).output(0))
+    matrix = constant(values_of(weights.get_node()).reshape(shape[-2:]), precision_of(weights))
+    node.input(1).replace_source_output(matrix.output(0))
     return node
 
 

@@ -187,6 +187,10 @@ RULES = (
         "optimizing the saved model again would make a MatMul that is not relaxed", saved_only=True,
     ),
     _rule(
+        mat_mul.give_weights_two_axes, "MatMul", _GPU,
+        "sums with weights of one matrix with more axes would be integers of 8 bits: wrong numbers, or it throws",
+    ),
+    _rule(
         mat_mul.lay_weights_in_rows, "MatMul", _GPU,
         "the plugin would add a Transpose of the weights, and make a MatMul that is not relaxed",
     ),
