@@ -156,7 +156,17 @@ def _saves_less_than_it_copies(node: Node) -> Reason | None:
 # Measured with AVX2 in f32, where 1 / outputs + 1.25 / inputs is 1 / 96 both forms take as long.
 _CHANNELS, _COPIES_OF_DATA = 96, 1.25
 
+
+def _has_no_kernel(node: Node) -> Reason | None:
+    """2025.0 has none in int8 for GRUs there, and throws."""
+    if node.get_type_name() != "GRUSequence":
+        return None
+    return Reason("release", "OpenVINO 2025.0 has no int8 kernel for a GRU on CPUs without VNNI; update it")
+
+
 _SLOW_MAT_MUL = {"MatMulTransformation": _saturates, "MatMulToConvolution": _saves_less_than_it_copies}
+if RELEASE == (2025, 0):
+    _SLOW_MAT_MUL["RecurrentCellTransformation"] = _has_no_kernel
 
 
 def _has_zero_points(node: Node) -> bool:
