@@ -171,17 +171,11 @@ def padding_not_averaged(facts: NodeFacts) -> Reason | None:
     return None
 
 
-def keeps_rank_both_ways(facts: NodeFacts) -> Reason | None:
-    if len(facts.output_shape) != facts.rank and facts.attributes["mode"] == "bidirectional":
-        return Reason("broadcast_rank", f"the rank changes from {facts.rank} to {len(facts.output_shape)}")
-    return None
-
-
 def broadcastable(facts: NodeFacts) -> Reason | None:
     if all(is_scalar_like(values) for values in facts.values):
         return None
-    if (reason := keeps_rank_both_ways(facts)) is not None:
-        return reason
+    if len(facts.output_shape) != facts.rank and facts.attributes["mode"] == "bidirectional":
+        return Reason("broadcast_rank", f"the rank changes from {facts.rank} to {len(facts.output_shape)}")
     axes = mapped_axes(facts)
     if axes is None:
         return Reason(

@@ -12,9 +12,7 @@ import numpy as np
 from ovlpt.operations.checks import (
     all_of,
     along_channels,
-    broadcastable,
     constant_input,
-    keeps_rank_both_ways,
     nearest,
     no_zero_point,
     paddable,
@@ -75,7 +73,6 @@ def _sliceable(facts: NodeFacts) -> Reason | None:
 # The checks leave out what would be wrong: padding with zeros that stand for no zero, windows along the scale.
 _CHANGES: dict[str, dict[str, Any]] = {
     "AvgPool": {"check": along_channels},
-    "Broadcast": {"check": all_of(along_channels, keeps_rank_both_ways, broadcastable)},
     "Interpolate": {"check": all_of(along_channels, constant_input(1, "target size"), _nearest_by_first_pads)},
     "MaxPool": {"check": all_of(along_channels, positive_scale)},
     "PRelu": {"check": all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale)},

@@ -1,4 +1,3 @@
-from ovlpt import Params
 from tests.graphs import quantized
 
 
@@ -67,7 +66,7 @@ def test_numpy_per_channel_zero_point(assert_transformed):
 
 
 def test_both_ways_to_another_rank(assert_transformed, assert_rejected):
-    """Zeros that an exporter expands to the state of recurrent layers; the native library moves nothing past it."""
+    """Zeros that an exporter expands to the state of recurrent layers."""
     assert_transformed(
         quantized("Broadcast both ways", "tensor", 3),
         """
@@ -78,5 +77,3 @@ def test_both_ways_to_another_rank(assert_transformed, assert_rejected):
         """,
     )
     assert_rejected(quantized("Broadcast both ways", "channel", 3), "Broadcast", "broadcast_rank")
-    native = Params(native_only=True)
-    assert_rejected(quantized("Broadcast both ways", "tensor", 3), "Broadcast", "broadcast_rank", native)
