@@ -82,7 +82,8 @@ class CommonOptimizations(ModelTransformation):
             for node in all_nodes(model):
                 if node.get_type_name() in RESHAPES:
                     transposed_alone(node)
-            self._rewrite(model, [ConvertQuantizeDequantize])  # before 2025 MOC moves the Transpose into a pair first
+            if RELEASE < (2025, 4):  # MOC moves the Transpose into a pair first
+                self._rewrite(model, [ConvertQuantizeDequantize])
         settled = _settled_by_broadcast(model) if "Broadcast" in kinds else {}
         whole = {node.get_friendly_name() for node in _attentions(model)} if _ATTENTION in kinds else set()
         _optimize(model)

@@ -27,9 +27,11 @@ class FourBitIntegers(LayerTransformation):
     def concerns(self, node: Node) -> bool:
         if node.get_type_name() == "Subtract":
             return RELEASE < (2025, 4) and all(map(_is_signed, node.input_values()))
+        if RELEASE >= (2025, 0):
+            return False
         value = node.input_value(0)
         is_moved = precision_of(value) in INT4 and not isinstance(value.get_node(), Constant)
-        return RELEASE < (2025, 0) and is_moved and folded_constant(value) is not None
+        return is_moved and folded_constant(value) is not None
 
     def can_be_transformed(self, node: Node) -> None:
         """There is nothing to refuse."""
