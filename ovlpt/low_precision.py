@@ -379,7 +379,7 @@ class LowPrecision(ModelPass):
         if self.quantization_restrictions:
             steps.append(MarkupQuantizationGranularity(self.quantization_restrictions, **settings))
         if "AvgPool" in kinds:
-            steps.append(MarkupAvgPoolPrecisionPreserved(**settings))
+            steps.append(self._form(markup_native.NATIVE, MarkupAvgPoolPrecisionPreserved)(**settings))
         steps.append(PropagatePrecisions(**settings))
         if "Concat" in kinds:
             # the native order is the other one, which makes no difference there

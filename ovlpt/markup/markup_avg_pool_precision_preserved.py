@@ -10,6 +10,7 @@ from ovlpt.markup.propagation import (
     UpdateSharedPrecisionPreserved,
 )
 from ovlpt.openvino_api import Node
+from ovlpt.operations import RECURRENT, WEIGHTED
 
 
 class _CreatePoolAttributes(Propagation):
@@ -23,13 +24,23 @@ class _CreatePoolAttributes(Propagation):
             self.attributes.set(node, preserved)
 
 
+class UpdateByLayers(UpdateSharedPrecisionPreserved):
+    """Only a layer with weights gains by averages that are integers: all others would be given what is rounded."""
+
+    def visit(self, node: Node) -> None:
+        if (kind := node.get_type_name()) in WEIGHTED or kind in RECURRENT:
+            super().visit(node)
+
+
 class MarkupAvgPoolPrecisionPreserved(Propagations):
-    """An AvgPool keeps low precision where what it feeds is quantized."""
+    """An AvgPool keeps low precision where what it feeds is a quantized layer."""
+
+    updates: type[UpdateSharedPrecisionPreserved] = UpdateByLayers
 
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
             _CreatePoolAttributes(**settings),
             PropagateThroughPrecisionPreserved(AvgPoolPrecisionPreserved, **settings),
-            UpdateSharedPrecisionPreserved(AvgPoolPrecisionPreserved, **settings),
+            self.updates(AvgPoolPrecisionPreserved, **settings),
         )

@@ -10,8 +10,18 @@ from ovlpt.attributes import Grid, IntervalsAlignment, QuantizationAlignment
 from ovlpt.graph.bodies import bodies_of
 from ovlpt.graph.dequantization import Dequantization, dequantization_below
 from ovlpt.layer_transformation import replacing
-from ovlpt.markup import align_quantization_intervals, align_quantization_parameters, markup_bias, markup_precisions
-from ovlpt.markup.propagation import PropagateThroughPrecisionPreserved, Propagation
+from ovlpt.markup import (
+    align_quantization_intervals,
+    align_quantization_parameters,
+    markup_avg_pool_precision_preserved,
+    markup_bias,
+    markup_precisions,
+)
+from ovlpt.markup.propagation import (
+    PropagateThroughPrecisionPreserved,
+    Propagation,
+    UpdateSharedPrecisionPreserved,
+)
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import NodeFacts, along_channels
 
@@ -54,6 +64,12 @@ class MarkupPrecisions(markup_precisions.MarkupPrecisions):
         return along_channels(facts.but(rows_fit=True)) is None
 
 
+class MarkupAvgPoolPrecisionPreserved(markup_avg_pool_precision_preserved.MarkupAvgPoolPrecisionPreserved):
+    """Any operation with a rule counts as a layer."""
+
+    updates = UpdateSharedPrecisionPreserved
+
+
 class MarkupBias(markup_bias.MarkupBias):
     """It knows no bias that is stored in 8 bits, and folds that into intervals."""
 
@@ -61,4 +77,10 @@ class MarkupBias(markup_bias.MarkupBias):
         return isinstance(value.get_node(), Constant)
 
 
-NATIVE = replacing(AlignQuantizationIntervals, AlignQuantizationParameters, MarkupBias, MarkupPrecisions)
+NATIVE = replacing(
+    AlignQuantizationIntervals,
+    AlignQuantizationParameters,
+    MarkupAvgPoolPrecisionPreserved,
+    MarkupBias,
+    MarkupPrecisions,
+)

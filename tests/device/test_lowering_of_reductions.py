@@ -47,6 +47,29 @@ def test_a_mean_of_integers_before_a_layer_that_stays_in_float(core, by_form, fo
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["centred", "normalized", "mean", "sum of both"])
+def test_averages_are_not_rounded_before_what_has_no_weights(core, by_form, form, name):
+    """Of 16 levels, so that half of one is seen: the plugin's own LPT gives integers to whatever has a rule."""
+    x, rng = parameter([2, 8, 9, 9]), np.random.default_rng(0)
+    pool = opset1.avg_pool(quantized(x, -1, 2, 16), [1, 1], [0, 0], [0, 0], [3, 3], False)
+    axes = const([2, 3], "i64")
+    after = {
+        "centred": lambda: opset6.mvn(pool, axes, False, 1e-3, "inside_sqrt"),
+        "normalized": lambda: opset1.normalize_l2(opset1.relu(pool), const([1], "i64"), 1e-3, "add"),
+        "mean": lambda: opset1.subtract(opset1.reduce_mean(pool, const([2], "i64"), True), opset1.clamp(pool, 0, 1)),
+        "sum of both": lambda: opset1.add(
+            pool, opset1.max_pool(quantized(x, -1, 2, 16), [1, 1], [0, 0], [0, 0], [3, 3])
+        ),
+    }
+    net = model([after[name]()], x)
+    inputs = [rng.normal(0.5, 0.3, (2, 8, 9, 9)).astype(np.float32)]
+    assert_close(by_form(net, inputs, form), by_form(net, inputs))
+    each_side = core.compile_model(net, "CPU", EXACT), ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    stock, compiled = (len(ovlpt.execution_types(side).executed) for side in each_side)
+    assert compiled <= stock
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("low", [0, -1.1], ids=["scale", "zero point"])
 @pytest.mark.parametrize(
     "kind, first, second, keep_dims",
