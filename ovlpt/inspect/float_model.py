@@ -20,18 +20,28 @@ from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_abo
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.lowering.rows import part_by_head, taken_by_interval
 from ovlpt.device.properties import simulation
-from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, values_of
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    converted,
+    is_constant_path,
+    is_real,
+    precision_of,
+    values_of,
+)
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
 from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, Output, opset1, opset6
+from ovlpt.operations import RECURRENT
 from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
 _PRODUCTS = frozenset(("MatMul", "ScaledDotProductAttention"))
+_RECURRENT = frozenset((*RECURRENT, "GRUCell", "LSTMCell", "RNNCell", "RNNSequence"))
 
 
 def without_fake_quantize(model: Model) -> Model:
@@ -54,7 +64,7 @@ def simulate(
     What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a float
     network is kept from it: small i8 weights of a MatMul (2024.6), reductions that take per-channel constants, a MatMul that
     takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a small convolution
-    of them before a sum, a GroupNormalization, a BatchNormInference of dynamic sizes, a FakeQuantize of so many levels that
+    of them before a sum, a GroupNormalization, a BatchNormInference of dynamic sizes, quantized weights of a recurrent layer, a FakeQuantize of so many levels that
     it drops it, or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values
     none lies within it, or after a pool a scale by channel that is negative, and intervals along an axis after the
     channels. Raises `InputError` for a model that the device cannot compile.
@@ -84,6 +94,8 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             part_by_head(node)
         elif node.get_type_name() in CONVOLUTIONS:
             part_small_from_sum(node)
+        elif node.get_type_name() in _RECURRENT:
+            _fold_weights(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)
             part_from_negative_scale(node)
@@ -96,6 +108,17 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
                 node.output(0).replace(constant(values_of(source), precision_of(node.output(0))).output(0))
     return clone
+
+
+def _fold_weights(layer: Node) -> None:
+    """The plugin does not fold a FakeQuantize of constants, and throws where those of a recurrent layer are computed."""
+    nodes = [node for value in layer.input_values() if is_constant_path(node := value.get_node())]
+    while nodes:
+        node = nodes.pop()
+        if node.get_type_name() == "FakeQuantize" and (folded := folded_constant(node.output(0))) is not None:
+            node.output(0).replace(constant(folded, precision_of(node.output(0))).output(0))
+        else:
+            nodes += [value.get_node() for value in node.input_values()]
 
 
 def _quantize_apart(quantize: Node) -> None:

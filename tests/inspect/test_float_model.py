@@ -8,6 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Model, NodeFactory, opset1, opset6
+from tests.graphs import opset5
 from tests.networks import const, convolution, model, parameter, quantized
 
 
@@ -84,3 +85,19 @@ def test_quantizations_to_16_bits_of_f16_beside_a_variable(core):
     values = np.linspace(-0.01, 0.03, 16, dtype=np.float32).reshape(1, 2, 8)
     found = simulate(net, core)([values])[0]
     np.testing.assert_allclose(found, np.clip(values, 0, np.float16(0.0166)), atol=2e-5)
+
+
+def test_quantized_weights_of_a_recurrent_layer(core):
+    """Stored as floats: the plugin with its LPT off does not fold their FakeQuantize, and could not compile them."""
+
+    def computed(is_quantized: bool) -> np.ndarray:
+        random, size = np.random.default_rng(0), 4
+        steps = [random.integers(-100, 100, (1, 3 * size, size)) * np.float32(0.01) for _ in range(2)]
+        weights = [quantized(const(each + 0.004), -1.28, 1.27) if is_quantized else const(each) for each in steps]
+        x, zeros = parameter([1, 3, size]), [const(np.zeros(shape)) for shape in ((1, 1, size), (1, 3 * size))]
+        inputs = [quantized(x, -1.28, 1.27), zeros[0], const([3], "i64"), *weights, zeros[1]]
+        layer = opset5.gru_sequence(*inputs, size, "forward")
+        data = random.uniform(-1, 1, (1, 3, size)).astype(np.float32)
+        return simulate(Model([layer.output(0)], [x]), core)([data])[0]
+
+    np.testing.assert_allclose(computed(True), computed(False), atol=1e-6)
