@@ -8,13 +8,10 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.layer_transformation import ModelTransformation, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, Tensor
+from ovlpt.operations.families import BRING_DATA
 from ovlpt.precisions import NUMPY
 
-# With constant inputs these are still not constants: they hold state, draw random numbers, or end the model. OpenVINO never
-# folds a FakeQuantize either.
-_NOT_FOLDED = frozenset(
-    ("Assign", "FakeQuantize", "If", "Loop", "Multinomial", "RandomUniform", "ReadValue", "Result", "TensorIterator")
-)
+_NOT_FOLDED = BRING_DATA | {"FakeQuantize"}  # which OpenVINO never folds either
 
 
 class FoldConstants(ModelTransformation):

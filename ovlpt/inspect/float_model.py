@@ -8,6 +8,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.loading import compile_given
+from ovlpt.device.lowering.folding import keep_computed
 from ovlpt.device.lowering.guards import (
     normalize_apart,
     normalize_by_groups,
@@ -20,6 +21,7 @@ from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_abo
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
 from ovlpt.device.lowering.rows import part_by_head, taken_by_interval
 from ovlpt.device.properties import simulation
+from ovlpt.graph.bodies import with_bodies
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -64,10 +66,11 @@ def simulate(
     What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a float
     network is kept from it: small i8 weights of a MatMul (2024.6), reductions that take per-channel constants, a MatMul that
     takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a small convolution
-    of them before a sum, a GroupNormalization, a BatchNormInference of dynamic sizes, quantized weights of a recurrent layer, a FakeQuantize of so many levels that
-    it drops it, or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose values
-    none lies within it, or after a pool a scale by channel that is negative, and intervals along an axis after the
-    channels. Raises `InputError` for a model that the device cannot compile.
+    of them before a sum, a GroupNormalization, a BatchNormInference of dynamic sizes, quantized weights of a recurrent layer, a
+    FakeQuantize of so many levels that it drops it, or of dynamic sizes that constants per channel or column are fused into,
+    or that a Clamp is of whose values none lies within it, or after a pool a scale by channel that is negative, intervals
+    along an axis after the channels, and what is computed from constants and would be overwritten. Raises `InputError` for a
+    model that the device cannot compile.
     """
     dropped = plugin_config.dropped_levels(device)
     return compile_given(_computed_rightly(model, dropped), device, {**(properties or {}), **simulation(device)}, core)
@@ -107,6 +110,8 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             source = node.input_value(0).get_node()
             if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
                 node.output(0).replace(constant(values_of(source), precision_of(node.output(0))).output(0))
+    for body in with_bodies(clone):
+        keep_computed(body)
     return clone
 
 

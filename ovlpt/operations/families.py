@@ -20,3 +20,8 @@ SLICES = frozenset(("Slice", "StridedSlice"))
 
 CONVOLUTIONS = frozenset(("Convolution", "GroupConvolution"))
 DECONVOLUTIONS = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
+
+# With constant inputs these are still not constants: they hold state, draw random numbers, or end the model
+BRING_DATA = frozenset(
+    ("Assign", "If", "Loop", "Multinomial", "RandomUniform", "ReadValue", "Result", "TensorIterator")
+)

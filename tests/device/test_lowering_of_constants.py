@@ -446,3 +446,15 @@ def test_a_batch_norm_of_a_layer_that_is_an_output_too_at_open_sizes(core, infer
     fixed = net.clone()
     fixed.reshape(shape)
     assert_close(infer(drop_in(net, core), inputs, "NO"), infer(fixed, inputs, "NO"), level=1e-3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("operation", [opset1.add, opset1.subtract, opset1.multiply])
+def test_what_a_layer_makes_of_constants_before_other_data(core, tmp_path, form, operation):
+    """As the first state of an unrolled recurrence; the second inference read the result of the first in its place."""
+    x, start = parameter([1, 8, 4, 4]), const(np.random.default_rng(1).uniform(-1, 1, (1, 8, 4, 4)))
+    net = model(operation(convolution(quantized(start, -1, 1), 8), convolution(quantized(x, -1, 1), 8, seed=1)), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 4, 4)).astype(np.float32)]
+    compiled, expected = compiled_in(form, net, core, tmp_path), simulate(net, core)(inputs)[0]
+    for _ in range(3):
+        assert_close([compiled(inputs)[0]], [expected], level=0.03 * np.abs(expected).max(), share=1)

@@ -101,3 +101,14 @@ def test_quantized_weights_of_a_recurrent_layer(core):
         return simulate(Model([layer.output(0)], [x]), core)([data])[0]
 
     np.testing.assert_allclose(computed(True), computed(False), atol=1e-6)
+
+
+@pytest.mark.parametrize("operation", [opset1.add, opset1.subtract, opset1.multiply, opset1.divide])
+def test_a_quantized_constant_before_other_data(core, operation):
+    """As positions that are embedded: the plugin stored the result in its place, and read that in the next inference."""
+    x, positions = parameter([1, 4, 8]), np.random.default_rng(1).uniform(0.5, 2, (1, 4, 8))
+    net = model(operation(quantized(const(positions), 0, 2.55), opset1.relu(x)), x)
+    inputs = [np.random.default_rng(0).uniform(0.5, 1, (1, 4, 8)).astype(np.float32)]
+    compiled = simulate(net, core)
+    first, second = (compiled(inputs)[0].copy() for _ in range(2))
+    np.testing.assert_array_equal(first, second)

@@ -4,13 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Node, Output
+from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, opset1
+from ovlpt.operations.families import BRING_DATA
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
+
+
+_COMMUTES = frozenset(("Add", "Multiply", "SquaredDifference"))
+_WRITES = _COMMUTES | {"Divide", "FloorMod", "Mod", "Power", "Subtract"}  # a Maximum of its last result is the same
+
+
+def keep_computed(model: Model) -> list[Node]:
+    """``c + x`` as ``x + c`` and ``c - x`` as ``-(x - c)``, where ``c`` is computed from constants, as by a FakeQuantize or a
+    layer; other operations read it as a constant.
+
+    The plugin computes it once, and an elementwise operation that reads it first stores its result in the same place, which it
+    reads in the next inference.
+    """
+    computed: set[int] = set()
+    changed = []
+    for node in model.get_ordered_ops():
+        kind, sources = node.get_type_name(), (value.get_node() for value in node.input_values())
+        given = [isinstance(source, Constant) or source.get_instance_id() in computed for source in sources]
+        if given and all(given):
+            if kind not in BRING_DATA:
+                computed.add(node.get_instance_id())
+        elif kind in _WRITES and given[0] and not isinstance(node.input_value(0).get_node(), Constant):
+            changed += _keep_first(node)
+    return changed
+
+
+def _keep_first(node: Node) -> list[Node]:
+    first, second = node.input_values()
+    if shape_of(first) != shape_of(node.output(0)):  # there is no place for the result
+        return []
+    if node.get_type_name() == "Subtract":  # a sum with what is negated the plugin would make this again
+        negated = opset1.multiply(opset1.subtract(second, first), constant(np.array(-1), precision_of(second)))
+        negated.set_friendly_name(node.get_friendly_name())
+        replace_output(node.output(0), negated.output(0))
+        return [negated]
+    if node.get_type_name() in _COMMUTES:
+        node.input(0).replace_source_output(second)
+        node.input(1).replace_source_output(first)
+        return [node]
+    if (values := folded_constant(first)) is None:
+        return []
+    node.input(0).replace_source_output(constant(values, precision_of(first)).output(0))
+    return [node]
 
 
 def fold_float_weights(layer: Node) -> Node | None:

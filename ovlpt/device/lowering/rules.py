@@ -627,4 +627,9 @@ RULES = (
         "the plugin's own LPT would transform the saved model a second time",
         phase=Phase.BODIES, saved_only=True, lpt_on=False,
     ),
+    _rule(
+        folding.keep_computed, "Add Divide FloorMod Mod Multiply Power SquaredDifference Subtract", _CPU,
+        "what is computed from constants would be overwritten: wrong numbers from the second inference on",
+        phase=Phase.BODIES,
+    ),
 )  # fmt: skip
