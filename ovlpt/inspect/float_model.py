@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.loading import compile_given
-from ovlpt.device.lowering.folding import keep_computed
+from ovlpt.device.lowering.folding import read_computed
 from ovlpt.device.lowering.guards import (
     normalize_apart,
     normalize_by_groups,
@@ -73,7 +73,8 @@ def simulate(
     model that the device cannot compile.
     """
     dropped = plugin_config.dropped_levels(device)
-    return compile_given(_computed_rightly(model, dropped), device, {**(properties or {}), **simulation(device)}, core)
+    clone = _computed_before(_computed_rightly(model, dropped), device, core)
+    return compile_given(clone, device, {**(properties or {}), **simulation(device)}, core)
 
 
 def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
@@ -110,9 +111,22 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             source = node.input_value(0).get_node()
             if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
                 node.output(0).replace(constant(values_of(source), precision_of(node.output(0))).output(0))
-    for body in with_bodies(clone):
-        keep_computed(body)
     return clone
+
+
+def _computed_before(model: Model, device: str, core: Core) -> Model:
+    """The model with what is computed from constants as a constant, where a CPU would store results in its place."""
+    for body in with_bodies(model) if plugin_config.kind(device) == "CPU" else ():
+        for node in body.get_ordered_ops():
+            if node.get_type_name() == "ShapeOf" and (sizes := shape_of(node.input_value(0))) and None not in sizes:
+                node.output(0).replace(constant(np.array(sizes), precision_of(node.output(0))).output(0))
+        for node, port in read_computed(body):
+            value = node.input_value(port)
+            result = opset1.result(value)
+            values = compile_given(Model([result], []).clone(), device, simulation(device), core)([])[0]
+            value.remove_target_input(result.input(0))
+            node.input(port).replace_source_output(constant(values, precision_of(value)).output(0))
+    return model
 
 
 def _fold_weights(layer: Node) -> None:

@@ -112,3 +112,17 @@ def test_a_quantized_constant_before_other_data(core, operation):
     compiled = simulate(net, core)
     first, second = (compiled(inputs)[0].copy() for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+def test_a_quantized_state_of_a_known_shape_is_multiplied_before_a_sum(core):
+    """As the first state of an unrolled recurrence, in the size that the data has, in a file of QuantizeLinear."""
+    x = parameter([1, 8])
+    state = quantized(opset1.broadcast(const(0.5), opset1.shape_of(x)), 0, 255)
+    first = opset1.multiply(
+        opset1.subtract(quantized(opset1.matmul(state, const(np.eye(8)), False, False), 0, 255), const(3)), const(0.5)
+    )
+    net = model(opset1.add(first, quantized(opset1.relu(x), 0, 2.55)), x)
+    inputs = [np.random.default_rng(0).uniform(0.5, 1, (1, 8)).astype(np.float32)]
+    compiled = simulate(net, core)
+    first, second = (compiled(inputs)[0].copy() for _ in range(2))
+    np.testing.assert_array_equal(first, second)

@@ -27,23 +27,29 @@ def keep_computed(model: Model) -> list[Node]:
     The plugin computes it once, and an elementwise operation that reads it first stores its result in the same place, which it
     reads in the next inference.
     """
+    return [changed for node, port in read_computed(model) if port == 0 for changed in _keep_first(node)]
+
+
+def read_computed(model: Model) -> list[tuple[Node, int]]:
+    """The elementwise operations that have, at an input, what is computed from constants and as large as their result."""
     computed: set[int] = set()
-    changed = []
+    found = []
     for node in model.get_ordered_ops():
-        kind, sources = node.get_type_name(), (value.get_node() for value in node.input_values())
+        kind, sources = node.get_type_name(), [value.get_node() for value in node.input_values()]
         given = [isinstance(source, Constant) or source.get_instance_id() in computed for source in sources]
         if given and all(given):
             if kind not in BRING_DATA:
                 computed.add(node.get_instance_id())
-        elif kind in _WRITES and given[0] and not isinstance(node.input_value(0).get_node(), Constant):
-            changed += _keep_first(node)
-    return changed
+        elif kind in _WRITES and any(given):
+            port = given.index(True)
+            is_place = shape_of(node.input_value(port)) == shape_of(node.output(0))
+            if is_place and not isinstance(sources[port], Constant):
+                found.append((node, port))
+    return found
 
 
 def _keep_first(node: Node) -> list[Node]:
     first, second = node.input_values()
-    if shape_of(first) != shape_of(node.output(0)):  # there is no place for the result
-        return []
     if node.get_type_name() == "Subtract":  # a sum with what is negated the plugin would make this again
         negated = opset1.multiply(opset1.subtract(second, first), constant(np.array(-1), precision_of(second)))
         negated.set_friendly_name(node.get_friendly_name())
