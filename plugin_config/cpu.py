@@ -122,7 +122,7 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
             "GroupConvolutionBackpropDataTransformation": _has_zero_points,
             "FuseConvertTransformation": is_decompression_multiply,
             "FoldConvertTransformation": is_decompression_multiply,
-            **(_SLOW_MAT_MUL if slow_mat_mul else {}),
+            **(_WITHOUT_VNNI if slow_mat_mul else {}),
         },
     )
 
@@ -164,9 +164,11 @@ def _has_no_kernel(node: Node) -> Reason | None:
     return Reason("release", "OpenVINO 2025.0 has no int8 kernel for a GRU on CPUs without VNNI; update it")
 
 
-_SLOW_MAT_MUL = {"MatMulTransformation": _saturates, "MatMulToConvolution": _saves_less_than_it_copies}
-if RELEASE == (2025, 0):
-    _SLOW_MAT_MUL["RecurrentCellTransformation"] = _has_no_kernel
+_WITHOUT_VNNI = {
+    "MatMulTransformation": _saturates,
+    "MatMulToConvolution": _saves_less_than_it_copies,
+    **({"RecurrentCellTransformation": _has_no_kernel} if RELEASE == (2025, 0) else {}),
+}
 
 
 def _has_zero_points(node: Node) -> bool:

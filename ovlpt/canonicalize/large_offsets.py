@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, constant_above, meets, precision_of
+from ovlpt.graph.constants import constant_above, kept_apart, meets, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.layer_transformation import LayerTransformation
-from ovlpt.openvino_api import Constant, Node, Output, opset1
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations.families import AFFINE, REARRANGES, SLICES
-from ovlpt.precisions import NUMPY
 from ovlpt.trace import Reason
 
 _LARGE = 1e4  # of f32, whose digits end at a two-thousandth of one there
@@ -41,8 +40,7 @@ class LargeOffsets(LayerTransformation):
     def transform(self, node: Node) -> None:
         port = _masked(node)
         value = node.input_value(port)
-        precision = precision_of(value)
-        alone = opset1.maximum(value, constant(np.finfo(NUMPY[precision]).min, precision))
+        alone = kept_apart(value)
         alone.set_friendly_name(made_for(value.get_node().get_friendly_name(), Made.ALONE))
         node.input(port).replace_source_output(alone.output(0))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.constants import constant, constant_above, kept_apart, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.openvino_api import Node, opset1
@@ -41,8 +41,7 @@ class WideIntervals(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         data, name = node.input_value(0), node.get_friendly_name()
-        smaller = opset1.multiply(data, constant(_SMALLER))
-        alone = opset1.maximum(smaller, constant(-_LARGEST))
+        alone = kept_apart(opset1.multiply(data, constant(_SMALLER)).output(0))
         alone.set_friendly_name(made_for(name, Made.ALONE))
         for port, value in enumerate(node.input_values()[1:], 1):
             if (bound := constant_above(value)) is not None:

@@ -77,6 +77,13 @@ def same_operation(node: Node, inputs: list[Output]) -> Node:
     return _factory(node.get_type_info().version_id).create(node.get_type_name(), inputs, node.get_attributes())
 
 
+def kept_apart(value: Output) -> Node:
+    """The maximum of ``value`` and the least number of its type: the same numbers, past which nothing is fused or joined."""
+    dtype = value.get_element_type().to_dtype()
+    least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
+    return opset1.maximum(value, constant(least, precision_of(value)))
+
+
 _SOURCES_OF_ACTIVATIONS = CONVOLUTIONS | {"ConvolutionBackpropData", "MatMul", "Parameter", "ReadValue"}
 
 

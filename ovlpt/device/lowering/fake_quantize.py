@@ -10,7 +10,6 @@ import numpy as np
 from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
-    FLOAT_MAX,
     MOVES_UP,
     POST_OPERATIONS,
     block_fusion,
@@ -18,7 +17,14 @@ from ovlpt.device.lowering.links import (
     links_above,
     other_constant,
 )
-from ovlpt.graph.constants import constant, constant_above, is_constant_above, is_constant_path, precision_of
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    is_constant_above,
+    is_constant_path,
+    kept_apart,
+    precision_of,
+)
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
@@ -484,7 +490,7 @@ def in_steps(node: Node, details: QuantizationDetails) -> Node:
     if precision_of(data) != "f32":
         data = opset1.convert(data, "f32").output(0)
     # or a layer would take in the difference, along another axis
-    apart = opset1.maximum(data, constant(np.float32(-FLOAT_MAX)))
+    apart = kept_apart(data)
     scaled = opset1.multiply(opset1.subtract(apart, constant(low)), constant(steps / (high - low)))
     clipped = opset1.clamp(scaled, 0.0, float(steps))
     level = NodeFactory("opset5").create("Round", [clipped.output(0)], {"mode": "half_to_even"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, kept_apart, precision_of, values_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.recurrent import sources
 from ovlpt.graph.relaxed import is_relaxed
@@ -139,9 +139,7 @@ def hide_shifts(model: Model) -> list[Node]:
     for link in filter(None, map(_last_by_channel, found)):
         _fold_late(link)
         if _is_shared(link):
-            data = link.input_value(0)
-            least = np.finfo(data.get_element_type().to_dtype()).min
-            link.input(0).replace_source_output(opset1.maximum(data, constant(least, precision_of(data))).output(0))
+            link.input(0).replace_source_output(kept_apart(link.input_value(0)).output(0))
         changed.append(link)
     return changed
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
-from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
+from ovlpt.graph.constants import constant_above, is_constant_above, kept_apart, precision_of
 from ovlpt.graph.consumers import consumers_of, readers_of, targets_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import is_relaxed
@@ -162,9 +162,7 @@ def other_constant(link: Node) -> np.ndarray | None:
 
 def block_fusion(node: Node) -> Node:
     """The maximum of a result and the least number, which is not a post-operation, after it."""
-    targets, dtype = node.output(0).get_target_inputs(), node.get_output_element_type(0).to_dtype()
-    least = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).min
-    alone = opset1.maximum(node.output(0), constant(least, precision_of(node.output(0))))
+    targets, alone = node.output(0).get_target_inputs(), kept_apart(node.output(0))
     alone.set_friendly_name(made_for(node.get_friendly_name(), Made.ALONE))
     insert_after(node.output(0), alone.output(0), targets, [])
     return node

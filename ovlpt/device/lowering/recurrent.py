@@ -6,7 +6,7 @@ import numpy as np
 
 from ovlpt.device.lowering.fake_quantize import on_other_data
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.graph.constants import constant, constant_above, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, kept_apart, precision_of, values_of
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -77,8 +77,7 @@ def read_after_transpose(layer: Node) -> Node | None:
         while (kind := source.get_node().get_type_name()) in MOVES and kind != "Transpose":
             source = source.get_node().input_value(0)
         if kind == "Transpose":
-            least = np.iinfo(found.data.get_element_type().to_dtype()).min
-            alone = opset1.maximum(found.data, constant(least, found.data_precision))
+            alone = kept_apart(found.data)
             alone.set_friendly_name(made_for(found.data.get_node().get_friendly_name(), Made.ALONE))
             found.convert.input(0).replace_source_output(alone.output(0))
             changed = layer

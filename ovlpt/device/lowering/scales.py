@@ -11,7 +11,6 @@ from ovlpt.device.int8_layers import is_int8_layer, negative_scale_after_relu
 from ovlpt.device.lowering.kernels import falls_back_to_gemm
 from ovlpt.device.lowering.links import (
     BEFORE_INTERVAL,
-    FLOAT_MAX,
     POST_OPERATIONS,
     affine_links,
     block_fusion,
@@ -31,6 +30,7 @@ from ovlpt.graph.constants import (
     constant_above,
     converted,
     is_constant_above,
+    kept_apart,
     precision_of,
     same_operation,
 )
@@ -164,7 +164,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     move_tensor_names(last, value)
     insert_after(value, back.output(0), targets, [back])
     if scales:
-        alone = opset1.maximum(back, constant(-FLOAT_MAX))
+        alone = kept_apart(back.output(0))
         for target in scales:
             target.replace_source_output(alone.output(0))
     # a reference to it would count among the readers of its data
