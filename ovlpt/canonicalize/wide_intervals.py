@@ -4,7 +4,8 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, constant_above, kept_apart, precision_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.layer_transformation import LayerTransformation
+from ovlpt.graph.weights import folded_constant
+from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.trace import Reason
 
@@ -19,7 +20,8 @@ class WideIntervals(LayerTransformation):
     fused.
 
     Kernels compute ``x * scale + shift``, the shift from a bound times the number of steps, which would be infinite, and so
-    no number what follows. Likewise the last level of all numbers of f32: such bounds become a millionth less.
+    no number what follows. Likewise the last level of all numbers of f32: such bounds become a millionth less. They also
+    round the shift, so that a mask's 0 is one of -1e30, which nothing shows beside: of a constant it is the value.
     """
 
     quiet = True
@@ -40,6 +42,9 @@ class WideIntervals(LayerTransformation):
         """There is nothing to refuse."""
 
     def transform(self, node: Node) -> None:
+        if (folded := folded_constant(node.output(0))) is not None:
+            replace_output(node.output(0), constant(folded, precision_of(node.output(0))).output(0))
+            return
         data, name = node.input_value(0), node.get_friendly_name()
         alone = kept_apart(opset1.multiply(data, constant(_SMALLER)).output(0))
         alone.set_friendly_name(made_for(name, Made.ALONE))

@@ -3,15 +3,16 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
-from ovlpt.graph.constants import constant, precision_of, rounded_to
+from ovlpt.graph.constants import constant, constant_above, precision_of, rounded_to
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
-from ovlpt.operations import OPERATIONS
+from ovlpt.operations import OPERATIONS, operation_of
 from ovlpt.precisions import is_low
 from ovlpt.trace import reject_unless
 
@@ -71,7 +72,17 @@ class AddTransformation(ElementwiseTransformation):
             "overflow",
             "the divided scales overflow",
         )
+        self._check_reached(node, full)
         self._check_sum(node, full)
+
+    def _check_reached(self, node: Node, full: int) -> None:
+        """As `_check_moved`, of masks that are chosen or quantized."""
+        scale, _ = self._combined(node, full)
+        reached = _reached_by(self.branches(node)[full].data)
+        largest = float(np.finfo(np.float32).max)
+        reject_unless(
+            reached * float(np.abs(scale).max()) <= largest, "overflow", "a mask overflows, divided by the scale"
+        )
 
     def _check_sum(self, node: Node, full: int) -> None:
         """Masks hide with numbers beside which nothing of the other input is left in f32, shown or hidden."""
@@ -181,3 +192,17 @@ class AddTransformation(ElementwiseTransformation):
         """The data with its zero point, from which ``moved`` is taken."""
         zero_point, _ = values_or(found)
         return found.data, zero_point - moved
+
+
+def _reached_by(value: Output) -> float:
+    """The largest finite number that the data holds, as far as what it is copied from or quantized by tells."""
+    node = value.get_node()
+    row, details = operation_of(node.get_type_name()), None
+    if node.get_type_name() == "FakeQuantize":
+        details = QuantizationDetails.of(node)
+    if details is not None:
+        found = np.stack([np.abs(end).max() for end in (details.output_low, details.output_high)])
+    elif (found := constant_above(value)) is None and row is not None and row.copies:
+        ports = row.data_inputs or range(node.get_input_size())
+        return max(_reached_by(node.input_value(port)) for port in ports)
+    return 0.0 if found is None else float(np.abs(found[np.isfinite(found)]).max(initial=0))

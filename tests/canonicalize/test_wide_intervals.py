@@ -38,3 +38,19 @@ def test_a_mask_of_nearly_all_numbers(core, bound, in_integers, is_open):
     inputs = [random.uniform(-1, 1, (1, 4, KEYS)).astype(np.float32), mask]
     for compiled in (simulate(net, core), ovlpt.compile_model(net, core=core, properties=EXACT)):
         np.testing.assert_allclose(compiled(inputs)[0], (1 - mask) / VISIBLE, atol=1e-5)
+
+
+@pytest.mark.parametrize("bound", [-1e37, -3.4e38])
+def test_a_quantized_mask_that_is_constant(core, bound):
+    """What is shown is at 0, and not at the error of the kernel's shift, -1e30, beside which all scores are the same."""
+    mask = np.triu(np.full((KEYS, KEYS), bound, np.float32), 1)
+    mask[-1] = bound  # a row that is hidden whole
+    x, keys = parameter([1, 4, KEYS, KEYS]), const(np.random.default_rng(0).uniform(-1, 1, (KEYS, KEYS)))
+    scores = quantized(opset1.matmul(quantized(x, -1.28, 1.27), keys, False, True), -2.56, 2.54)
+    hidden = opset1.add(scores, quantized(const(mask[None, None]), bound, 0))
+    net = Model([opset1.softmax(hidden, 3)], [x])
+    exact = Model([opset1.softmax(opset1.add(scores, const(mask[None, None])), 3)], [x])
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 4, KEYS, KEYS)).astype(np.float32)]
+    expected = simulate(exact, core)(inputs)[0]
+    for compiled in (simulate(net, core), ovlpt.compile_model(net, core=core, properties=EXACT)):
+        np.testing.assert_allclose(compiled(inputs)[0], expected, atol=1e-5)

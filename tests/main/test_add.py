@@ -94,6 +94,23 @@ def test_a_mask_of_numbers_that_overflow_in_parts_of_a_scale_stays(hidden):
     assert Transformed(net, Params(native_only=True)).transformed("Add")
 
 
+def chosen(hidden: float):
+    shown = opset1.greater(parameter((1, 1, 6, 6), "mask"), f32(0.5))
+    return opset1.select(shown, f32(0), f32(hidden))
+
+
+def quantized_mask(hidden: float):
+    return fake_quantize(opset1.multiply(parameter((1, 1, 6, 6), "mask"), f32(hidden)), hidden, 0)
+
+
+@pytest.mark.parametrize("mask", [chosen, quantized_mask])
+def test_a_mask_that_is_chosen_or_quantized_and_overflows_in_parts_of_a_scale(mask):
+    """The same rows, of a mask that the network is given."""
+    stored = fake_quantize(scores(), -2.56, 2.54)
+    net = model(opset1.softmax(opset1.add(stored, mask(float(np.finfo(np.float32).min))), 3))
+    assert Transformed(net).reasons("Add") == ["overflow"]
+
+
 @pytest.mark.parametrize("hidden", [1e9, 1e20])
 def test_a_quantized_mask_does_not_round_away_what_it_shows(hidden):
     """``(mask - 1) * 1e9``: the zero point of the sum would be a number beside which f32 knows nothing of the scores."""

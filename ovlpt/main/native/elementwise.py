@@ -55,6 +55,9 @@ class AddTransformation(_Elementwise, add.AddTransformation):
     def _check_moved(self, node: Node) -> None:
         """A constant that overflows is moved."""
 
+    def _check_reached(self, node: Node, full: int) -> None:
+        """So is a mask."""
+
     def _check_sum(self, node: Node, full: int) -> None:
         """What f32 makes of the sum of zero points does not matter."""
 
