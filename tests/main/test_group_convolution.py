@@ -5,7 +5,9 @@ import pytest
 
 import ovlpt
 from ovlpt import Params
-from tests.conftest import Transformed, assert_close, inputs_of
+from ovlpt.inspect.float_model import simulate
+from ovlpt.openvino_api import Core
+from tests.conftest import EXACT, Transformed, assert_close, inputs_of
 from tests.graphs import dequantization, fake_quantize, integers, model, opset1, parameter, quantized
 
 
@@ -52,3 +54,23 @@ def test_a_zero_point_by_output_of_a_group(core, infer, space):
     inputs = inputs_of(graph)
     result = ovlpt.transform(graph, core=core, native_only=True)
     assert_close(infer(result, inputs), infer(graph, inputs))
+
+
+@pytest.mark.parametrize(("largest", "factor"), [(63, 2), (64, 1)])
+def test_small_weights_of_signed_volumes_are_doubled(largest, factor):
+    """Without VNNI the kernels halve them: what is odd was rounded."""
+    weights = np.random.default_rng(0).integers(-largest, largest + 1, (4, 2, 1, 3, 3, 3))
+    weights[0, 0, 0, 0, 0] = largest, 1, -1
+    data = fake_quantize(parameter((1, 4, 5, 5, 5)), -1.28, 1.27)
+    ones = [1] * 3
+    layer = opset1.group_convolution(
+        data, dequantization(opset1.constant(weights.astype(np.int8)), 0.01), ones, ones, ones, ones
+    )
+    result = Transformed(model(layer))
+    (after,) = (node for node in result.after.get_ops() if node.get_type_name() == "GroupConvolution")
+    np.testing.assert_array_equal(after.input_value(1).get_node().data, factor * weights)
+    result.assert_numbers()
+    if factor > 1:
+        inputs = inputs_of(result.before)
+        compiled = ovlpt.compile_model(result.before, properties=EXACT)(inputs)[0]
+        assert_close([compiled], [simulate(result.before, Core())(inputs)[0]])

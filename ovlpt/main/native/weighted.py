@@ -56,7 +56,9 @@ class ConvolutionTransformation(_Weighted, convolution.ConvolutionTransformation
 
 
 class GroupConvolutionTransformation(_Weighted, group_convolution.GroupConvolutionTransformation):
-    pass
+    def _doubled(self, node: Node, weights: Weights) -> Weights:
+        """They stay as they are."""
+        return weights
 
 
 class ConvolutionBackpropDataTransformation(_Weighted, convolution_backprop_data.ConvolutionBackpropDataTransformation):
