@@ -339,17 +339,18 @@ def test_a_pad_before_a_layer(core, infer, kind, open_sizes):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("low", [0, -1], ids=["u8", "zero_point"])
-@pytest.mark.parametrize("shape", [(32, 8, 32, 32), (32, 24, 32), (-1, 40, -1, -1)], ids=str)
+@pytest.mark.parametrize("shape", [(32, 8, 32, 32), (32, 24, 32), (-1, 40, -1, -1), (8, 22, 4, 4)], ids=str)
 def test_strides_of_8_channels_over_16(core, tmp_path, shape, low, form):
-    """With AVX2, threads wrote into each other's data, in about a third of the inferences."""
+    """With AVX2, threads wrote into each other's data, in about a third of the inferences, of small data in one of 250."""
     x, channels, space = parameter(shape), shape[1], len(shape) - 2
     stored = np.random.default_rng(0).integers(-63, 64, (8, channels, *[1] * space))
     weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(0.01))
     zeros, ones = [0] * space, [1] * space
     net = model(opset1.convolution(quantized(x, low, low + 2.55), weights, [2] * space, zeros, zeros, ones), x)
-    values = np.random.default_rng(0).uniform(low, low + 2.5, [32, channels, 32, 32][: len(shape)]).astype(np.float32)
+    sizes = [32 if size < 0 else size for size in shape]
+    values = np.random.default_rng(0).uniform(low, low + 2.5, sizes).astype(np.float32)
     (expected,) = core.compile_model(net, "CPU", TRUTH)(values).values()
     compiled = compiled_in(form, net, core, tmp_path, INFERENCE_NUM_THREADS=2)
-    for _ in range(20):
+    for _ in range(1500 if shape[1] == 22 else 20):
         (found,) = compiled(values).values()
         assert_close([found], [expected], level=0.02 * np.abs(expected).max(), share=1)

@@ -9,6 +9,7 @@ from ovlpt.openvino_api import Model, opset1
 from tests.conftest import EXACT, assert_close, inputs_of
 from tests.lowered import drop_in
 from tests.networks import const, convolution, model, parameter, quantized
+from tools.fuzz.graphs import Form, Graph, Step, build
 
 
 def of_kind(net, kind):
@@ -107,6 +108,20 @@ def test_equal_layers_of_open_sizes(core, infer, kind, stored, how):
     fixed.reshape(shape)
     inputs = [np.random.default_rng(1).uniform(0, 2, shape).astype(np.float32)]
     assert_close(infer(how(net, core=core), inputs), infer(fixed, inputs, "NO"))
+
+
+def test_equal_scales_of_half_floats(core):
+    """Beside an If a model of f16 stays such: of two scales one reported f32 already, which compiling refused."""
+    steps = (
+        Step("Parameter", (), 1, (1, 8, 6, 6)),
+        Step("FakeQuantize", ((0, 0),), 866036908, (1, 8, 6, 6)),
+        Step("Reduce", ((1, 0),), 1692009600, (1, 8)),
+        Step("Multiply", ((2, 0), (2, 0)), 4, (1, 8)),
+        Step("If", ((0, 0),), 2003384803, (1, 8, 6, 6)),
+    )
+    net = build(Graph(steps, ((3, 0), (4, 0)), 0, Form("f16")))
+    lowered = ovlpt.transform(net, core=core, native_only=True)
+    assert [port.get_element_type().get_type_name() for port in lowered.outputs] == ["f16", "f16"]
 
 
 @pytest.mark.parametrize("low", [0, -2.55], ids=["u8", "i8"])

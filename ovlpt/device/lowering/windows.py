@@ -27,8 +27,9 @@ _FEW_PRODUCTS = 1024
 def pool_strides(convolution: Node) -> Node | None:
     """A strided 1x1 convolution as one without strides, of what a MaxPool of one element leaves of its data.
 
-    Its kernel for AVX2 gathers that data for each thread, and writes 16 channels at a time: of 8, 24, 40 and so on it writes over
-    what the next thread has gathered. Some inferences give wrong numbers, with the plugin's own LPT, too. The pool takes as long.
+    Its kernel for AVX2 gathers that data for each thread, and writes 16 channels at a time: of 6 to 8, 22 to 24 and so on it
+    writes over what the next thread has gathered. Some inferences give wrong numbers, with the plugin's own LPT, too. The
+    pool takes as long.
     """
     if not is_int8_layer(convolution) or not _gathers_half(convolution):
         return None
@@ -47,7 +48,7 @@ def pool_strides(convolution: Node) -> Node | None:
 
 
 def _gathers_half(convolution: Node) -> bool:
-    """Whether the last 16 channels of data that is gathered, without padding and by strides that divide its sizes, are 8."""
+    """Whether the last 16 channels of data that is gathered, without padding and by strides that divide its sizes, are 6 to 8."""
     attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
     data, strides = shape_of(convolution.input_value(0)), attributes["strides"]
     is_padded = attributes["auto_pad"] == "explicit" and any((*attributes["pads_begin"], *attributes["pads_end"]))
@@ -55,7 +56,12 @@ def _gathers_half(convolution: Node) -> bool:
         return False
     *groups, _, channels = weights[: -len(strides)]
     is_divided = all(size is None or size % stride == 0 for size, stride in zip(data[2:], strides, strict=True))
-    return {*groups, *weights[-len(strides) :]} == {1} and is_divided and channels is not None and channels % 16 == 8
+    return (
+        {*groups, *weights[-len(strides) :]} == {1}
+        and is_divided
+        and channels is not None
+        and channels % 16 in (6, 7, 8)
+    )
 
 
 def see_every_column(convolution: Node) -> Node | None:
