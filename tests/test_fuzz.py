@@ -39,6 +39,13 @@ def ours(check, graph: Graph) -> list[numbers.Failure]:
     return [failure for failure in check.failures(graph) if failure.way != numbers.STOCK]
 
 
+def told(monkeypatch, name: str) -> list:
+    """The models that a function of `numbers` will have made by then."""
+    make, made = getattr(numbers, name), []
+    monkeypatch.setattr(numbers, name, lambda model: made.append(make(model)) or made[-1])
+    return made
+
+
 def test_a_seed_means_one_graph():
     assert random_graph(3) == random_graph(3)
     assert len({str(random_graph(seed)) for seed in range(20)}) == 20
@@ -94,10 +101,13 @@ def test_a_state_is_compared_in_the_second_inference(kind, monkeypatch):
     assert not list(numbers.failures(graph))
     once, twice = (numbers.run(net, graph.inputs(), "NO", times)[0] for times in (1, 2))
     assert twice.size > once.size if kind == "Cache" else not np.array_equal(once, twice)
-    run = numbers.run
-    monkeypatch.setattr(
-        numbers, "run", lambda *given, **more: [value + ("NO" in given and 2 in given) for value in run(*given, **more)]
-    )
+    run, of_ours = numbers.run, [told(monkeypatch, name) for name in ("transformed", "compiled_as_it_stands")]
+
+    def wrong(model, *given, **more):
+        is_wrong = 2 in given and any(model is each for models in of_ours for each in models)
+        return [value + is_wrong for value in run(model, *given, **more)]
+
+    monkeypatch.setattr(numbers, "run", wrong)
     assert {failure.way for failure in numbers.failures(graph)} == {numbers.AGAIN}
 
 
@@ -348,14 +358,34 @@ def test_what_is_wrong_at_one_pixel_only_is_found(monkeypatch):
         Form("f32", "space"),
     )
     assert not ours(numbers, graph)
-    honest = numbers.run
+    honest, lowered = numbers.run, told(monkeypatch, "compiled_as_it_stands")
 
     def wrong(model, inputs, lpt, **more):
         found = honest(model, inputs, lpt, **more)
-        return [9 + value for value in found] if lpt == "NO" and inputs[0].shape[-1] == 1 else found
+        return [9 + value for value in found] if any(model is each for each in lowered) else found
 
     monkeypatch.setattr(numbers, "run", wrong)
     assert [(failure.way, failure.cause) for failure in numbers.failures(graph)] == [(numbers.ONE_PIXEL, "numbers")]
+
+
+@pytest.mark.parametrize("way", ["transform", numbers.NATIVE_ONLY])
+@pytest.mark.parametrize("excuse", ["none", "with LPT", "without LPT"])
+def test_only_what_the_plugin_gets_wrong_without_lpt_is_its_own(monkeypatch, excuse, way):
+    """Or, as natively, with its own."""
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    graph = Graph((*steps, Step("Relu", ((1, 0),), 3, shape)), ((2, 0),), 0)
+    honest, (change, told), changed = numbers.run, numbers.WAYS[way], []
+    monkeypatch.setitem(numbers.WAYS, way, (lambda model: changed.append(change(model)) or changed[-1], told))
+
+    def wrong(model, inputs, lpt, *times, **more):
+        is_wrong = any(model is each for each in changed) or lpt == {"with LPT": "YES", "without LPT": "NO"}.get(excuse)
+        return [9 * is_wrong + each for each in honest(model, inputs, lpt, *times, **more)]
+
+    monkeypatch.setattr(numbers, "run", wrong)
+    (failure,) = numbers.failures(graph, way)
+    excused = {"none": False, "with LPT": way == numbers.NATIVE_ONLY, "without LPT": way != numbers.NATIVE_ONLY}[excuse]
+    assert failure.way == (numbers.STOCK if excused else way)
 
 
 def test_what_reads_past_its_data_at_one_pixel_is_not_run():

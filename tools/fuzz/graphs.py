@@ -278,7 +278,9 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
         built = _node(step, [outputs[index][port] for index, port in sources])
         if built is None or any(output.get_partial_shape().is_dynamic for output in built):
             return []
-        if not all(sizes(output) for output in built):  # scalars end most operations
+        if not all(
+            sizes(output) and all(sizes(output)) for output in built
+        ):  # scalars and no elements end most operations
             return []
         if max(int(np.prod(output.get_shape())) for output in built) > _LARGEST:
             return []
