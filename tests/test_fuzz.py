@@ -21,6 +21,7 @@ from tools.fuzz.exported import EXPORTED
 from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
 from tools.fuzz.operations import ADDED, KINDS, STATES, create
+from tools.fuzz.rarer import RARER, THIN
 from tools.fuzz.shard import Judged, Settings, judge
 from tools.fuzz.shifts import kernel_grids, with_kernel_weights
 from tools.fuzz.shrink import shrink
@@ -162,6 +163,13 @@ def test_graphs_of_exported_files_hold_what_front_ends_give():
     sample = [random_graph(seed, KINDS | EXPORTED) for seed in range(250)]
     assert {step.kind for graph in sample for step in graph.steps} >= EXPORTED.keys()
     assert sum(graph.is_quantized for graph in sample) > 200
+
+
+def test_graphs_of_what_is_rarer_hold_it_all():
+    sample = [random_graph(seed, KINDS | RARER) for seed in range(100)]
+    assert {step.kind for graph in sample for step in graph.steps} >= RARER.keys()
+    assert {step.shape for graph in sample for step in graph.parameters} & {*THIN}
+    assert not {step.kind for seed in range(60) for step in random_graph(seed).steps} & RARER.keys()
 
 
 def test_a_reversed_sequence_is_no_recurrent_layer():

@@ -41,6 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="with more operations and attributes that front ends give of exported files",
     )
+    parser.add_argument(
+        "--rarer",
+        action="store_true",
+        help="with what quantized layers seldom stand beside: masks, scales by head, bodies, updates, one row or column",
+    )
     parser.add_argument("--no-shrink", action="store_true", help="print failing graphs as they are")
     add_workers(parser)
     options = parser.parse_args(arguments)
@@ -83,7 +88,9 @@ def _line(failure: Failure) -> str:
 
 def _judged(options: argparse.Namespace) -> Iterator[Judged]:
     """Each graph as it is judged, by whoever has time."""
-    settings = Settings(options.check, options.added, not options.no_shrink, options.forms, options.exported)
+    settings = Settings(
+        options.check, options.added, not options.no_shrink, options.forms, options.exported, options.rarer
+    )
     run = {"command": "fuzz", "settings": repr(settings)}
     out = console(STDOUT)
     with (

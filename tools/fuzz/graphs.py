@@ -26,6 +26,7 @@ from tools.fuzz.operations import (
     pick,
     sizes,
 )
+from tools.fuzz.rarer import RARER, RARER_MOTIFS, THIN
 from tools.fuzz.stored import constants_in_bf16, pairs_in_f32, past_of, remember
 from tools.fuzz.truth import simulate
 
@@ -153,7 +154,9 @@ def _node(step: Step, sources: list[Output], values: np.ndarray | None = None) -
         return sources[:1]
     more = () if values is None else (values,)
     try:
-        node = (KINDS | ADDED | FORMS | EXPORTED)[step.kind][0](np.random.default_rng(step.seed), *sources, *more)
+        node = (KINDS | ADDED | FORMS | EXPORTED | RARER)[step.kind][0](
+            np.random.default_rng(step.seed), *sources, *more
+        )
     except (RuntimeError, ValueError):
         return None
     return None if node is None else list(node.outputs())
@@ -314,16 +317,17 @@ def random_graph(seed: int, table: Mapping[str, tuple[Builder, int, float]] = KI
                 return
             made.append(added[0])
 
-    has_forms = not FORMS.keys().isdisjoint(table)
+    has_forms, has_rarer = (not kinds.keys().isdisjoint(table) for kinds in (FORMS, RARER))
     in_pairs = pick(random, 0.0, 0.0, 0.0, 0.9)  # a graph from an ONNX file is so throughout
-    shape = pick(random, *_SHAPES)
+    shapes = _SHAPES + 2 * THIN if has_rarer else _SHAPES
+    shape = pick(random, *shapes)
     for _ in range(pick(random, 1, 1, 1, 2, 2, 3)):
         step = Step("Parameter", (), new_seed(), tuple(shape))
         append(step, list(parameter(shape, "x").outputs()))
         if chance(random, 0.3):
-            shape = pick(random, *_SHAPES)
+            shape = pick(random, *shapes)
     kinds, motifs = list(table), [motif for motif in MOTIFS if all(kind in table for kind, _ in motif)]
-    motifs += FORM_MOTIFS if has_forms else ()
+    motifs += (FORM_MOTIFS if has_forms else ()) + (RARER_MOTIFS if has_rarer else ())
     odds = np.array([table[kind][2] for kind in kinds])
     wanted = len(steps) + int(random.integers(3, 16))
     for _ in range(300):

@@ -806,12 +806,13 @@ QUANTIZES = frozenset(
         "QuantizeDequantizeWide",
         "QuantizeClip",
         "QuantizeOtherwise",
+        "QuantizeByAxis",
     )
 )
 WEIGHTED = frozenset(
     (
         *("Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"),
-        *("Pointwise", "DilatedConvolution", "MatMul", "MatMulOfTwo", "Attention"),
+        *("Pointwise", "DilatedConvolution", "AnyConvolution", "MatMul", "MatMulOfTwo", "Attention"),
         *(
             "SameConvolution",
             "Einsum",

@@ -13,6 +13,7 @@ from tools.fuzz.forms import FORMS
 from tools.fuzz.graphs import Graph, random_graph
 from tools.fuzz.numbers import Failure
 from tools.fuzz.operations import ADDED, KINDS
+from tools.fuzz.rarer import RARER
 from tools.fuzz.sheltered import Sheltered, checked
 from tools.fuzz.shrink import shrink
 
@@ -21,8 +22,8 @@ GRAPHS = 5  # of a task
 
 @dataclass(frozen=True)
 class Settings:
-    """What is checked, on which graphs; ``added``, ``forms``, ``exported``: with those kinds, too; ``shrinks``: failing
-    ones are made small.
+    """What is checked, on which graphs; ``added``, ``forms``, ``exported``, ``rarer``: with those kinds, too; ``shrinks``:
+    failing ones are made small.
     """
 
     check: str
@@ -30,6 +31,7 @@ class Settings:
     shrinks: bool
     forms: bool = False
     exported: bool = False
+    rarer: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def judge(settings: Settings, first: int, last: int, sheltered: bool = True) -> 
 def _judged(settings: Settings, seed: int, check: Callable[..., list[Failure]]) -> Judged:
     kinds = native.KINDS if settings.check == "native" else KINDS
     kinds = kinds | (ADDED if settings.added else {}) | (FORMS if settings.forms else {})
-    kinds = kinds | (EXPORTED if settings.exported else {})
+    kinds = kinds | (EXPORTED if settings.exported else {}) | (RARER if settings.rarer else {})
     graph = random_graph(seed, kinds)
     found = Judged(seed, tuple(check(graph)), "", graph.is_quantized)
     if not found.ours:
