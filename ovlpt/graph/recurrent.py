@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.consumers import consumers_of
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.names import Made, made_for
@@ -146,12 +146,14 @@ def _is_quantized(value: Output) -> bool:
 def make_weights_real(node: Node) -> bool:
     """Let the layer read its weights as plain constants; whether any were not.
 
-    The CPU plugin throws on a layer with integers for weights that it cannot run in low precision.
+    The CPU plugin throws on a layer with integers for weights that it cannot run in low precision, or ends the process where
+    gates of 4 bits are joined after they were dequantized.
     """
-    ports = quantized_weights(node)
+    values = {port: node.input_value(port) for port in weights_ports(node)}
+    ports = [port for port, value in values.items() if is_constant_path(value.get_node()) and _is_quantized(value)]
     for port in ports:
-        value = node.input_value(port)
-        real = constant(folded_constant(value), precision_of(value))
+        value, folded = values[port], folded_constant(values[port])
+        real = constant(evaluated(value) if folded is None else folded, precision_of(value))
         real.set_friendly_name(value.get_node().get_friendly_name())
         node.input(port).replace_source_output(real.output(0))
     return bool(ports)

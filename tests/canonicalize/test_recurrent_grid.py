@@ -10,8 +10,10 @@ from ovlpt import Params
 from ovlpt.device import PluginLowering, this_cpu
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
+from ovlpt.graph.constants import constant
 from ovlpt.graph.recurrent import make_weights_real
 from ovlpt.graph.text import to_text
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import RELEASE, Manager, Model, opset1
 from ovlpt.operations import RECURRENT
 from ovlpt.trace import Outcome
@@ -457,6 +459,23 @@ def test_weights_after_a_fake_quantize(core):
             for node in (stored, quantized)
         )
         np.testing.assert_array_equal(integers, others)
+
+
+@pytest.mark.parametrize("precision", ["i8", "i4"])
+def test_weights_whose_gates_are_joined(core, precision):
+    """As ONNX's order of gates leaves them: with those of 4 bits compiling ended the process."""
+    graph = network()
+    (layer,) = (node for node in graph.get_ops() if node.get_type_name() == "LSTMSequence")
+    for port in (4, 5):
+        rng = np.random.default_rng(port)
+        gates = [constant(rng.integers(-7, 8, (1, 2 * SIZE, SIZE)), precision) for _ in range(2)]
+        joined = opset1.concat([dequantization(each, 0.02, 1.0) for each in gates], 1)
+        layer.input(port).replace_source_output(joined.output(0))
+    inputs = inputs_of(graph, *WIDE)
+    transformed = ovlpt.transform(graph, core=core)
+    (layer,) = (node for node in transformed.get_ops() if node.get_type_name() == "LSTMSequence")
+    assert {layer.input_value(port).get_node().get_type_name() for port in (4, 5)} == {"Constant"}
+    assert decibels(simulate(graph, core)(inputs)[0], ovlpt.compile_model(graph, properties=EXACT)(inputs)[0]) > 80
 
 
 @pytest.mark.parametrize("kind", GATES)
