@@ -467,9 +467,12 @@ def test_weights_whose_gates_are_joined(core, precision):
     graph = network()
     (layer,) = (node for node in graph.get_ops() if node.get_type_name() == "LSTMSequence")
     for port in (4, 5):
-        rng = np.random.default_rng(port)
-        gates = [constant(rng.integers(-7, 8, (1, 2 * SIZE, SIZE)), precision) for _ in range(2)]
-        joined = opset1.concat([dequantization(each, 0.02, 1.0) for each in gates], 1)
+        values = f32(np.random.default_rng(port).integers(-8, 8, (1, 4 * SIZE, SIZE)) * 0.02)
+        stored = opset1.convert(opset1.fake_quantize(values, *map(f32, (-0.16, 0.14, -8, 7)), 16), precision)
+        zero_point = opset1.convert(constant(np.zeros(()), precision), "f32")
+        real = opset1.multiply(opset1.subtract(opset1.convert(stored, "f32"), zero_point), f32(0.02))
+        gates = opset1.split(real, opset1.constant(np.int64(1)), 4).outputs()
+        joined = opset1.concat([gates[number] for number in (2, 0, 3, 1)], 1)
         layer.input(port).replace_source_output(joined.output(0))
     inputs = inputs_of(graph, *WIDE)
     transformed = ovlpt.transform(graph, core=core)
