@@ -4,6 +4,7 @@ import numpy as np
 
 from ovlpt.attributes import Bias
 from ovlpt.graph.constants import constant, constant_above, precision_of, rounded_to
+from ovlpt.graph.copies import copied_data
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -12,7 +13,7 @@ from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
-from ovlpt.operations import OPERATIONS, operation_of
+from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import is_low
 from ovlpt.trace import reject_unless
 
@@ -196,13 +197,18 @@ class AddTransformation(ElementwiseTransformation):
 
 def _reached_by(value: Output) -> float:
     """The largest finite number that the data holds, as far as what it is copied from or quantized by tells."""
-    node = value.get_node()
-    row, details = operation_of(node.get_type_name()), None
-    if node.get_type_name() == "FakeQuantize":
-        details = QuantizationDetails.of(node)
-    if details is not None:
-        found = np.stack([np.abs(end).max() for end in (details.output_low, details.output_high)])
-    elif (found := constant_above(value)) is None and row is not None and row.copies:
-        ports = row.data_inputs or range(node.get_input_size())
-        return max(_reached_by(node.input_value(port)) for port in ports)
-    return 0.0 if found is None else float(np.abs(found[np.isfinite(found)]).max(initial=0))
+    largest, pending, seen = 0.0, [value], set()
+    while pending:
+        value = pending.pop()
+        node = value.get_node()
+        if node.get_instance_id() in seen:
+            continue
+        seen.add(node.get_instance_id())
+        details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+        if details is not None:
+            numbers = np.concatenate([np.ravel(end) for end in (details.output_low, details.output_high)])
+        elif (numbers := constant_above(value)) is None:
+            pending += copied_data(node)
+            continue
+        largest = max(largest, float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0)))
+    return largest

@@ -111,6 +111,17 @@ def test_a_mask_that_is_chosen_or_quantized_and_overflows_in_parts_of_a_scale(ma
     assert Transformed(net).reasons("Add") == ["overflow"]
 
 
+def test_a_mask_far_above_the_sum():
+    """Through more operations than a stack is deep, each of which reads the one before it twice."""
+    mask = parameter((1, 1, 6, 6), "mask")
+    for _ in range(600):
+        left, right = opset1.split(mask, opset1.constant(np.int64(3)), 2).outputs()
+        mask = opset1.concat([right, left], 3)
+    assert Transformed(model(opset1.softmax(opset1.add(fake_quantize(scores(), -2.56, 2.54), mask), 3))).transformed(
+        "Add"
+    )
+
+
 @pytest.mark.parametrize("hidden", [1e9, 1e20])
 def test_a_quantized_mask_does_not_round_away_what_it_shows(hidden):
     """``(mask - 1) * 1e9``: the zero point of the sum would be a number beside which f32 knows nothing of the scores."""
