@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ovlpt.canonicalize.wide_intervals import LEVELS
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.model_zoo import float_file, quantized_file
 from ovlpt.files import mode_of, native, why_not
@@ -123,7 +124,8 @@ def _loses_zero_point(node: Node) -> bool:
 
 def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
     """Raises `InputError` for a FakeQuantize whose interval is infinite or no number: so is all that it gives. Of one with
-    as many levels as the plugin drops (``dropped``) a clip is left.
+    as many levels as the plugin drops (``dropped``) a clip is left; of up to 256 levels only the ends have to be finite
+    (`WideIntervals`).
     """
     for node in all_nodes(read):
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
@@ -131,7 +133,8 @@ def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
             continue
         for low, high in (details.intervals[:2], details.intervals[2:]):
             with np.errstate(over="ignore", invalid="ignore"):
-                is_finite = np.isfinite(high - low).all()
+                numbers = (low, high) if details.levels <= LEVELS else (high - low,)
+                is_finite = all(np.isfinite(each).all() for each in numbers)
             if not is_finite:
                 raise InputError(
                     f'the FakeQuantize "{node.get_friendly_name()}" in {label} has the interval '

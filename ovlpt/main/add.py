@@ -18,8 +18,8 @@ from ovlpt.precisions import is_low
 from ovlpt.trace import reject_unless
 
 # f32 rounds a sum of zero points by 2^-25 of it: what that may be at most, as levels of an input, is 1/16 of one where its
-# data is integers, and 64 where it is a layer's sums, which are up to 2^24.
-_SHIFT_OF_LEVELS, _SHIFT_OF_SUMS = 2.0**21, 2.0**31
+# data is integers, and 64 where it is a layer's sums, which are up to 2^24; of real numbers without a scale a thousandth.
+_SHIFT_OF_LEVELS, _SHIFT_OF_SUMS, _SHIFT_OF_REALS = 2.0**21, 2.0**31, 2.0**15
 
 
 class AddTransformation(ElementwiseTransformation):
@@ -94,10 +94,7 @@ class AddTransformation(ElementwiseTransformation):
         shift = np.abs(zero_point * scale + zero_point_empty * scale_empty).max() if zero_point_empty.any() else 0
         # the largest scales, as channels that hold nothing have tiny ones
         largest = [float(np.abs(values).max()) for values in (scale, scale_empty)]
-        enough = all(
-            shift <= step * (_SHIFT_OF_LEVELS if is_low(branch.data_precision) else _SHIFT_OF_SUMS)
-            for branch, step in zip(branches, largest, strict=True)
-        )
+        enough = all(shift <= step * _largest_shift(branch) for branch, step in zip(branches, largest, strict=True))
         reject_unless(
             enough and (np.abs(scale / scale_empty) >= np.finfo(np.float32).tiny).all(),
             "rounded_away",
@@ -193,6 +190,12 @@ class AddTransformation(ElementwiseTransformation):
         """The data with its zero point, from which ``moved`` is taken."""
         zero_point, _ = values_or(found)
         return found.data, zero_point - moved
+
+
+def _largest_shift(branch: Dequantization) -> float:
+    if is_low(branch.data_precision):
+        return _SHIFT_OF_LEVELS
+    return _SHIFT_OF_REALS if branch.empty else _SHIFT_OF_SUMS
 
 
 def _reached_by(value: Output) -> float:

@@ -65,10 +65,12 @@ def test_a_softmax_does_not_depend_on_a_zero_point(reads):
     assert reads(summed(117, 0, lambda value: opset8.softmax(value, 1))).get_ops()
 
 
-@pytest.mark.parametrize("ends", [(-np.inf, 1), (0, np.inf), (np.nan, np.nan), (-3e38, 3e38)])
-def test_an_interval_that_is_no_number_is_an_error(ends):
+@pytest.mark.parametrize(
+    ("ends", "levels"), [((-np.inf, 1), 256), ((0, np.inf), 256), ((np.nan, np.nan), 256), ((-3e38, 3e38), 512)]
+)
+def test_an_interval_that_is_no_number_is_an_error(ends, levels):
     """As of a mask of -inf: a layer before it could not be compiled ("could not append an elementwise post-op")."""
-    given = model(opset1.fake_quantize(parameter((2, 8)), *map(f32, ends), *map(f32, ends), 256))
+    given = model(opset1.fake_quantize(parameter((2, 8)), *map(f32, ends), *map(f32, ends), levels))
     with pytest.raises(InputError, match=r'the FakeQuantize ".*" in the model ".*" has the interval \[.*\], so that'):
         transform(given)
     transform(given, native_only=True)
