@@ -76,9 +76,11 @@ def _is_wide(node: Node, *ends: np.ndarray) -> bool:
 
 
 def _hides(*ends: np.ndarray | None) -> bool:
-    """Whether these are of a mask: numbers beside which nothing is left, and 0."""
+    """Whether these are of a mask: numbers beside which nothing is left, and 0 or little more."""
     low, high = ends
-    return low is not None and high is not None and not high.any() and float(low.max(initial=-np.inf)) <= _HIDES
+    if low is None or high is None or float(low.max(initial=-np.inf)) > _HIDES:
+        return False
+    return bool(((high >= 0) & (high <= -low / 8)).all())
 
 
 def _is_added(node: Node) -> bool:

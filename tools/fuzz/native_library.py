@@ -13,7 +13,7 @@ from ovlpt.graph.recurrent import fold_parted_weights
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Manager, Model, Node, opset1, opset6
-from ovlpt.precisions import FLOAT8, INT8, REAL
+from ovlpt.precisions import INT8, REAL
 from ovlpt.qdq_stripping import QDQStripping
 from tools.parity.driver import core, run_native_with
 
@@ -65,7 +65,7 @@ def _in_reals(node: Node) -> None:
     given = precision_of(node.output(0))
     real = given if given in REAL else "f32"
     inputs = [
-        opset1.convert(value, real).output(0) if precision_of(value) in REAL.union(INT8, FLOAT8) - {real} else value
+        opset1.convert(value, real).output(0) if precision_of(value) in REAL.union(INT8) - {real} else value
         for value in node.input_values()
     ]
     plain = same_operation(node, inputs)

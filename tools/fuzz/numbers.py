@@ -510,8 +510,10 @@ def fails_natively(model: Model) -> bool:
     """Whether the native library fails where ovlpt calls its own pass."""
     try:
         native_result(model)
-    except (NativePassFails, NoCompiler) as error:
-        return isinstance(error, NativePassFails)
+    except NativePassFails:
+        return True
+    except (NoCompiler, RuntimeError):  # the result of f8 on 2025.0 cannot be read
+        return False
     return False
 
 
