@@ -17,9 +17,9 @@ from ovlpt.device.lowering.guards import (
     part_small_from_sum,
     wait_for_branches,
 )
-from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above
+from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above, other_constant
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
-from ovlpt.device.lowering.rows import part_by_head, taken_by_interval
+from ovlpt.device.lowering.rows import part_by_head
 from ovlpt.device.properties import simulation
 from ovlpt.graph.bodies import with_bodies
 from ovlpt.graph.constants import (
@@ -146,7 +146,7 @@ def _quantize_apart(quantize: Node) -> None:
     product it takes for those of columns, and throws.
     """
     source, shape = quantize.input_value(0).get_node(), shape_of(quantize.input_value(0))
-    taken = [*map(constant_above, quantize.input_values()[1:]), *taken_by_interval(source)]
+    taken = [*map(constant_above, quantize.input_values()[1:]), *map(other_constant, links_above(source)[0])]
     if (
         any(values is not None and not is_scalar_like(values) for values in taken)
         and links_above(source, POST_OPERATIONS)[1].get_type_name() in _PRODUCTS

@@ -177,6 +177,27 @@ def test_what_varies_by_channel_after_a_matmul_of_open_rank(core, infer, kind, s
     assert np.abs(found - expected).max() <= 0.02 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("sizes", [(2, 2, 5, 8), (-1, 2, 5, 8)], ids=["fixed", "batch"])
+@pytest.mark.parametrize("scale", [(0.4, 0.9), (0.6, -0.5)], ids=["positive", "one negative"])
+@pytest.mark.parametrize("mask", ["added", "chosen"])
+def test_a_scale_by_head_between_scores_and_their_quantization(core, by_form, mask, scale, sizes):
+    """Some of these threw, where the mask became a sum after the quantization, or each head got an interval."""
+    x, y = parameter(sizes), parameter(sizes, name="keys")
+    keys = opset1.fake_quantize(opset1.clamp(y, -1, 1), *map(const, (-127 / 62, 127 / 62) * 2), 255)
+    scores = opset1.matmul(quantized(x, -1, 2), keys, False, True)
+    scores = quantized(opset1.multiply(scores, const(np.reshape(scale, (1, 2, 1, 1)))), -1, 2)
+    seen = np.tril(np.ones((1, 1, 5, 5), bool))
+    if mask == "added":
+        scores = opset1.add(scores, const(np.where(seen, np.reshape(scale, (1, 2, 1, 1)), -1e4)))
+    else:
+        scores = opset1.select(opset1.constant(seen), scores, const(-1e4))
+    net = model(opset1.softmax(scores, 3), [x, y])
+    inputs = [np.random.default_rng(seed).uniform(-1, 1, (2, 2, 5, 8)).astype(np.float32) for seed in (0, 1)]
+    expected = simulate(net, core)(inputs)[0]
+    found = {form: by_form(net, inputs, form) for form in FORMS}
+    assert {form for form, values in found.items() if np.abs(values - expected).max() > 0.02} == set()
+
+
 def errors_of_a_scale_by_rows() -> list[float]:
     """Of forms that may be saved, and in memory, as parts of the largest value."""
     core, found = Core(), []

@@ -94,6 +94,13 @@ def largest(random: Random, data: Output) -> Node | None:
     return opset1.matmul(_quantized(random, ones), weights(random, [8, shape[-1]], [0]), False, True)
 
 
+def _computed_mask(data: Output, rows: int, least: float) -> Node:
+    """The last of several rows is hidden, as those that pad a line; the data decides nothing, and no pass knows it."""
+    nothing = opset1.multiply(opset1.reduce_mean(data, i64([2]), True), f32(0))
+    places = opset1.add(opset1.reshape(nothing, i64([0, 1, 1, -1]), True), f32(np.arange(rows)))
+    return opset1.select(opset1.less(places, f32(max(rows - 1.5, 0.5))), f32(0), f32(least))
+
+
 def masked_attention(random: Random, data: Output) -> Node | None:
     """Scores of two heads with a scale by head, and a mask that is added by head, of booleans, or causal."""
     shape = sizes(data)
@@ -117,9 +124,14 @@ def masked_attention(random: Random, data: Output) -> Node | None:
         np.tril(np.ones((1, 1, rows, rows), bool)) if chance(random, 0.5) else random.random((1, 2, rows, rows)) < 0.7
     )
     seen = seen | np.eye(rows, dtype=bool)
-    least = float(pick(random, -100, -1e4, -3.4e38))
-    form = pick(random, "added", "booleans", "by head", "none")
-    if form == "booleans":
+    least = float(pick(random, -100, -1e4, -1e9, -1e20, -3.4e38))
+    form = pick(random, "added", "booleans", "by head", "computed", "quantized", "none")
+    if form in ("computed", "quantized"):
+        mask = _computed_mask(data, rows, least)
+        if form == "quantized":
+            mask = opset1.fake_quantize(mask, *_ends(least, 0), 256)
+        scores = opset1.add(scores, mask)
+    elif form == "booleans":
         scores = opset1.select(opset1.constant(seen), scores, f32(least))
     elif form != "none":
         bias = random.uniform(-1, 1, (1, 2, 1, 1)) if form == "by head" else 0

@@ -17,6 +17,7 @@ from ovlpt.device.lowering.links import (
     links_above,
     other_constant,
 )
+from ovlpt.device.lowering.rows import takes_rows_for_columns
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -113,14 +114,14 @@ def _joined(node: Node) -> Node | None:
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
     if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
         return None
-    joined = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    joined = last = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
     if mask is not None:
         joined.set_friendly_name(node.get_friendly_name())
-        joined = opset1.add(joined, constant(-mask))
-    joined.set_friendly_name(found.multiply.get_friendly_name())
-    replace_output(found.multiply.output(0), joined.output(0))
+        last = opset1.add(joined, constant(-mask))
+    last.set_friendly_name(found.multiply.get_friendly_name())
+    replace_output(found.multiply.output(0), last.output(0))
     detach(found.multiply)
-    return joined
+    return joined  # which later rules look at
 
 
 def _is_mask(quantize: Node, zero_point: np.ndarray, scale: np.ndarray) -> bool:
@@ -297,8 +298,8 @@ def differ_by_channel(node: Node) -> Node | None:
     With dynamic sizes, per-channel scales and shifts that the plugin folds into the interval of a FakeQuantize without such
     are those of the first channel for all the others: wrong numbers, no error, with the plugin's own LPT too. The
     interval differs between channels from the start, by one step of f32, which decides its ties; where nothing that is folded
-    differs between channels, nothing has to. Of integers that no layer computes, a maximum with
-    the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer that reads f32,
+    differs between channels, nothing has to. Of integers that no layer computes, and of a MatMul that would take such an
+    interval for one of columns, a maximum with the least number keeps scales and shifts out of it: with the interval alone the FakeQuantize would be a layer that reads f32,
     between two Reorders, where scale, shift and interval are post-operations of one.
     """
     if not may_be_open(node.output(0)):
@@ -313,7 +314,7 @@ def differ_by_channel(node: Node) -> Node | None:
     by_channel = all(values.size == 1 or varies_along(values, rank.get_length(), (1,)) for values in constants)
     if channels == 1 or not by_channel or not (is_scalar_like(low) or is_scalar_like(high)):
         return None
-    if links and _is_of_integers(links[-1].input_value(0)):
+    if links and (_is_of_integers(first := links[-1].input_value(0)) or takes_rows_for_columns(first.get_node())):
         block_fusion(links[0])
         return node
     if precision_of(node.input_value(1)) == "f16":

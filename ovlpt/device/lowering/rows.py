@@ -86,22 +86,22 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
     source = quantize.input_value(0).get_node()
     ends = map(constant_above, quantize.input_values()[1:])  # one of them may no longer be known to be a constant
     intervals = [values for values in ends if values is not None and not is_scalar_like(values)]
-    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *taken_by_interval(source)))):
+    if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *_taken_by_interval(source)))):
         return None
     _, product = links_above(source, POST_OPERATIONS)
-    if not _takes_rows_for_columns(product):
+    if not takes_rows_for_columns(product):
         return None
     block_fusion(source)
     return quantize
 
 
-def taken_by_interval(source: Node) -> list[np.ndarray]:
+def _taken_by_interval(source: Node) -> list[np.ndarray]:
     """The constants that the interval of a FakeQuantize after ``source`` absorbs: those after a layer's activation, and those of
     several operations after a MatMul that takes those of rows for those of columns.
     """
     links, above = links_above(source)
     constants = [values for link in links if (values := other_constant(link)) is not None]
-    several = len(links) > 1 and above.get_type_name() == "MatMul" and _takes_rows_for_columns(above)
+    several = len(links) > 1 and above.get_type_name() == "MatMul" and takes_rows_for_columns(above)
     return constants if several or above.get_type_name() in POST_OPERATIONS else []
 
 
@@ -147,7 +147,7 @@ def varies_by_rows(node: Node) -> bool:
     constants = [constant_above(link.input_value(1)) for link in links]
     if _has_rows_only(node):
         return any(values.size > 1 for values in constants)
-    if not _takes_rows_for_columns(node):
+    if not takes_rows_for_columns(node):
         constants = [
             values for link, values in zip(links, constants, strict=True) if link.get_type_name() == "Multiply"
         ]
@@ -164,7 +164,7 @@ def _has_rows(values: np.ndarray) -> bool:
     return max(values.shape[:-1], default=1) > 1
 
 
-def _takes_rows_for_columns(node: Node) -> bool:
+def takes_rows_for_columns(node: Node) -> bool:
     """A MatMul of dynamic sizes, of two tensors, as an attention ends with, or of weights that differ between heads."""
     if node.get_type_name() != "MatMul":
         return node.get_type_name() == "ScaledDotProductAttention"
