@@ -56,6 +56,8 @@ class WideIntervals(LayerTransformation):
             return
         low, high, *output = (constant_above(value) for value in node.input_values()[1:])
         if _is_wide(node, low, high):
+            if all(end is not None for end in output):
+                low, high, *output = finite_ends(node.get_attributes()["levels"], low, high, *output)
             smaller = opset1.multiply(node.input_value(0), constant(_SMALLER)).output(0)
             node.input(0).replace_source_output(_named(kept_apart(smaller), Made.ALONE, node))
             _set_ends(node, 1, low * _SMALLER, high * _SMALLER)
@@ -64,10 +66,29 @@ class WideIntervals(LayerTransformation):
         if _is_wide(node, *output) or _hides(*output):
             _set_ends(node, 3, *(np.clip(end, -_FAR, _FAR) for end in output))
             _scale_after(node, *output)
-        else:
+        else:  # what is stored
             stored = _before_scale(node)
             targets = stored.get_target_inputs()
             insert_after(stored, _named(kept_apart(stored), Made.GUARD, node), targets, [])
+
+
+def finite_ends(
+    levels: int, low: np.ndarray, high: np.ndarray, output_low: np.ndarray, output_high: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The four ends in f64. An infinite one beyond f32 follows from the other one: as of 128 steps, of which 127 are the largest
+    number.
+    """
+    stored = output_low.astype(np.float64), output_high.astype(np.float64)
+    if not all(np.isfinite(end).all() for end in stored):
+        stored = np.float64(-(levels // 2)), np.float64((levels - 1) // 2)
+    found = []
+    for ends in ((low, high), (output_low, output_high)):
+        for place, end in enumerate(end.astype(np.float64) for end in ends):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                beyond = ends[1 - place].astype(np.float64) * stored[place] / stored[1 - place]
+            is_beyond = np.isinf(end) & np.isfinite(beyond) & (np.abs(beyond) > _LARGEST) & (beyond * end > 0)
+            found.append(np.where(is_beyond, beyond, end))
+    return tuple(found)
 
 
 def _is_wide(node: Node, *ends: np.ndarray) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ovlpt.canonicalize.wide_intervals import LEVELS
+from ovlpt.canonicalize.wide_intervals import LEVELS, finite_ends
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.model_zoo import float_file, quantized_file
 from ovlpt.files import mode_of, native, why_not
@@ -131,10 +131,11 @@ def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
         if details is None or details.levels in dropped:
             continue
-        for low, high in (details.intervals[:2], details.intervals[2:]):
+        is_mended = details.levels <= LEVELS
+        ends = finite_ends(details.levels, *details.intervals) if is_mended else details.intervals
+        for low, high in (ends[:2], ends[2:]):
             with np.errstate(over="ignore", invalid="ignore"):
-                numbers = (low, high) if details.levels <= LEVELS else (high - low,)
-                is_finite = all(np.isfinite(each).all() for each in numbers)
+                is_finite = np.isfinite(high - low).all()
             if not is_finite:
                 raise InputError(
                     f'the FakeQuantize "{node.get_friendly_name()}" in {label} has the interval '
