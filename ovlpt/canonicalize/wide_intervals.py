@@ -86,7 +86,7 @@ def finite_ends(
         for place, end in enumerate(end.astype(np.float64) for end in ends):
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 beyond = ends[1 - place].astype(np.float64) * stored[place] / stored[1 - place]
-            is_beyond = np.isinf(end) & np.isfinite(beyond) & (np.abs(beyond) > _LARGEST) & (beyond * end > 0)
+                is_beyond = np.isinf(end) & np.isfinite(beyond) & (np.abs(beyond) > _LARGEST) & (beyond * end > 0)
             found.append(np.where(is_beyond, beyond, end))
     return tuple(found)
 
