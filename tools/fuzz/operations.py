@@ -461,15 +461,25 @@ def loop(random: Random, data: Output) -> Node | None:
     if data.get_element_type() != Type.f32 or len(shape) < 2:
         return None
     if len(shape) > 2 and chance(random, 0.5):
-        node = opset8.tensor_iterator()
-        inner = opset1.parameter([shape[0], 1, *shape[2:]], Type.f32)
-        end = in_body(random, inner)
-        node.set_body(Model([opset1.result(end)], [inner], "body"))
-        node.set_sliced_input(inner, data, 0, 1, 1, -1, 1)
-        node.get_concatenated_slices(end.output(0), 0, 1, 1, -1, 1)
-        return node
-    inner = opset1.parameter(shape, Type.f32)
-    again, end = opset1.constant(np.array(True)), in_body(random, inner, opset1.tanh)
+        return for_each_slice(data, 1, lambda inner: in_body(random, inner))
+    return two_rounds(data, lambda inner: in_body(random, inner, opset1.tanh))
+
+
+def for_each_slice(data: Output, axis: int, body: Callable[[Node], Node]) -> Node:
+    """A TensorIterator: what ``body`` makes of each slice of one element along ``axis``, joined along it."""
+    shape = sizes(data)
+    inner = opset1.parameter([*shape[:axis], 1, *shape[axis + 1 :]], Type.f32)
+    node, end = opset8.tensor_iterator(), body(inner)
+    node.set_body(Model([opset1.result(end)], [inner], "body"))
+    node.set_sliced_input(inner, data, 0, 1, 1, -1, axis)
+    node.get_concatenated_slices(end.output(0), 0, 1, 1, -1, axis)
+    return node
+
+
+def two_rounds(data: Output, body: Callable[[Node], Node]) -> Node:
+    """A Loop: ``body`` of ``body`` of the data."""
+    inner = opset1.parameter(sizes(data), Type.f32)
+    again, end = opset1.constant(np.array(True)), body(inner)
     node = opset8.loop(opset1.constant(np.array(2)), opset1.constant(np.array(True)))
     node.set_function(Model([opset1.result(again), opset1.result(end)], [inner], "body"))
     node.set_special_body_ports([-1, 0])

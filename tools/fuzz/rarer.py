@@ -8,8 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.openvino_api import Model, Node, Output, Type, opset1, opset8
-from tools.fuzz.operations import Builder, Random, branches, chance, create, f32, i64, pick, sizes, weights
+from ovlpt.openvino_api import Node, Output, Type, opset1
+from tools.fuzz.operations import (
+    Builder,
+    Random,
+    branches,
+    chance,
+    create,
+    f32,
+    for_each_slice,
+    i64,
+    pick,
+    sizes,
+    two_rounds,
+    weights,
+)
 
 THIN = (
     (1, 8, 1, 6),
@@ -168,21 +181,8 @@ def layers_in_loop(random: Random, data: Output) -> Node | None:
     if data.get_element_type() != Type.f32 or len(shape) < 2:
         return None
     if chance(random, 0.5):
-        node = opset8.tensor_iterator()
-        inner = opset1.parameter([1, *shape[1:]], Type.f32)
-        end = _convolution_in_body(random, inner)
-        node.set_body(Model([opset1.result(end)], [inner], "body"))
-        node.set_sliced_input(inner, data, 0, 1, 1, -1, 0)
-        node.get_concatenated_slices(end.output(0), 0, 1, 1, -1, 0)
-        return node
-    inner = opset1.parameter(shape, Type.f32)
-    again, end = opset1.constant(np.array(True)), opset1.tanh(_convolution_in_body(random, inner))
-    node = opset8.loop(opset1.constant(np.array(2)), opset1.constant(np.array(True)))
-    node.set_function(Model([opset1.result(again), opset1.result(end)], [inner], "body"))
-    node.set_special_body_ports([-1, 0])
-    node.set_merged_input(inner, data, end.output(0))
-    node.get_iter_value(end.output(0), -1)
-    return node
+        return for_each_slice(data, 0, lambda inner: _convolution_in_body(random, inner))
+    return two_rounds(data, lambda inner: opset1.tanh(_convolution_in_body(random, inner)))
 
 
 def spelled_group_norm(random: Random, data: Output) -> Node | None:
