@@ -977,9 +977,7 @@ def test_the_native_result_in_reals_is_a_model(case):
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_what_constants_of_f16_round_is_no_fault(monkeypatch, wide):
-    """The interval of weights then has no level that is zero: its integers stand for the grid that was rounded. On 2024.6
-    stock is as wrong.
-    """
+    """The interval of weights then has no level that is zero: its integers stand for the grid that was rounded."""
     steps = (
         Step("Parameter", (), 566862797, (1, 2, 6, 4)),
         Step("Mask", ((0, 0),), 355852103, (1, 2, 6, 4)),
@@ -992,9 +990,7 @@ def test_what_constants_of_f16_round_is_no_fault(monkeypatch, wide):
     if not wide:
         monkeypatch.setattr(numbers, "before_f16", lambda graph: [])
     found = numbers.failures(Graph(steps, ((6, 0),), 0, Form("f16")), "transform")
-    assert {failure.way for failure in found} == (
-        set() if wide else {"transform" if RELEASE >= (2025, 0) else numbers.STOCK}
-    )
+    assert {failure.way for failure in found} == (set() if wide else {"transform"})
 
 
 @against_native
