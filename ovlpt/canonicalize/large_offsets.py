@@ -8,12 +8,11 @@ from ovlpt.graph.constants import constant_above, kept_apart, meets, precision_o
 from ovlpt.graph.names import Made, made_for
 from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.openvino_api import Constant, Node, Output
-from ovlpt.operations.families import AFFINE, REARRANGES, SLICES
+from ovlpt.operations.families import AFFINE, PASSES_ON
 from ovlpt.trace import Reason
 
 _LARGE = 1e4  # of f32, whose digits end at a two-thousandth of one there
 _FLOATS = frozenset(("f16", "f32"))
-_MOVES = REARRANGES | SLICES | {"Broadcast", "Convert", "Tile"}
 _DATA = frozenset(("Parameter", "ReadValue", "RandomUniform", "Multinomial"))
 
 
@@ -61,7 +60,7 @@ def _offset(value: Output) -> float:
     while True:
         kind = node.get_type_name()
         if kind not in AFFINE:
-            if kind not in _MOVES:
+            if kind not in PASSES_ON:
                 return 0.0
             node = node.input_value(0).get_node()
             continue

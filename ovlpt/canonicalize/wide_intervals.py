@@ -8,7 +8,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import LayerTransformation, insert_after, replace_output
 from ovlpt.openvino_api import Node, Output, opset1
-from ovlpt.operations.families import REARRANGES, SLICES
+from ovlpt.operations.families import PASSES_ON
 from ovlpt.trace import Reason
 
 LEVELS = 256  # of more a plugin may drop the FakeQuantize, and keep what stands before it
@@ -19,7 +19,6 @@ _OFF_GRID = 1e-3
 _HIDES = -1e6  # or less: what is shown would be off by a tenth
 _SUMS = frozenset(("Add", "ScaledDotProductAttention", "Subtract"))
 _SCALES = frozenset(("Multiply", "Subtract"))  # of a dequantization
-_MOVES = REARRANGES | SLICES | {"Broadcast", "Convert", "Tile"}
 
 
 class WideIntervals(LayerTransformation):
@@ -105,13 +104,16 @@ def _hides(*ends: np.ndarray | None) -> bool:
 
 
 def _is_added(node: Node) -> bool:
-    readers = readers_of(node)
+    readers, seen = readers_of(node), set()
     while readers:
         reader = readers.pop()
-        kind = reader.get_type_name()
+        kind, number = reader.get_type_name(), reader.get_instance_id()
+        if number in seen:
+            continue
+        seen.add(number)
         if kind in _SUMS and constant_above(reader.input_value(1)) is None:
             return True
-        if kind in _SCALES or kind in _MOVES:
+        if kind in _SCALES or kind in PASSES_ON:
             readers += readers_of(reader)
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import stat
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -131,17 +131,22 @@ def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
         if details is None or details.levels in dropped:
             continue
-        is_mended = details.levels <= LEVELS
-        ends = finite_ends(details.levels, *details.intervals) if is_mended else details.intervals
+        ends = details.intervals
+        if details.levels <= LEVELS and not _are_finite(ends):
+            ends = finite_ends(details.levels, *ends)
         for low, high in (ends[:2], ends[2:]):
-            with np.errstate(over="ignore", invalid="ignore"):
-                is_finite = np.isfinite(high - low).all()
-            if not is_finite:
+            if not _are_finite((low, high)):
                 raise InputError(
                     f'the FakeQuantize "{node.get_friendly_name()}" in {label} has the interval '
                     f"[{low.min():g}, {high.max():g}], so that whatever follows it is no number; quantize the network again "
                     "with finite numbers in its masks, such as -10000 in place of -inf, or leave out what adds them"
                 )
+
+
+def _are_finite(ends: Sequence[np.ndarray]) -> bool:
+    """Whether the widths of intervals are, of which these are the ends."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(np.isfinite(high - low).all() for low, high in zip(ends[::2], ends[1::2], strict=True))
 
 
 def read_quantized(model: Model | str | Path, core: Core) -> Model:

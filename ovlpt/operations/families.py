@@ -17,6 +17,8 @@ RESHAPES = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
 REARRANGES = RESHAPES | {"Transpose"}
 SPLITS = frozenset(("Split", "VariadicSplit"))
 SLICES = frozenset(("Slice", "StridedSlice"))
+# Elements of the input, at other places, in another type, or several times
+PASSES_ON = REARRANGES | SLICES | {"Broadcast", "Convert", "Tile"}
 
 CONVOLUTIONS = frozenset(("Convolution", "GroupConvolution"))
 DECONVOLUTIONS = frozenset(("ConvolutionBackpropData", "GroupConvolutionBackpropData"))  # kernels without a zero point
