@@ -17,6 +17,7 @@ _SMALLER = np.float32(2**-16)
 _FAR = _LARGEST * (1 - 2**-20)
 _OFF_GRID = 1e-3
 _HIDES = -1e6  # or less: what is shown would be off by a tenth
+_SYMMETRIC = 1.01  # 128 steps, and 127
 _SUMS = frozenset(("Add", "ScaledDotProductAttention", "Subtract"))
 _SCALES = frozenset(("Multiply", "Subtract"))  # of a dequantization
 
@@ -71,23 +72,22 @@ class WideIntervals(LayerTransformation):
             insert_after(stored, _named(kept_apart(stored), Made.GUARD, node), targets, [])
 
 
-def finite_ends(
-    levels: int, low: np.ndarray, high: np.ndarray, output_low: np.ndarray, output_high: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """The four ends in f64. An infinite one beyond f32 follows from the other one: as of 128 steps, of which 127 are the largest
-    number.
+def finite_ends(levels: int, low: np.ndarray, high: np.ndarray, *output: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The ends in f64. An infinite one that is beyond f32 follows from the other one, as of 128 steps, of which 127 are the
+    largest number: 0 is a level, and no more steps are on its side than have to be.
     """
-    stored = output_low.astype(np.float64), output_high.astype(np.float64)
-    if not all(np.isfinite(end).all() for end in stored):
-        stored = np.float64(-(levels // 2)), np.float64((levels - 1) // 2)
-    found = []
-    for ends in ((low, high), (output_low, output_high)):
-        for place, end in enumerate(end.astype(np.float64) for end in ends):
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                beyond = ends[1 - place].astype(np.float64) * stored[place] / stored[1 - place]
-                is_beyond = np.isinf(end) & np.isfinite(beyond) & (np.abs(beyond) > _LARGEST) & (beyond * end > 0)
-            found.append(np.where(is_beyond, beyond, end))
+    found: list[np.ndarray] = []
+    for one, other in ((low, high), output):
+        found += _beyond(levels - 1, one, other), _beyond(levels - 1, other, one)
     return tuple(found)
+
+
+def _beyond(steps: int, end: np.ndarray, other: np.ndarray) -> np.ndarray:
+    end, other = end.astype(np.float64), other.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steps_of_other = np.ceil(steps / (1 + _LARGEST / np.abs(other))) - 1
+        beyond = -other * (steps - steps_of_other) / steps_of_other
+        return np.where(np.isinf(end) & np.isfinite(beyond) & (beyond * end > 0), beyond, end)
 
 
 def _is_wide(node: Node, *ends: np.ndarray) -> bool:
@@ -96,11 +96,11 @@ def _is_wide(node: Node, *ends: np.ndarray) -> bool:
 
 
 def _hides(*ends: np.ndarray | None) -> bool:
-    """Whether these are of a mask: numbers beside which nothing is left, and 0 or little more."""
+    """Whether these are of a mask: numbers beside which nothing is left, and 0, or as many beyond it as a symmetric one has."""
     low, high = ends
     if low is None or high is None or float(low.max(initial=-np.inf)) > _HIDES:
         return False
-    return bool(((high >= 0) & (high <= -low / 8)).all())
+    return bool(((high >= 0) & (high <= -low * _SYMMETRIC)).all())
 
 
 def _is_added(node: Node) -> bool:

@@ -276,7 +276,8 @@ def _folded(value: Output) -> np.ndarray | None:
         left, right = (_folded(node.input_value(port)) for port in (1, 0))
         if left is None or right is None:
             return None
-        return right * left if kind == "Multiply" else right - left
+        with np.errstate(invalid="ignore"):  # 0 * inf of a mask, whose scale is beyond f32
+            return right * left if kind == "Multiply" else right - left
     return _gathered(node) if kind == "Gather" else None
 
 

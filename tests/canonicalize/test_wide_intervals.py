@@ -81,6 +81,8 @@ MASKS = {
     "i8": lambda data, bound: stored(data, bound, -bound * 127 / 128, "i8", 0.0, -bound / 128),
     "beyond": lambda data, bound: stored(data, bound * 128 / 127, -bound, "i8", 0.0, -bound / 127),
     "beyond, as floats": lambda data, bound: quantized(data, bound * 128 / 127, -bound),
+    "beyond 0, as floats": lambda data, bound: quantized(data, bound, -bound * 128 / 127),
+    "beyond, u8": lambda data, bound: stored(data, bound * 128 / 127, -bound, "u8", 128.0, -bound / 127),
     "reshaped": lambda data, bound: opset1.reshape(quantized(data, bound, 0), const([0, 0, KEYS], "i64"), True),
 }
 
