@@ -52,6 +52,14 @@ def test_a_seed_means_one_graph():
     assert len({str(random_graph(seed)) for seed in range(20)}) == 20
 
 
+def test_the_second_factor_of_two_tensors_is_within_half_of_its_range():
+    """Sums of two whole ranges are cut off without VNNI, by stock and ovlpt alike: 14 % off."""
+    sample = [random_graph(seed) for seed in range(100)]
+    pairs = [(graph, step) for graph in sample for step in graph.steps if step.kind in ("MatMulOfTwo", "Attention")]
+    assert {step.kind for _, step in pairs} == {"MatMulOfTwo", "Attention"}
+    assert {graph.steps[step.sources[1][0]].kind for graph, step in pairs} == {"FakeQuantizeHalf"}
+
+
 def is_dynamic(graph: Graph) -> bool:
     try:
         return build(graph).is_dynamic()

@@ -706,7 +706,7 @@ def quantize_dequantize(random: Random, data: Output, values: np.ndarray, bits: 
 
 
 def half_range_fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
-    """Of the second input of a MatMul of two tensors: within ±62, as `weights`."""
+    """Of the second input of a MatMul of two tensors, and of keys: within ±62, as `weights`."""
     top = np.float32(max(np.abs(values).max(initial=0), 1e-2) * 127 / 62)
     return opset1.fake_quantize(data, f32(-top), f32(top), f32(-top), f32(top), 255)
 
