@@ -19,6 +19,7 @@ from ovlpt.device.known_sizes import fold_known_sizes
 from ovlpt.device.loading import check_intervals, label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
+from ovlpt.device.lowering.folding import fold_misread_weights
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
 from ovlpt.errors import InputError, warn
@@ -184,6 +185,9 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     for kind in (FourBitIntegers, LargeOffsets):
         apart.register_pass(kind())
     apart.run_passes(model)
+    for node in all_nodes(model):
+        if node.get_type_name() == "Convolution":
+            fold_misread_weights(node)
     if may_be_half and plugin_config.kind(device) == "CPU":
         keep_integer_sums(model)
 

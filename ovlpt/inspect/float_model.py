@@ -48,12 +48,13 @@ _RECURRENT = frozenset((*RECURRENT, "GRUCell", "LSTMCell", "RNNCell", "RNNSequen
 
 def without_fake_quantize(model: Model) -> Model:
     """A clone whose activations are not quantized: each FakeQuantize is bypassed. Weights keep their quantized
-    values.
+    values, as real numbers: stored as integers, the plugin would take the network for one of compressed weights.
     """
     clone = model.clone()
     for node in clone.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":
             node.output(0).replace(node.input_value(0))
+        _store_real(node)
     clone.validate_nodes_and_infer_types()
     return clone
 
@@ -107,11 +108,17 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
             _quantize_at_higher_rank(node)
             if node.get_attributes()["levels"] in dropped:
                 _quantize_in_steps(node)
-        elif node.get_type_name() == "Convert" and is_real(precision_of(node.output(0))):
-            source = node.input_value(0).get_node()
-            if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
-                node.output(0).replace(constant(values_of(source), precision_of(node.output(0))).output(0))
+        _store_real(node)
     return clone
+
+
+def _store_real(convert: Node) -> None:
+    """A constant of integers that is converted to real numbers, as these."""
+    if convert.get_type_name() != "Convert" or not is_real(precision_of(convert.output(0))):
+        return
+    source = convert.input_value(0).get_node()
+    if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
+        convert.output(0).replace(constant(values_of(source), precision_of(convert.output(0))).output(0))
 
 
 def _computed_before(model: Model, device: str, core: Core) -> Model:

@@ -9,7 +9,7 @@ import pytest
 import ovlpt
 from ovlpt.graph.constants import constant
 from ovlpt.graph.weights import folded_constant
-from ovlpt.inspect.float_model import simulate
+from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.openvino_api import opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, compiled_in, drop_in, weighted
@@ -291,3 +291,29 @@ def test_weights_of_4_bits_of_a_layer_in_float_stay_as_they_are(core, precision,
         net.add_results([opset1.result(convolution(opset1.reshape(data, const([-1, 32, 1, 1], "i64"), False), 32))])
     stored = [each for each in ovlpt.transform(net, core=core).get_ops() if each.get_type_name() == "Constant"]
     assert precision in [each.get_element_type().get_type_name() for each in stored]
+
+
+@pytest.mark.filterwarnings("ignore:.*compressed weights only")
+@pytest.mark.parametrize("is_quantized", [False, True], ids=["passes unchanged", "quantized elsewhere"])
+@pytest.mark.parametrize("case", ["split", "turned", "strided", "padded"])
+def test_a_pointwise_convolution_beside_a_transpose(core, case, is_quantized):
+    """OpenVINO makes a MatMul of one with compressed weights, of a Split's first output, and without strides and pads."""
+    x = parameter([2, 16, 6, 6])
+    stride, pad, last = 1 + (case == "strided"), int(case == "padded"), const([0, 2, 3, 1], "i64")
+    data, channels = opset1.relu(x), 16
+    if case in ("split", "strided"):
+        data, channels = opset1.split(data, const(1, "i64"), 2).output(1), 8
+    elif case == "turned":
+        half = opset1.split(opset1.transpose(data, last), const(3, "i64"), 2).output(1)
+        data, channels = opset1.transpose(half, const([0, 3, 1, 2], "i64")), 8
+    weights = int8_weights([8, channels, 1, 1])
+    layer = opset1.convolution(data, weights, [stride] * 2, [pad] * 2, [pad] * 2, [1, 1])
+    results = [opset1.transpose(layer, last)]
+    net = model([*results, convolution(quantized(x, -1.28, 1.27), 8)] if is_quantized else results, x)
+    inputs = inputs_of(net)
+    values = np.pad(np.maximum(inputs[0], 0)[:, -channels:], [(0, 0)] * 2 + [(pad, pad)] * 2)[:, :, ::stride, ::stride]
+    expected = np.einsum("nchw,oc->nhwo", values, folded_constant(weights.output(0))[..., 0, 0])
+    np.testing.assert_allclose(ovlpt.compile_model(net, core=core, properties=EXACT)(inputs)[0], expected, atol=1e-5)
+    np.testing.assert_allclose(
+        core.compile_model(without_fake_quantize(net), "CPU", EXACT)(inputs)[0], expected, atol=1e-5
+    )

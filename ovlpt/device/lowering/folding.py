@@ -81,6 +81,22 @@ def fold_float_weights(layer: Node) -> Node | None:
     return _fold(layer, _is_stored)
 
 
+def fold_misread_weights(layer: Node) -> Node | None:
+    """The same of a 1x1 convolution that has strides or pads, or reads one output of several, directly or after a Transpose.
+
+    Before or after a Transpose, or before a Reshape, OpenVINO makes a MatMul of what has compressed weights: without strides
+    and pads, and of the first output, or it throws.
+    """
+    attributes, weights = layer.get_attributes(), shape_of(layer.input_value(1))
+    if weights is None or set(weights[2:]) != {1}:
+        return None
+    source = layer.input_value(0).get_node()
+    if source.get_type_name() == "Transpose":
+        source = source.input_value(0).get_node()
+    moves = {*attributes["strides"]} != {1} or any(attributes["pads_begin"]) or any(attributes["pads_end"])
+    return fold_float_weights(layer) if moves or source.get_output_size() > 1 else None
+
+
 def fold_weights_of_f16(layer: Node) -> Node | None:
     """The same of every MatMul: where floats are f16 and sizes dynamic, the plugin restores one matrix, too."""
     return _fold(layer, _is_stored, (0, 1))

@@ -362,6 +362,10 @@ RULES = (
         "weights that stay in float would be dequantized in extra layers", phase=Phase.ALL,
     ),
     _rule(
+        folding.fold_misread_weights, "Convolution", _GPU,
+        "a 1x1 convolution beside a Reshape or Transpose would become a MatMul of other data: wrong numbers", phase=Phase.ALL,
+    ),
+    _rule(
         folding.fold_weights_of_f16, "MatMul", _CPU,
         "with several streams and dynamic sizes a layer would read other numbers than its weights: wrong numbers, in some inferences",
         phase=Phase.ALL, precision="f16",
