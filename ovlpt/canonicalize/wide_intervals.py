@@ -132,7 +132,7 @@ def _scale_after(node: Node, low: np.ndarray, high: np.ndarray) -> None:
     """Steps, whole numbers where 0 is one of the levels, and their scale."""
     steps = node.get_attributes()["levels"] - 1
     scale = (high.astype(np.float64) - low) / steps
-    if not scale.all():
+    if not (np.isfinite(scale) & (scale != 0)).all():
         return
     first = low / scale
     first = np.where(np.abs(first - np.rint(first)) <= _OFF_GRID, np.rint(first), first)

@@ -14,6 +14,7 @@ import numpy as np
 from ovlpt.canonicalize.wide_intervals import LEVELS, finite_ends
 from ovlpt.device.execution_types import last_line
 from ovlpt.device.model_zoo import float_file, quantized_file
+from ovlpt.errors import warn
 from ovlpt.files import mode_of, native, why_not
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant_above, is_constant_path, is_real, precision_of
@@ -123,9 +124,8 @@ def _loses_zero_point(node: Node) -> bool:
 
 
 def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
-    """Raises `InputError` for a FakeQuantize whose interval is infinite or no number: so is all that it gives. Of one with
-    as many levels as the plugin drops (``dropped``) a clip is left; of up to 256 levels only the ends have to be finite
-    (`WideIntervals`).
+    """Warns of a FakeQuantize whose interval is infinite or no number: so is all that it gives. Of one with as many levels as
+    the plugin drops (``dropped``) a clip is left; of up to 256 levels only the ends have to be finite (`WideIntervals`).
     """
     for node in all_nodes(read):
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
@@ -136,11 +136,12 @@ def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
             ends = finite_ends(details.levels, *ends)
         for low, high in (ends[:2], ends[2:]):
             if not _are_finite((low, high)):
-                raise InputError(
+                warn(
                     f'the FakeQuantize "{node.get_friendly_name()}" in {label} has the interval '
                     f"[{low.min():g}, {high.max():g}], so that whatever follows it is no number; quantize the network again "
                     "with finite numbers in its masks, such as -10000 in place of -inf, or leave out what adds them"
                 )
+                return
 
 
 def _are_finite(ends: Sequence[np.ndarray]) -> bool:
