@@ -7,7 +7,7 @@ import pytest
 
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
-from tests.graphs import f32, fake_quantize, model, parameter
+from tests.graphs import f32, fake_quantize, i64, model, parameter
 from tests.prerequisites.test_quantize_dequantize import assert_as_stock
 from tools.fuzz.graphs import Form
 from tools.fuzz.numbers import compiled_as_it_stands, dropped_in, run, transformed
@@ -45,6 +45,16 @@ def test_ends_between_integers_are_not_rounded(low, high, between, core):
     """Stock rounds them; the layer more is the price."""
     executed = pipeline(network(low, high, between), core).executed
     assert executed[DEFAULT].sqnr[0] >= max(executed[STOCK].sqnr[0], 40)
+
+
+@pytest.mark.parametrize("low, high, ends", [(-2.8, -1.9, (0.0, 6.0)), (0.6, 3.0, (-1.0, 0.0))])
+def test_an_end_beyond_all_integers_is_not_rounded(low, high, ends):
+    """Of an interval without 0 all is cut to 0, which was as much as a step beside it once a pool had been passed."""
+    clamped = opset1.clamp(fake_quantize(parameter((1, 8, 4, 4)), low, high), *ends)
+    graph = model(opset1.reduce_mean(clamped, i64(1), keep_dims=False))
+    data = [np.random.default_rng(0).uniform(low, high, (1, 8, 4, 4)).astype(np.float32)]
+    for change in (transformed, compiled_as_it_stands, dropped_in):
+        assert (np.abs(run(change(graph), data, "NO")[0]) < 1e-6).all(), change
 
 
 @pytest.mark.parametrize("precision", ["f32", "f16"])

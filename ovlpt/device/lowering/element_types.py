@@ -85,7 +85,7 @@ def round_in_f32(quantize: Node) -> Node | None:
 
 def clamp_in_f32(node: Node) -> Node | None:
     """A relaxed Clamp of integers that a FakeQuantize after it makes needless would be left out, and the FakeQuantize
-    then report its new input's type. One that cuts between two integers would be rounded to one of them.
+    then report its new input's type. One that cuts between two integers, or beyond all of them, would be rounded to one.
     """
     return _read_f32(node) if _is_needless(node) or _cuts_between_integers(node) else None
 
@@ -107,8 +107,8 @@ def _cuts_between_integers(clamp: Node) -> bool:
     if precision_of(clamp.input_value(0)) in REAL:
         return False
     limits = np.iinfo(NUMPY[precision_of(clamp.input_value(0))])
-    ends = (clamp.get_attributes()[end] for end in ("min", "max"))
-    return any(limits.min < end < limits.max and not is_whole(end) for end in ends)
+    low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
+    return (low > limits.min and not is_whole(low)) or (high < limits.max and not is_whole(high))
 
 
 def mvn_in_f32(node: Node, is_kernel: Callable[[Node], bool]) -> Node | None:
