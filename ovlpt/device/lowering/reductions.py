@@ -11,7 +11,6 @@ from ovlpt.device.lowering.links import FLOAT_MAX, MOVES_UP, block_fusion, merge
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import MOVES, RECURRENT
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.graph.shapes import shape_of
@@ -70,18 +69,13 @@ def _axes_of_both(first: Node, second: Node) -> list[int] | None:
 
 
 def pool_alone(node: Node) -> Node | None:
-    """The reference kernel of an AvgPool, which computes few integers, takes the per-channel interval of a FakeQuantize
-    wrongly: wrong numbers, no error.
+    """The reference kernel of an AvgPool, which computes few integers, takes the interval of a FakeQuantize wrongly: wrong
+    numbers, no error. It takes none with i8: an error.
     """
-    shape = shape_of(node.output(0))
-    if shape is None or prod(size or 1 for size in shape) >= _VECTOR:
+    if prod(size or 1 for size in shape_of(node.output(0)) or ()) >= _VECTOR:
         return None
-    for target in node.output(0).get_target_inputs():
-        reader = target.get_node()
-        details = QuantizationDetails.of(reader) if reader.get_type_name() == "FakeQuantize" else None
-        if details is not None and any(end.size > 1 for end in details.intervals):
-            return block_fusion(node)
-    return None
+    kinds = {target.get_node().get_type_name() for target in node.output(0).get_target_inputs()}
+    return block_fusion(node) if "FakeQuantize" in kinds else None
 
 
 def widen_pool_apart(node: Node) -> Node | None:
