@@ -13,20 +13,23 @@ from ovlpt.device.execution_types import last_line
 from ovlpt.files import mode_of, why_not
 from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.graph.consumers import targets_of
+from ovlpt.graph.shapes import shape_of
 from ovlpt.inspect.required_sizes import required_sizes
-from ovlpt.openvino_api import Model, Node, Output
+from ovlpt.openvino_api import Model, Node, Output, PartialShape
 from ovlpt.operations.families import REARRANGES
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import InputError
 
+_LENGTHS = (64, 128, 256, 512, 1024)
+_LENGTH = _LENGTHS[0]
 LABELS = "labels"  # the array of a data file that is not an input
 
 
-def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64) -> list[np.ndarray]:
+def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int | None = None) -> list[np.ndarray]:
     """One array per input: standard normal, or small non-negative integers.
 
-    An open first dimension is ``batch`` and any other ``length``, or the nearest that its bounds allow, but for those of
-    which the first layers know the size.
+    An open first dimension is ``batch`` and any other ``length``, by default 64 or what `_usual_length` finds, or the nearest
+    that its bounds allow, but for those of which the first layers know the size.
     """
     generator = np.random.default_rng(seed)
     arrays = []
@@ -39,7 +42,9 @@ def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int = 64)
     return _of_tokens(model, arrays)
 
 
-def typical_inputs(model: Model, batch: int = 1, length: int = 64, seed: int = 0, past: int = 0) -> list[np.ndarray]:
+def typical_inputs(
+    model: Model, batch: int = 1, length: int | None = None, seed: int = 0, past: int = 0
+) -> list[np.ndarray]:
     """One array per input that looks like its data: of the interval of the FakeQuantize that reads it, indices of the
     table that it selects from, bytes, else as `random_inputs`.
 
@@ -111,7 +116,8 @@ def open_sizes(model: Model) -> list[tuple[int, int]]:
     """
     required = required_sizes(model)
     pairs: dict[tuple, tuple[int, int]] = {}
-    for batch, length in ((1, 64), (1, 1), (2, 64), (2, 1)):
+    usual = _usual_length(model)
+    for batch, length in ((1, usual), (1, 1), (2, usual), (2, 1)):
         shapes = (
             tuple(_filled(port, known, batch, length))
             for port, known in zip(model.inputs, required, strict=True)
@@ -169,12 +175,37 @@ def output_names(model: Model) -> list[str]:
     return names
 
 
-def _shapes(model: Model, batch: int, length: int) -> list[list[int]]:
+def _usual_length(model: Model) -> int:
+    """The first of 64, 128, ... at which the model's own sizes agree; 64 if none is.
+
+    A detector that ends with the 300 best boxes has fewer in a picture of 64 x 64.
+    """
+    shapes = [port.get_partial_shape() for port in model.inputs]
+    if any(shape.rank.is_dynamic for shape in shapes) or all(shape.is_static for shape in shapes):
+        return _LENGTH
+    return next((length for length in _LENGTHS if _agree(model, _shapes(model, 1, length))), _LENGTH)
+
+
+def _agree(model: Model, shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether OpenVINO infers sizes from those of the inputs, and no TopK picks more than there are, which plugins refuse."""
+    fixed = model.clone()
+    try:
+        fixed.reshape({place: PartialShape(list(shape)) for place, shape in enumerate(shapes)})
+    except RuntimeError:
+        return False
+    picks = [node for node in fixed.get_ops() if node.get_type_name() == "TopK"]
+    sizes = ((shape_of(node.output(0)) or (), shape_of(node.input_value(0)) or ()) for node in picks)
+    return not any(
+        None not in (most, there) and most > there for pair in sizes for most, there in zip(*pair, strict=False)
+    )
+
+
+def _shapes(model: Model, batch: int, length: int | None) -> list[list[int]]:
     """The sizes of each input, open ones filled. Raises `InputError` for an open rank."""
     for port in model.inputs:
         if port.get_partial_shape().rank.is_dynamic:
             raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-    required = required_sizes(model)
+    required, length = required_sizes(model), length or _usual_length(model)
     return [_filled(port, known, batch, length) for port, known in zip(model.inputs, required, strict=True)]
 
 

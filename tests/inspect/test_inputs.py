@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovlpt.inspect.inputs import load_inputs, load_samples, random_inputs
-from ovlpt.openvino_api import PartialShape, opset1
+from ovlpt.inspect.inputs import load_inputs, load_samples, open_sizes, random_inputs, typical_inputs
+from ovlpt.openvino_api import PartialShape, opset1, opset6
 from ovlpt.trace import InputError
-from tests.networks import model, parameter
+from tests.networks import const, model, parameter
 
 PIXELS = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
 
@@ -94,3 +94,14 @@ def test_random_data_for_open_sizes():
     net = model(opset1.relu(x), x)
     net.reshape(PartialShape([-1, 3, -1, (2, 40)]))
     assert [array.shape for array in random_inputs(net)] == [(1, 3, 64, 40)]
+
+
+@pytest.mark.parametrize("most, side", [(200, 128), (40, 64), (10**7, 64)])
+def test_a_detector_that_picks_more_boxes_than_small_pictures_have(most, side):
+    """A pretrained YOLO of open sizes ended `report` and `check` with "TopK: K (300) exceeds the axis dimension"."""
+    pictures = parameter([-1, 3, -1, -1])
+    boxes = opset1.avg_pool(pictures, [8, 8], [0, 0], [0, 0], [8, 8], True)
+    best = opset6.topk(opset1.reshape(boxes, const([0, 3, -1], "i64"), True), const(most, "i64"), 2, "max", "value")
+    net = model(opset1.relu(best.output(0)), pictures)
+    assert random_inputs(net)[0].shape == typical_inputs(net)[0].shape == (1, 3, side, side)
+    assert open_sizes(net) == [(1, side), (1, 1), (2, side), (2, 1)]
