@@ -275,6 +275,19 @@ def test_a_transpose_before_a_product(core, infer):
     assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, "YES"))
 
 
+@pytest.mark.parametrize("sizes", [(1, 16, 2), (-1, 16, 2)], ids=["fixed", "open"])
+def test_a_transpose_that_is_given_an_axis_before_a_layer(core, infer, sizes):
+    """Without that axis, as the layer runs with a bias, the plugin fused the Transpose into a MatMul of integers."""
+    x = parameter(sizes)
+    turned = opset1.transpose(quantized(x, 0, 2.55), const([0, 2, 1], "i64"))
+    data = opset1.unsqueeze(turned, const([2], "i64"))
+    product = opset1.add(opset1.matmul(data, int8_weights([8, 16]), False, True), const(np.arange(8.0)))
+    net = model(opset1.relu(product), x)
+    inputs = [np.random.default_rng(0).uniform(0, 2.55, (1, 16, 2)).astype(np.float32)]
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT, config=cpu.config())
+    assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
+
+
 def test_a_normalization_without_a_kernel(core, infer):
     """Decomposed by the plugin in the type of its data."""
 

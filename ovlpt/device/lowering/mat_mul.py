@@ -107,7 +107,8 @@ def run_at_rank_3(node: Node) -> Node | None:
 
     After a MatMul of rank 4 no per-channel constant fuses, a bias for instance; since 2026 its scale does. The layer and the
     elementwise chain after it run at rank 3 between two Reshapes, which move no data. Not where a size
-    is dynamic and a sum with another tensor follows: that fuses the chain, and is a layer at either rank.
+    is dynamic and a sum with another tensor follows: that fuses the chain, and is a layer at either rank. Nor where a
+    Transpose would stand before the MatMul then: the plugin would fuse it into one that is not relaxed.
     """
     shape, weights = shape_of(node.input_value(0)), node.input_value(1)
     plain = (
@@ -123,9 +124,16 @@ def run_at_rank_3(node: Node) -> Node | None:
     others = (value.get_node() for link in after for value in link.input_values())
     if not any(isinstance(other, Constant) and other.data.size > 1 for other in others):
         return None
-    if None in shape and _is_taken_in(chain[-1]):
+    if (None in shape and _is_taken_in(chain[-1])) or _was_transposed(node.input_value(0), _merged(shape, slice(1, 3))):
         return None
     return _with_merged(node, chain, slice(1, 3))
+
+
+def _was_transposed(value: Output, shape: Shape) -> bool:
+    """Whether a Reshape to this shape would leave the Transpose that was reshaped."""
+    while value.get_node().get_type_name() in RESHAPES:
+        value = value.get_node().input_value(0)
+    return value.get_node().get_type_name() == "Transpose" and shape_of(value) == shape
 
 
 def _is_taken_in(link: Node) -> bool:
