@@ -18,6 +18,7 @@ from ovlpt.layer_transformation import LayerTransformation, read_once, replace_o
 from ovlpt.openvino_api import Constant, Node, Output, opset1
 from ovlpt.operations import RECURRENT
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, REARRANGES, SPLITS
+from ovlpt.precisions import INT8
 from ovlpt.trace import Reason, reject_unless
 
 _ALONE = (ACTIVATIONS - {"SoftPlus"}) | {"Clamp", "Relu"}
@@ -125,8 +126,8 @@ class MatMulToConvolution(LayerTransformation):
 
 
 def followers(node: Node, rank: int) -> list[Node]:
-    """The elementwise operations after a MatMul of ``rank`` that are moved with it: up to a FakeQuantize, and further
-    where a separately quantized bias follows.
+    """The elementwise operations after a MatMul of ``rank`` that are moved with it: up to a FakeQuantize, or what stores
+    its integers, and further where a separately quantized bias follows.
     """
     chain = _up_to_quantization(node, rank)
     while chain and chain[-1].get_type_name() == "FakeQuantize":
@@ -135,7 +136,16 @@ def followers(node: Node, rank: int) -> list[Node]:
         if kinds not in (["Add", "FakeQuantize"], ["Subtract", "FakeQuantize"]):
             break
         chain += more
-    return chain
+    return chain + _storing(chain[-1]) if chain else chain
+
+
+def _storing(quantize: Node) -> list[Node]:
+    """The Convert to integers that alone reads a FakeQuantize: after a Transpose it would be another quantization."""
+    readers = [target.get_node() for target in targets_of(quantize.output(0))]
+    stores = (
+        len(readers) == 1 and readers[0].get_type_name() == "Convert" and quantize.get_type_name() == "FakeQuantize"
+    )
+    return readers if stores and precision_of(readers[0].output(0)) in INT8 else []
 
 
 def _up_to_quantization(node: Node, rank: int) -> list[Node]:

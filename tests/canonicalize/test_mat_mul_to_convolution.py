@@ -10,7 +10,7 @@ import ovlpt
 from ovlpt import Params
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import Outcome
-from tests.conftest import EXACT, Transformed, assert_close, cpu_flags
+from tests.conftest import EXACT, TRUTH, Transformed, assert_close, cpu_flags
 from tests.graphs import dequantization, f32, fake_quantize, i64, model, opset5, opset7, parameter
 
 NAME = "MatMulToConvolution"
@@ -69,6 +69,20 @@ def test_ranks_and_intervals(shape, low, high):
         if node.get_type_name() == "Convolution"
     ]
     assert all(weights == "i8" for _, weights in types)
+
+
+@pytest.mark.parametrize("shape", [(6, 8), (1, 6, 8), (1, 2, 6, 8), (-1, -1, 8)], ids=str)
+def test_integers_that_several_dequantizations_read(core, shape):
+    """Their Convert was left behind the Transpose, and the layers after it took that in: an error, of rank 3."""
+    layer = opset1.matmul(quantized(shape, -1.28, 1.27), stored(8, 12), False, True)
+    integers = opset1.convert(opset1.fake_quantize(layer, f32(-1), f32(1.55), f32(0), f32(255), 256), "u8")
+    parts = [
+        opset1.matmul(dequantization(integers, 0.01, point), stored(12, 12), False, True) for point in (100.0, 100.0)
+    ]
+    graph = model(opset1.concat(parts, -1))
+    data = [np.random.default_rng(0).uniform(-1, 1, [6 if size < 0 else size for size in shape]).astype(np.float32)]
+    expected = core.compile_model(graph, "CPU", TRUTH)(data)[0]
+    assert_close([ovlpt.compile_model(graph, "CPU", EXACT, core=core)(data)[0]], [expected])
 
 
 def test_a_stored_bias():
