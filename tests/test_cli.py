@@ -11,7 +11,8 @@ from ovlpt import cli, data
 from ovlpt.device.compile import default_precision
 from ovlpt.openvino_api import Core, opset1
 from tests.conftest import EXACT, assert_close, assert_documented
-from tests.networks import const, model, one_convolution, parameter
+from tests.networks import const, convolution, model, one_convolution, parameter
+from tests.networks import quantized as fake_quantized
 
 
 def save(net, path):
@@ -46,6 +47,18 @@ def test_the_main_job(tmp_path, capsys):
     assert set(content["latency_ms"]) == sides | beside
     assert content["precision"] == default
     assert f"floats in {default}" in printed
+
+
+def test_a_model_that_the_plugin_s_own_lpt_cannot_compile(tmp_path, capsys):
+    """With samples of sound in 16 bits it throws."""
+    x = parameter([1, 8, 6, 6], "i16")
+    sound = save(model(convolution(fake_quantized(opset1.convert(x, "f32"), -128, 127), 8), x), tmp_path / "sound.xml")
+    assert cli.main(["run", sound, "--json", str(tmp_path / "run.json")]) == 0
+    assert "the plugin with its own LPT cannot compile the model" in capsys.readouterr().out
+    written = json.loads((tmp_path / "run.json").read_text())
+    assert_documented(written)
+    assert written["result"]["largest_relative_difference"] is None
+    assert "plugin's own LPT" not in written["result"]["latency_ms"]
 
 
 def test_performance_counters_with_an_input_file(quantized, tmp_path, capsys):

@@ -32,7 +32,10 @@ def _call(options: argparse.Namespace) -> int:
         low, high = result.intervals[name]
         who = verdict(ratio, (low, high), OVLPT, name)
         out.print(f"latency, {name}: ovlpt takes {ratio:.3f} of it (95 % interval {low:.3f} to {high:.3f}): {who}")
-    out.print(f"largest relative difference from the plugin's own LPT, in f32: {result.difference:.2g}")
+    if result.difference is None:
+        out.print(f"the plugin with its own LPT cannot compile the model: {result.without_stock}")
+    else:
+        out.print(f"largest relative difference from the plugin's own LPT, in f32: {result.difference:.2g}")
     if result.accuracy:
         out.print("accuracy: " + ", ".join(f"{name} {value:.1%}" for name, value in result.accuracy.items()))
     write_result(options, result.to_json())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from ovlpt import data, plugin_config
 from ovlpt.config import PluginConfig, other_names
 from ovlpt.device import ExecutionTypes, execution_types, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
+from ovlpt.device.execution_types import last_line
 from ovlpt.device.loading import compile_given, read_float, read_quantized
 from ovlpt.device.properties import F32, LATENCY
 from ovlpt.device.states import anew
@@ -36,9 +37,10 @@ class Run:
     latencies: dict[str, float]
     ratios: dict[str, float]  # median paired ratio ovlpt / other; below 1: ovlpt is faster
     intervals: dict[str, tuple[float, float]]  # of the ratios, 95 %: of these compiled models, each compiled once
-    difference: float  # largest relative difference of an output from the plugin's own LPT, in f32
+    difference: float | None  # largest relative difference of an output from the plugin's own LPT, in f32
     accuracy: dict[str, float] | None  # of the bundled model on its held-out images
     precision: str = "f32"  # in which floats were computed: what the device does by default
+    without_stock: str = ""  # why the plugin with its own LPT cannot compile the model
 
     def to_json(self) -> dict[str, object]:
         """Plain values for a file."""
@@ -55,6 +57,7 @@ class Run:
             "latency_ratio": self.ratios,
             "latency_ratio_interval_95": {name: list(interval) for name, interval in self.intervals.items()},
             "largest_relative_difference": self.difference,
+            "without_stock": self.without_stock,
             "accuracy": self.accuracy,
             "precision": self.precision,
         }
@@ -118,9 +121,12 @@ def run(
         latencies={name: float(np.median(times)) for name, times in latencies.items()},
         ratios={name: float(np.median(each)) for name, each in ratios.items()},
         intervals={name: bootstrap_interval(np.array_split(each, _PARTS)) for name, each in ratios.items()},
-        difference=relative_difference(exact[OVLPT](arrays).values(), exact[PLUGIN](arrays).values()),
+        difference=relative_difference(exact[OVLPT](arrays).values(), exact[PLUGIN](arrays).values())
+        if PLUGIN in exact
+        else None,
         accuracy={name: _accuracy(compiled[name]) for name in (FLOAT, PLUGIN, OVLPT)} if bundled else None,
         precision=precision,
+        without_stock=next(iter(sides.stock_errors), ""),
     )
 
 
@@ -134,21 +140,22 @@ class _Sides:
     device: str
     config: PluginConfig
     core: Core
+    stock_errors: list[str] = field(default_factory=list)
 
     def compiled(self, properties: Mapping[str, object]) -> dict[str, CompiledModel]:
         hints = {**LATENCY, **properties}
-        stock = compile_given(self.source, self.device, hints, self.core)
-        return {
-            OVLPT: self.of_ovlpt(properties),
-            PLUGIN: stock,
-            FLOAT: compile_given(self.plain, self.device, hints, self.core),
-        }
+        found = {OVLPT: self.of_ovlpt(properties)}
+        try:
+            found[PLUGIN] = self.core.compile_model(self.source, self.device, hints)
+        except RuntimeError as error:  # it may be what ovlpt is for
+            self.stock_errors.append(last_line(error))
+        return found | {FLOAT: compile_given(self.plain, self.device, hints, self.core)}
 
     def of_ovlpt(self, properties: Mapping[str, object]) -> CompiledModel:
         hints = {**LATENCY, **properties}
         precision = inference_precision(self.core, plugin_config.physical_devices(self.core, self.device)[0], hints)
         ready = transform(self.model, self.device, self.config, core=self.core, serializable=False, precision=precision)
-        return self.core.compile_model(ready, self.device, {**hints, **lpt_properties(ready, self.device)})
+        return compile_given(ready, self.device, {**hints, **lpt_properties(ready, self.device)}, self.core)
 
 
 def relative_difference(mine: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:

@@ -278,6 +278,16 @@ def test_the_layers_and_their_work(pool):
     assert all(source < layer.index for layer in pool.layers for source in layer.inputs)
 
 
+def test_an_activation_between_integers_is_no_computation_of_indices(core):
+    """Swish as NNCF quantizes it, at open sizes: a layer from i8 to u8 that computes in f32."""
+    first = convolution(quantized(parameter((-1, CHANNELS, -1, -1)), "fq_image"), "first")
+    gate = quantized(opset1.sigmoid(first), "fq_gate", 0, 1)
+    swish = quantized(opset1.multiply(quantized(first, "fq_first", -2.56, 2.54), gate), "fq_swish", -0.3, 2.25)
+    layers = found(model(opset1.relu(convolution(swish, "second"))), core).executed
+    assert Kind.OTHER not in {layer.kind for layer in layers}
+    assert ["not linear" in layer.answer.reason.text for layer in layers if layer.kind is Kind.FLOAT] == [True]
+
+
 def test_a_dynamic_batch(core):
     graph = chain()
     graph.reshape([-1, CHANNELS, SIZE, SIZE])

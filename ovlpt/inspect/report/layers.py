@@ -191,7 +191,11 @@ def _is_own(name: str, owner: Mapping[str, Node]) -> bool:
 
 
 def _is_float(layer: LayerExecution) -> bool:
-    return layer.precision in REAL or layer.output_precision in REAL
+    """Whether it reads or gives floats, or computes in them between integers of 8 bits: an activation may."""
+    kernel = layer.exec_type.lower().rsplit("_", 1)[-1]
+    return not {layer.precision, layer.output_precision}.isdisjoint(REAL) or (
+        layer.precision in INT8 and kernel in REAL
+    )
 
 
 def _kind(layer: LayerExecution, answer: Answer | None) -> Kind:
