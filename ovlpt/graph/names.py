@@ -32,6 +32,7 @@ class Made(StrEnum):
     OF_VECTOR = "MM"  # the plugin's own: the MatMul of a vector, of which it makes a matrix
     PIECES = "Pieces"
     RANK_3 = "Rank3"
+    RANK_5 = "Rank5"
     REAL = "Real"
     REVERSE = "Reverse"  # of a bidirectional layer
     ROW = "Row"  # a vector as a matrix of one row
@@ -50,6 +51,7 @@ _RENAMED = (
         f"/{made}"
         for made in (
             Made.RANK_3,
+            Made.RANK_5,
             Made.ROW,
             Made.TWO_AXES,
             Made.GUARD,

@@ -301,3 +301,21 @@ def test_a_quantization_by_head_is_a_part_of_the_layer_before_the_reshape(core, 
     layers = execution_types(ovlpt.compile_model(net, "CPU", EXACT, config, core=core), inputs).executed
     assert len(layers) <= len(stock)
     assert {each.output_precision for each in layers if each.layer_type == "FullyConnected"} <= {"i8", "u8"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("rank", [3, 4])
+@pytest.mark.parametrize("int8", ["scores", "result"])
+def test_an_attention_of_which_one_product_is_in_int8(by_form, form, rank, int8):
+    """Before 2025.1, on CPUs without VNNI, compiling threw: the plugin's Subgraph of both has no kernel for integers there."""
+    shape, rng = (1, 4, 16, 8)[4 - rank :], np.random.default_rng(0)
+    queries, keys, values = (parameter(list(shape), name=name) for name in "qkv")
+    factors = (quantized(opset1.relu(queries), 0, 2.55), quantized(keys, -1.28, 1.27))
+    scores = opset1.matmul(*(factors if int8 == "scores" else (queries, keys)), False, True)
+    masked = opset1.add(opset1.multiply(scores, const(0.35)), const(np.where(np.tri(16) > 0, 0, -1e4)))
+    weights = opset1.softmax(masked, rank - 1)
+    factors = (quantized(weights, 0, 1), quantized(values, -1.28, 1.27))
+    result = opset1.matmul(*(factors if int8 == "result" else (weights, values)), False, False)
+    net = model(opset1.multiply(result, const(0.7)), [queries, keys, values])
+    inputs = [rng.standard_normal(shape).astype(np.float32) / 3 for _ in "qkv"]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.01, share=0.05)

@@ -251,8 +251,8 @@ def transposed_convolution(random: Random, data: Output) -> Node | None:
     spatial = len(shape) - 2
     filters, none = weights(random, [shape[1], int(pick(random, 4, 8)), *[3] * spatial], [1]), [0] * spatial
     form = pick(random, {"auto_pad": "same_upper"}, {"output_padding": [1] * spatial}, {"dilations": [2] * spatial})
-    attributes = {"strides": [2] * spatial, "pads_begin": none, "pads_end": none, "dilations": [1] * spatial} | form
-    return create("opset1", "ConvolutionBackpropData", [data, filters], **attributes)
+    attributes = {"strides": [2] * spatial, "pads_begin": none, "pads_end": none, "dilations": [1] * spatial}
+    return create("opset1", "ConvolutionBackpropData", [data, filters], **attributes | {"auto_pad": "explicit"} | form)
 
 
 def interpolate_by_scales(random: Random, data: Output) -> Node | None:

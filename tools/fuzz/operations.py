@@ -151,7 +151,7 @@ def convolution_backprop_data(random: Random, data: Output) -> Node | None:
     filters = weights(random, [shape[1], int(pick(random, 4, 8)), *kernel], [1])
     strides = [int(pick(random, 1, 2))] * len(kernel)
     return create("opset1", "ConvolutionBackpropData", [data, filters], strides=strides, pads_begin=[0] * len(kernel),
-                  pads_end=[0] * len(kernel), dilations=[1] * len(kernel))  # fmt: skip
+                  pads_end=[0] * len(kernel), dilations=[1] * len(kernel), auto_pad="explicit")  # fmt: skip
 
 
 def group_convolution_backprop_data(random: Random, data: Output) -> Node | None:
@@ -166,7 +166,7 @@ def group_convolution_backprop_data(random: Random, data: Output) -> Node | None
     filters = weights(random, dimensions, pick(random, [0, 2], [2, 0], [2]))
     strides = [int(pick(random, 1, 2))] * len(kernel)
     return create("opset1", "GroupConvolutionBackpropData", [data, filters], strides=strides,
-                  pads_begin=[0] * len(kernel), pads_end=[0] * len(kernel), dilations=[1] * len(kernel))  # fmt: skip
+                  pads_begin=[0] * len(kernel), pads_end=[0] * len(kernel), dilations=[1] * len(kernel), auto_pad="explicit")  # fmt: skip
 
 
 def mat_mul(random: Random, data: Output) -> Node | None:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovlpt.device.lowering.links import affine_links, block_fusion, only_reader
+from ovlpt.device.lowering.links import BEFORE_INTERVAL, affine_links, block_fusion, links_above, only_reader
 from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
+from ovlpt.device.this_cpu import saturates
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.mat_mul import absorbed_transposes
@@ -18,8 +19,9 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed, relaxed, same_on
 from ovlpt.graph.shapes import Shape, reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Node, Output, opset1
+from ovlpt.openvino_api import RELEASE, Constant, Core, Node, Output, opset1
 from ovlpt.operations.families import AFFINE, RESHAPES
+from ovlpt.precisions import INT8
 
 
 def absorb_transposes(node: Node) -> Node | None:
@@ -190,6 +192,49 @@ def run_rows_apart(node: Node) -> Node | None:
         return None
     axes = slice(0 if shape.count(None) == 1 else 1, 3)
     return _with_merged(node, chain_after(node, ON_A_GPU, _is_by_column), axes)
+
+
+def run_apart_from_attention(node: Node) -> Node | None:
+    """A product of two tensors in int8 that the plugin would take for an attention's, at rank 5 between two Reshapes.
+
+    Before 2025.1 it makes one Subgraph, of up to four axes, of an attention whose scores are of floats, and 2025.0 of one whose
+    scores are u8 by i8; on CPUs without VNNI that has no kernel for integers: it throws, with the plugin's own LPT too.
+    """
+    shapes = [shape_of(value) for value in node.input_values()]
+    if RELEASE >= (2025, 1) or any(shape is None or None in shape or not 2 < len(shape) < 5 for shape in shapes):
+        return None
+    first, second = node.input_values()
+    if not {precision_of(first), precision_of(second)} <= {*INT8} or is_constant_path(second.get_node()):
+        return None
+    _, weights = links_above(first.get_node(), BEFORE_INTERVAL | {"FakeQuantize"})
+    if weights.get_type_name() == "Softmax":
+        throws = _is_of_float_scores(weights)
+    else:
+        throws = RELEASE >= (2025, 0) and precision_of(first) == "u8"
+    if not throws or not saturates(Core()):
+        return None
+    chain = chain_after(node, ELEMENTWISE, lambda value: is_constant(value) and math.prod(value.get_shape()) == 1)
+    factors = [
+        reshaped(value, _of_5_axes(shape)).output(0) for value, shape in zip((first, second), shapes, strict=True)
+    ]
+    return between_reshapes(chain, same_on(node, factors), _of_5_axes, Made.RANK_5)
+
+
+def _is_of_float_scores(softmax: Node) -> bool:
+    """Whether there is a MatMul of floats above, past what computes by element."""
+    above, seen = [softmax.input_value(0).get_node()], set()
+    while above:
+        node = above.pop()
+        if node.get_type_name() == "MatMul":
+            return precision_of(node.input_value(0)) not in INT8
+        if node.get_type_name() in ELEMENTWISE | {"Reshape", "Select"} and node.get_instance_id() not in seen:
+            seen.add(node.get_instance_id())
+            above += [value.get_node() for value in node.input_values()]
+    return False
+
+
+def _of_5_axes(shape: Shape) -> Shape:
+    return (*[1] * (5 - len(shape)), *shape)
 
 
 def run_vector_as_row(node: Node) -> Node | None:

@@ -183,6 +183,10 @@ RULES = (
         "after a MatMul of rank 4 no per-channel constant would be fused",
     ),
     _rule(
+        mat_mul.run_apart_from_attention, "MatMul", _CPU,
+        "before 2025.1 an attention in one Subgraph would have no kernel for integers on CPUs without VNNI: it throws",
+    ),
+    _rule(
         mat_mul.lay_weights_in_rows, "MatMul", _CPU,
         "optimizing the saved model again would make a MatMul that is not relaxed", saved_only=True,
     ),
