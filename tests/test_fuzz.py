@@ -16,10 +16,10 @@ from ovlpt.openvino_api import RELEASE, PartialShape, opset1, opset8
 from tests.canonicalize.test_recurrent_grid import network as recurrent_network
 from tests.device.test_lowering_of_rows import product
 from tests.graphs import f32, fake_quantize, model, parameter
-from tools.fuzz import native, numbers, operations, sheltered, stages, truth
+from tools.fuzz import execution, native, numbers, operations, sheltered, stages, truth
 from tools.fuzz.exported import EXPORTED
 from tools.fuzz.forms import FORMS
-from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, random_graph, reference
+from tools.fuzz.graphs import Form, Graph, NoFloatRun, Step, build, in_float, random_graph, reference
 from tools.fuzz.operations import ADDED, KINDS, STATES, create
 from tools.fuzz.rarer import RARER, THIN
 from tools.fuzz.shard import Judged, Settings, judge
@@ -1033,3 +1033,21 @@ def test_a_failing_graph_is_made_smaller():
     small = shrink(next(graph for graph in candidates if has_relu(graph) and len(graph.steps) > 8), has_relu)
     assert has_relu(small)
     assert len(small.steps) <= 3
+
+
+def test_what_is_executed_is_compared(monkeypatch):
+    """A layer in int8 has what it has in stock; one that ovlpt left in float would be told."""
+    steps = (
+        Step("Parameter", (), 1, (1, 8, 6, 6)),
+        Step("FakeQuantize", ((0, 0),), 2, (1, 8, 6, 6)),
+        Step("Convolution", ((1, 0),), 3, (1, 8, 6, 6)),
+    )
+    graph, execute = Graph(steps, ((2, 0),), 0), execution.execute
+    assert not list(execution.failures(graph))
+
+    def in_float_with_ovlpt(model, device, variants, **more):
+        is_stock = variants == [execution.STOCK_VARIANT]
+        return execute(model if is_stock else in_float(graph), device, variants, **more)
+
+    monkeypatch.setattr(execution, "execute", in_float_with_ovlpt)
+    assert [failure.way for failure in execution.failures(graph)] == [execution.WAY]

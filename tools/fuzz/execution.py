@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ovlpt.inspect import check
+from ovlpt.choices import OVLPT
+from ovlpt.choices import STOCK as STOCK_VARIANT
+from ovlpt.inspect.check.execution import Executed, execute
 from ovlpt.trace import OvlptError
 from tools.fuzz.graphs import Graph, NoFloatRun, build
 from tools.fuzz.numbers import STOCK, Failure, cause_of
@@ -20,25 +22,25 @@ def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
         return
     try:
         model = build(graph)
-        stock = check.execute(model, "CPU", [check.STOCK], core=core())
+        stock = execute(model, "CPU", [STOCK_VARIANT], core=core())
     except (NoFloatRun, OvlptError) as error:
         yield Failure(STOCK, cause_of(error), str(error)[-300:])
         return
     if only == STOCK:
         return
     try:
-        mine = check.execute(model, "CPU", [check.OVLPT], core=core())
+        mine = execute(model, "CPU", [OVLPT], core=core())
     except OvlptError as error:
         yield Failure(WAY, cause_of(error), str(error)[-300:])
         return
-    both = check.Executed("", stock.layers | mine.layers, stock.operations)
+    both = Executed("", stock.layers | mine.layers, stock.operations)
     for difference in both.against_stock():
         if difference.fails:
             yield Failure(WAY, f"int8 {difference.kind}: {difference.layer_type}", str(difference))
             return
     counts = [
         Counter(layer.layer_type for layer in layers.executed)
-        for layers in (both.layers[check.OVLPT], both.layers[check.STOCK])
+        for layers in (both.layers[OVLPT], both.layers[STOCK_VARIANT])
     ]
     if counts[0].total() > counts[1].total():
         more = {kind: count for kind, count in (counts[0] - counts[1]).items()}
