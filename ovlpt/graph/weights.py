@@ -14,6 +14,7 @@ from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.operations.families import REARRANGES
 from ovlpt.precisions import INT8, NUMPY, REAL, DataPrecision, fits, is_low, round_half_away
 from ovlpt.trace import reject, reject_unless
 
@@ -234,6 +235,19 @@ def folded_constant(value: Output) -> np.ndarray | None:
     if node.get_type_name() not in _FOLDED:  # most values: no walk begins
         return None
     return None if meets(node, _cannot_be_folded, _folded_sources) else _folded(value)
+
+
+def stored_values(value: Output) -> np.ndarray | None:
+    """Those of a Constant, reshaped and transposed as they are on the way to ``value``; None of anything else."""
+    node, shape, source = value.get_node(), shape_of(value), None
+    if isinstance(node, Constant):
+        return values_of(node)
+    if node.get_type_name() in REARRANGES and shape is not None and None not in shape:
+        source = stored_values(node.input_value(0))
+    if source is None or node.get_type_name() != "Transpose":
+        return None if source is None else source.reshape(shape)
+    order = folded_constant(node.input_value(1))
+    return None if order is None else source.transpose(order.astype(int))
 
 
 # Which inputs the value of a node is computed from; of a FakeQuantize the ends are read with it.

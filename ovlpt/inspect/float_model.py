@@ -29,14 +29,13 @@ from ovlpt.graph.constants import (
     is_constant_path,
     is_real,
     precision_of,
-    values_of,
 )
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.weights import folded_constant, stored_values
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
-from ovlpt.openvino_api import CompiledModel, Constant, Core, Manager, Model, Node, Output, opset1, opset6
+from ovlpt.openvino_api import CompiledModel, Core, Manager, Model, Node, Output, opset1, opset6
 from ovlpt.operations import RECURRENT
 from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
@@ -116,9 +115,9 @@ def _store_real(convert: Node) -> None:
     """A constant of integers that is converted to real numbers, as these."""
     if convert.get_type_name() != "Convert" or not is_real(precision_of(convert.output(0))):
         return
-    source = convert.input_value(0).get_node()
-    if isinstance(source, Constant) and not is_real(precision_of(source.output(0))):
-        convert.output(0).replace(constant(values_of(source), precision_of(convert.output(0))).output(0))
+    source = convert.input_value(0)
+    if not is_real(precision_of(source)) and (values := stored_values(source)) is not None:
+        convert.output(0).replace(constant(values, precision_of(convert.output(0))).output(0))
 
 
 def _computed_before(model: Model, device: str, core: Core) -> Model:
