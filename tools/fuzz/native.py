@@ -18,10 +18,10 @@ from ovlpt import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Manager, Model, Node, PartialShape
+from ovlpt.openvino_api import RELEASE, Constant, Manager, Model, Node, Output, PartialShape
 from ovlpt.precisions import FLOAT8, INT8
 from ovlpt.prerequisites.convert_subtract import ConvertSubtract
 from tools.fuzz import operations
@@ -71,8 +71,8 @@ def settings_of(seed: int) -> Settings:
 
 
 def prepared(model: Model) -> Model:
-    """As every plugin has it before its own pass: constants of 16 bits that only a Convert reads in f32, differences as
-    sums, known shapes and what is only rearranged of a constant as constants.
+    """As every plugin has it before its own pass: constants of 16 bits that only a Convert reads, and what is computed of them
+    before it, in f32, differences as sums, known shapes and what is only rearranged of a constant as constants.
     """
     manager = Manager()
     manager.register_pass(ConvertSubtract())
@@ -89,11 +89,35 @@ def prepared(model: Model) -> Model:
         source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
         if isinstance(source, Constant) and precision_of(source.output(0)) in ("f16", "bf16"):
             replace_output(node.output(0), constant(values_of(source), precision_of(node.output(0))).output(0))
+        elif (
+            source is not None
+            and precision_of(node.output(0)) == "f32"
+            and _is_of_constants_in_f16(node.input_value(0))
+        ):
+            replace_output(node.output(0), _in_f32(node.input_value(0)))
         if source is not None and source.get_type_name() == "FakeQuantize" and precision_of(node.output(0)) in INT8:
             stored = folded_constant(source.output(0))  # of weights that a file has as floats and a Quantize
             if stored is not None:
                 replace_output(node.output(0), constant(stored, precision_of(node.output(0))).output(0))
     return model
+
+
+def _is_of_constants_in_f16(value: Output) -> bool:
+    node = value.get_node()
+    if precision_of(value) != "f16" or isinstance(node, Constant):
+        return precision_of(value) == "f16"
+    if node.get_type_name() in ("Multiply", "Subtract"):
+        return all(map(_is_of_constants_in_f16, node.input_values()))
+    return node.get_type_name() == "Convert" and isinstance(node.input_value(0).get_node(), Constant)
+
+
+def _in_f32(value: Output) -> Output:
+    node = value.get_node()
+    if isinstance(node, Constant):
+        return constant(values_of(node)).output(0)
+    if node.get_type_name() == "Convert":
+        return converted(node.input_value(0), "f32").output(0)
+    return elementwise(node.get_type_name(), *map(_in_f32, node.input_values())).output(0)
 
 
 def _rearranged(node: Node) -> Constant | None:
