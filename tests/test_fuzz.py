@@ -357,8 +357,8 @@ def test_the_stock_plugin_is_at_fault_on_few_graphs():
 
 def test_a_stage_that_is_off_is_found(monkeypatch):
     graph = next(graph for graph in map(random_graph, range(50)) if stages.staged(graph).is_quantized)
-    runs = {"NO": lambda value: 9 + 2 * value, "YES": lambda value: value}
-    monkeypatch.setattr(stages, "run", lambda model, inputs, lpt: list(map(runs[lpt], numbers.run(model, inputs, lpt))))
+    moves = itertools.chain([lambda value: 9 + 2 * value], itertools.repeat(lambda value: value))  # ovlpt's, the plugin's
+    monkeypatch.setattr(stages, "run", lambda *given: list(map(next(moves), numbers.run(*given))))
     assert [(failure.way, failure.cause) for failure in stages.failures(graph)] == [(stages.WAY, "numbers")]
 
 
@@ -607,14 +607,17 @@ def failing_pool():
     ("ways", "expected"),
     [
         ({"transform"}, "transform"),
-        ({numbers.STOCK, "transform"}, numbers.STOCK),
+        ({numbers.NO_LPT, "transform"}, numbers.STOCK),
+        ({numbers.STOCK, "transform"}, "transform"),
+        ({numbers.STOCK, numbers.NATIVE_ONLY}, numbers.STOCK),
+        ({numbers.NATIVE_ONLY}, numbers.NATIVE_ONLY),
         ({numbers.ONE_PIXEL}, numbers.ONE_PIXEL),
         ({numbers.measure, "transform"}, numbers.STOCK),
         ((), "numbers"),
     ],
 )
 def test_who_ends_the_process_alone(monkeypatch, ways, expected):
-    """What wrote elsewhere is seldom what falls over it: stock before, for instance."""
+    """What wrote elsewhere is seldom what falls over it: the plugin before, for instance."""
     monkeypatch.setattr(sheltered.Sheltered, "_new_pool", staticmethod(lambda: Ending(ways)))
     (found,) = sheltered.Sheltered("numbers")(random_graph(3))
     assert found.way == expected
@@ -699,11 +702,31 @@ def test_a_graph_is_run_in_one_way_alone(monkeypatch):
     monkeypatch.setattr(numbers, "run", lambda model, inputs, lpt, **more: done.append((inputs[0].shape[2:], lpt)))
     graph = Graph(a_graph("Relu").steps, a_graph("Relu").results, 0, Form("f32", "space"))
     whole = graph.inputs()[0].shape[2:]
-    numbers.execute(graph, numbers.STOCK)
-    assert set(done) == {(size, lpt) for size in (whole, (1,) * len(whole)) for lpt in ("YES", "NO")}
-    done.clear()
+    for way, lpt in ((numbers.STOCK, "YES"), (numbers.NO_LPT, "NO")):
+        numbers.execute(graph, way)
+        assert set(done) == {(whole, lpt), ((1,) * len(whole), lpt)}
+        done.clear()
     numbers.execute(graph, "compile")
     assert set(done) == {(whole, "NO")}
+
+
+def test_stock_that_throws_is_run_with_what_it_takes(monkeypatch):
+    """A product of f8 ends the process in stock, which throws on a convolution beside it."""
+    shape = (1, 8, 6, 6)
+    kinds = (("FakeQuantize", 0), ("Relu", 1), ("Tanh", 1), ("Sigmoid", 1))
+    steps = (Step(kind, ((source, 0),), 1, shape) for kind, source in kinds)
+    graph = Graph((Step("Parameter", (), 1, shape), *steps), ((2, 0), (3, 0), (4, 0)), 0)
+    done = []
+
+    def run(model, *_, **__):
+        kinds = {node.get_type_name() for node in model.get_ops()}
+        done.append(kinds & {"Relu", "Tanh", "Sigmoid"})
+        if "Tanh" in kinds:
+            raise RuntimeError("not taken")
+
+    monkeypatch.setattr(numbers, "run", run)
+    numbers.execute(graph, numbers.STOCK)
+    assert done[-1] == {"Relu", "Sigmoid"}
 
 
 def test_what_the_stock_plugin_makes_anew_each_time_is_its_own(monkeypatch):

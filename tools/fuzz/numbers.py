@@ -24,7 +24,7 @@ from ovlpt.graph.constants import constant_above
 from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model, Node
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.qdq_stripping import QDQStripping
-from tools.fuzz.graphs import Graph, build, in_float, observed, pruned, reference
+from tools.fuzz.graphs import Graph, Value, build, in_float, observed, pruned, reference
 from tools.fuzz.native_library import native_result
 from tools.fuzz.operations import STATES
 from tools.fuzz.shifts import (
@@ -42,6 +42,7 @@ from tools.fuzz.truth import NoTruth, simulate
 from tools.parity.driver import NativePassFails, NoCompiler, core
 
 STOCK = "stock plugin"  # fails itself
+NO_LPT = "without LPT"
 NATIVE_ONLY = "native only"
 DROP_IN_ON = "drop-in, LPT on"
 EVERY = "every way"
@@ -135,6 +136,7 @@ WAYS: dict[str, tuple[Callable[[Model], Model], Callable[[Model], str]]] = {
     DROP_IN_ON: (dropped_in, lambda model: "YES"),
     NATIVE_ONLY: (as_natively, as_told),
 }
+_UNCHANGED = {STOCK: (Model.clone, lambda model: "YES"), NO_LPT: (Model.clone, lambda model: "NO")}
 # How a user may run it: the plugin fuses differently for one thread.
 _HINTS = ({}, {"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"})
 
@@ -359,17 +361,30 @@ def measure(graph: Graph) -> None:
 
 def execute(graph: Graph, way: str) -> None:
     """Run a graph in one way, often, and nothing else: which may end the process. Errors count for nothing here."""
-    model, hint = build(graph), _HINTS[graph.seed % len(_HINTS)]
+    hint = _HINTS[graph.seed % len(_HINTS)]
+    if way == STOCK:
+        graph = of_what_stock_takes(graph, hint)
+    model = build(graph)
     pixel = of_one_pixel(graph, model)
-    ways = {**WAYS, ONE_PIXEL: WAYS["compile"]}
-    for inputs in [graph.inputs()] * (way != ONE_PIXEL) + [pixel] * (way in (STOCK, ONE_PIXEL) and pixel is not None):
-        for time in range(_REPEATS):
+    change, lpt = {**WAYS, **_UNCHANGED, ONE_PIXEL: WAYS["compile"]}[way]
+    at_pixel = way in (*_UNCHANGED, ONE_PIXEL) and pixel is not None
+    for inputs in [graph.inputs()] * (way != ONE_PIXEL) + [pixel] * at_pixel:
+        for _ in range(_REPEATS):
             with contextlib.suppress(RuntimeError):
-                if way == STOCK:
-                    run(model, inputs, ("YES", "NO")[time % 2], **hint)
-                else:
-                    change, lpt = ways[way]
-                    run(changed := change(model), inputs, lpt(changed), **hint)
+                run(changed := change(model), inputs, lpt(changed), **hint)
+
+
+def of_what_stock_takes(graph: Graph, hint: dict[str, object]) -> Graph:
+    """The graph; where stock throws on it, with the results alone that it takes each."""
+
+    def throws(results: tuple[Value, ...]) -> bool:
+        part = pruned(replace(graph, results=results))
+        return _fails(lambda: run(build(part), part.inputs(), "YES", **hint))
+
+    if not throws(graph.results):
+        return graph
+    taken = tuple(result for result in graph.results if not throws((result,)))
+    return pruned(replace(graph, results=taken)) if taken else graph
 
 
 def reads_within(node: Node) -> bool:

@@ -4,7 +4,7 @@ In a *staged* graph no FakeQuantize lies above another, so that no rounding is a
 what a FakeQuantize gives by half a quantum (it rounds zero points, and shared scales) and, where the input lies at a
 tie, by a level. What such moves do to each element of the outputs is measured on the simulation, one group of elements
 after the other, so that their signs do not matter; the transformed model may not differ by more than the sum. Where it
-does, but not from what the plugin makes of the model with its own LPT, or not by more than twice of that, the fault
+does, but not from what the plugin makes of the model without any LPT, or not by more than twice of that, the fault
 counts as the plugin's.
 """
 
@@ -76,7 +76,7 @@ def failures(graph: Graph) -> Iterator[Failure]:
             return
         found = run(changed, inputs, "NO")
     except Exception as error:  # whatever it is, it is a finding; of the plugin's where it cannot run the graph either
-        yield Failure(WAY if _by_stock(model, inputs) else STOCK, cause_of(error), str(error)[-300:])
+        yield Failure(WAY if _without_lpt(model, inputs) else STOCK, cause_of(error), str(error)[-300:])
         return
     if _off(found, expected, allowed) is None:
         return
@@ -84,28 +84,28 @@ def failures(graph: Graph) -> Iterator[Failure]:
     off = _off(found, expected, allowed)
     if off is None:
         return
-    stock = _by_stock(model, inputs)
-    like_stock = stock is not None and (
-        _off(found, stock, allowed) is None or _is_as_far(stock, found, expected, allowed)
+    theirs = _without_lpt(model, inputs)
+    like_theirs = theirs is not None and (
+        _off(found, theirs, allowed) is None or _is_as_far(theirs, found, expected, allowed)
     )
-    yield Failure(STOCK if like_stock else WAY, "numbers", off)
+    yield Failure(STOCK if like_theirs else WAY, "numbers", off)
 
 
-def _is_as_far(stock: list[np.ndarray], found: list[np.ndarray], expected: list[np.ndarray], allowed: list) -> bool:
-    """Whether the stock plugin is off, too, by about as much in each output: some kernels read what other data left, so
-    that no two runs are alike.
+def _is_as_far(plugin: list[np.ndarray], found: list[np.ndarray], expected: list[np.ndarray], allowed: list) -> bool:
+    """Whether the plugin is off, too, by about as much in each output: some kernels read what other data left, so that no
+    two runs are alike.
     """
-    for one, other, right, limit in zip(found, stock, expected, allowed, strict=True):
+    for one, other, right, limit in zip(found, plugin, expected, allowed, strict=True):
         mine, theirs = (np.abs(value.astype(np.float32) - right.astype(np.float32)) for value in (one, other))
         if (mine > limit).any() and not (theirs.max() > limit.max() and mine.max() <= 2 * theirs.max()):
             return False
     return True
 
 
-def _by_stock(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
-    """What the stock plugin computes; None where it fails."""
+def _without_lpt(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray] | None:
+    """What the plugin computes of the FakeQuantizes themselves; None where it fails."""
     try:
-        return run(model, inputs, "YES")
+        return run(model, inputs, "NO")
     except RuntimeError:
         return None
 
