@@ -357,7 +357,9 @@ def test_the_stock_plugin_is_at_fault_on_few_graphs():
 
 def test_a_stage_that_is_off_is_found(monkeypatch):
     graph = next(graph for graph in map(random_graph, range(50)) if stages.staged(graph).is_quantized)
-    moves = itertools.chain([lambda value: 9 + 2 * value], itertools.repeat(lambda value: value))  # ovlpt's, the plugin's
+    moves = itertools.chain(
+        [lambda value: 9 + 2 * value], itertools.repeat(lambda value: value)
+    )  # ovlpt's, the plugin's
     monkeypatch.setattr(stages, "run", lambda *given: list(map(next(moves), numbers.run(*given))))
     assert [(failure.way, failure.cause) for failure in stages.failures(graph)] == [(stages.WAY, "numbers")]
 

@@ -186,7 +186,7 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
         apart.register_pass(kind())
     apart.run_passes(model)
     for node in all_nodes(model):
-        if node.get_type_name() == "Convolution":
+        if node.get_type_name() in ("Convolution", "MatMul"):
             fold_misread_weights(node)
     if may_be_half and plugin_config.kind(device) == "CPU":
         keep_integer_sums(model)

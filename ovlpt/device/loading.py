@@ -22,7 +22,7 @@ from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.stamp import has_lost_stamp, is_transformed
 from ovlpt.openvino_api import RELAXES_EVERY_OPSET, RELEASE, CompiledModel, Core, FrontEndManager, Model, Node
-from ovlpt.precisions import INT4, INT8
+from ovlpt.precisions import COMPRESSED, INT8
 from ovlpt.trace import InputError
 
 _logger = logging.getLogger("ovlpt")
@@ -216,7 +216,7 @@ def quantization_of(model: Model) -> str:
     if any(map(rounds_data, nodes)):
         return "dynamic"
     compressed = any(
-        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *INT4, "nf4") for node in nodes
+        node.get_type_name() == "Constant" and precision_of(node.output(0)) in (*INT8, *COMPRESSED) for node in nodes
     )
     return "weights" if compressed and "Convert" in kinds else "none"
 

@@ -14,7 +14,7 @@ from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
 from ovlpt.openvino_api import Constant, Node, Output
-from ovlpt.operations.families import REARRANGES
+from ovlpt.operations.families import REARRANGES, RESHAPES
 from ovlpt.precisions import INT8, NUMPY, REAL, DataPrecision, fits, is_low, round_half_away
 from ovlpt.trace import reject, reject_unless
 
@@ -227,7 +227,8 @@ def without_zero(what: str, zero_point: np.ndarray | None, precision: str) -> st
 
 
 def folded_constant(value: Output) -> np.ndarray | None:
-    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize, Reshape and Gather in float32, else None.
+    """The value of a constant path of Convert, Subtract, Multiply, FakeQuantize, Gather and of what reshapes or transposes, in
+    float32, else None.
 
     A Convert to integers of 8 bits has the value of what it reads where those are such integers.
     """
@@ -237,23 +238,10 @@ def folded_constant(value: Output) -> np.ndarray | None:
     return None if meets(node, _cannot_be_folded, _folded_sources) else _folded(value)
 
 
-def stored_values(value: Output) -> np.ndarray | None:
-    """Those of a Constant, reshaped and transposed as they are on the way to ``value``; None of anything else."""
-    node, shape, source = value.get_node(), shape_of(value), None
-    if isinstance(node, Constant):
-        return values_of(node)
-    if node.get_type_name() in REARRANGES and shape is not None and None not in shape:
-        source = stored_values(node.input_value(0))
-    if source is None or node.get_type_name() != "Transpose":
-        return None if source is None else source.reshape(shape)
-    order = folded_constant(node.input_value(1))
-    return None if order is None else source.transpose(order.astype(int))
-
-
 # Which inputs the value of a node is computed from; of a FakeQuantize the ends are read with it.
 _FOLDED = {
-    "Constant": (), "FakeQuantize": (0,), "Convert": (0,), "Reshape": (0,), "Multiply": (0, 1), "Subtract": (0, 1),
-    "Gather": (0,),
+    "Constant": (), "FakeQuantize": (0,), "Convert": (0,), "Multiply": (0, 1), "Subtract": (0, 1),
+    "Gather": (0,), **dict.fromkeys(REARRANGES, (0,)),
 }  # fmt: skip
 
 
@@ -283,7 +271,11 @@ def _folded(value: Output) -> np.ndarray | None:
     if kind == "Convert":
         source, precision = _folded(node.input_value(0)), precision_of(value)
         return source if precision in REAL or _are_integers(source, precision) else None
-    if kind == "Reshape":
+    if kind == "Transpose":
+        source, order = _folded(node.input_value(0)), node.input_value(1).get_node()
+        plain = source is not None and isinstance(order, Constant)
+        return source.transpose(*values_of(order)) if plain and values_of(order).size else None
+    if kind in RESHAPES:
         source = _folded(node.input_value(0))
         return None if source is None or value.get_partial_shape().is_dynamic else source.reshape(shape_of(value))
     if kind in ("Multiply", "Subtract"):

@@ -32,7 +32,7 @@ from ovlpt.graph.constants import (
 )
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.shapes import shape_of
-from ovlpt.graph.weights import folded_constant, stored_values
+from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model, Node, Output, opset1, opset6
@@ -116,7 +116,7 @@ def _store_real(convert: Node) -> None:
     if convert.get_type_name() != "Convert" or not is_real(precision_of(convert.output(0))):
         return
     source = convert.input_value(0)
-    if not is_real(precision_of(source)) and (values := stored_values(source)) is not None:
+    if not is_real(precision_of(source)) and (values := folded_constant(source)) is not None:
         convert.output(0).replace(constant(values, precision_of(convert.output(0))).output(0))
 
 

@@ -63,30 +63,3 @@ def check(core, net, data, exact):
     }
     for way, result in found.items():
         np.testing.assert_allclose(result, exact, atol=5e-3 * np.abs(exact).max(), err_msg=way)
-
-
-@pytest.mark.filterwarnings("ignore:.*compressed weights only")
-@pytest.mark.parametrize("kind", ["u4", "i4"])
-@pytest.mark.parametrize("moved", ["", "reshaped", "transposed"])
-@pytest.mark.parametrize("is_quantized", [True, False])
-def test_four_bits_of_an_odd_number_of_inputs(core, kind, moved, is_quantized):
-    """Stock reads them wrongly where there are several rows: off by up to 60 % of the largest."""
-    random, x = np.random.default_rng(3), parameter([2, 5, 9])
-    stored, point, scale = (
-        random.integers(*KINDS[kind], (9, 8)),
-        random.integers(*KINDS[kind], (1, 8)),
-        random.uniform(1, 2, (1, 8)),
-    )
-    whole = opset1.constant(stored if moved != "transposed" else stored.T, getattr(Type, kind))
-    points = opset1.constant(point, getattr(Type, kind))
-    if moved == "reshaped":
-        whole, points = (opset1.unsqueeze(each, const([0], "i64")) for each in (whole, points))
-    elif moved:
-        whole = opset1.transpose(whole, const([1, 0], "i64"))
-    integers = opset1.subtract(opset1.convert(whole, "f32"), opset1.convert(points, "f32"))
-    factor = opset1.multiply(integers, const(scale))
-    if moved == "reshaped":
-        factor = opset1.reshape(factor, const([9, 8], "i64"), False)
-    net = model(opset1.matmul(quantized(x, -1.28, 1.27) if is_quantized else x, factor, False, False), x)
-    data = random.uniform(-1.2, 1.2, (2, 5, 9)).astype(np.float32)
-    check(core, net, data, (np.rint(data / 0.01) * 0.01 if is_quantized else data) @ ((stored - point) * scale))

@@ -11,11 +11,11 @@ from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, opset1
-from ovlpt.operations.families import BRING_DATA
+from ovlpt.operations.families import BRING_DATA, REARRANGES
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
-
-
+_BYTE, _AT_ONCE = 8, 32  # bits; numbers of fewer bits that a kernel reads of a block
+_DEQUANTIZES = REARRANGES | {"Convert", "Multiply", "Subtract"}
 _COMMUTES = frozenset(("Add", "Multiply", "SquaredDifference"))
 _WRITES = _COMMUTES | {"Divide", "FloorMod", "Mod", "Power", "Subtract"}  # a Maximum of its last result is the same
 
@@ -82,19 +82,41 @@ def fold_float_weights(layer: Node) -> Node | None:
 
 
 def fold_misread_weights(layer: Node) -> Node | None:
-    """The same of a 1x1 convolution that has strides or pads, or reads one output of several, directly or after a Transpose.
+    """The same of what the plugin's kernels for compressed weights read wrongly, in networks of floats, too.
 
-    Before or after a Transpose, or before a Reshape, OpenVINO makes a MatMul of what has compressed weights: without strides
-    and pads, and of the first output, or it throws.
+    Of a 1x1 convolution OpenVINO makes a MatMul beside a Transpose or Reshape: without strides and pads, and of a Split's first
+    output, or it throws. Of a MatMul the kernels take rows, or blocks with a scale each, for whole bytes, and blocks for
+    multiples of four bytes, or of 32 numbers of fewer than 8 bits: wrong numbers for few rows of data, or for more.
     """
-    attributes, weights = layer.get_attributes(), shape_of(layer.input_value(1))
-    if weights is None or set(weights[2:]) != {1}:
+    weights = layer.input_value(1)
+    if layer.get_type_name() == "MatMul":
+        axis = -1 if layer.get_attributes()["transpose_b"] else -2
+        return _fold(layer, lambda value: _is_misread(value, axis), (1,))
+    attributes, shape = layer.get_attributes(), shape_of(weights)
+    if shape is None or set(shape[2:]) != {1}:
         return None
     source = layer.input_value(0).get_node()
     if source.get_type_name() == "Transpose":
         source = source.input_value(0).get_node()
     moves = {*attributes["strides"]} != {1} or any(attributes["pads_begin"]) or any(attributes["pads_end"])
-    return fold_float_weights(layer) if moves or source.get_output_size() > 1 else None
+    is_misread = moves or source.get_output_size() > 1 or _is_misread(weights, 1 - len(shape))
+    return fold_float_weights(layer) if is_misread else None
+
+
+def _is_misread(weights: Output, axis: int) -> bool:
+    """Whether the inputs, along ``axis`` of stored weights, do not fill what a kernel reads at once."""
+    shape, node, block = shape_of(weights) or (), weights.get_node(), None
+    while node.get_type_name() in _DEQUANTIZES:
+        source = shape_of(node.input_value(0)) or ()
+        if len(source) > len(shape):
+            block = source[axis]
+        node = node.input_value(0).get_node()
+    if not isinstance(node, Constant) or len(shape) < 2 or is_real(precision_of(node.output(0))):
+        return False
+    bits = node.get_output_element_type(0).bitwidth
+    if bits == _BYTE:
+        return bool(block and block > _ROWS and block % _ROWS)
+    return bool((block or shape[axis]) * bits % _BYTE or (block and block > _AT_ONCE and block % _AT_ONCE))
 
 
 def fold_weights_of_f16(layer: Node) -> Node | None:

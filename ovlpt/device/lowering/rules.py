@@ -366,6 +366,11 @@ RULES = (
         "weights that stay in float would be dequantized in extra layers", phase=Phase.ALL,
     ),
     _rule(
+        folding.fold_misread_weights, "MatMul", _CPU,
+        "the kernel for compressed weights would read rows or blocks that fill no whole bytes from elsewhere: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         folding.fold_misread_weights, "Convolution", _GPU,
         "a 1x1 convolution beside a Reshape or Transpose would become a MatMul of other data: wrong numbers", phase=Phase.ALL,
     ),

@@ -1,0 +1,75 @@
+"""Weights stored in few bits, which the plugin's kernels read wrongly where rows or blocks do not fill what they read at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from openvino import Type
+
+from ovlpt.openvino_api import RELEASE, opset1
+from tests.canonicalize.test_four_bit_integers import KINDS, check
+from tests.networks import const, model, parameter, quantized
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*compressed weights only")
+
+
+@pytest.mark.parametrize("kind", ["u4", "i4"])
+@pytest.mark.parametrize("moved", ["", "reshaped", "transposed"])
+@pytest.mark.parametrize("is_quantized", [True, False])
+def test_four_bits_of_an_odd_number_of_inputs(core, kind, moved, is_quantized):
+    """Stock reads them wrongly for several rows of data: off by up to 60 % of the largest."""
+    random, x = np.random.default_rng(3), parameter([2, 5, 9])
+    stored, point, scale = (
+        random.integers(*KINDS[kind], (9, 8)),
+        random.integers(*KINDS[kind], (1, 8)),
+        random.uniform(1, 2, (1, 8)),
+    )
+    whole = opset1.constant(stored if moved != "transposed" else stored.T, getattr(Type, kind))
+    points = opset1.constant(point, getattr(Type, kind))
+    if moved == "reshaped":
+        whole, points = (opset1.unsqueeze(each, const([0], "i64")) for each in (whole, points))
+    elif moved:
+        whole = opset1.transpose(whole, const([1, 0], "i64"))
+    integers = opset1.subtract(opset1.convert(whole, "f32"), opset1.convert(points, "f32"))
+    factor = opset1.multiply(integers, const(scale))
+    if moved == "reshaped":
+        factor = opset1.reshape(factor, const([9, 8], "i64"), False)
+    net = model(opset1.matmul(quantized(x, -1.28, 1.27) if is_quantized else x, factor, False, False), x)
+    data = random.uniform(-1.2, 1.2, (2, 5, 9)).astype(np.float32)
+    check(core, net, data, (np.rint(data / 0.01) * 0.01 if is_quantized else data) @ ((stored - point) * scale))
+
+
+@pytest.mark.parametrize(("kind", "block"), [("u4", 5), ("i4", 36), ("u4", 48), ("u8", 6), ("u8", 26)])
+@pytest.mark.parametrize("rows", [1, 12])
+@pytest.mark.parametrize("is_turned", [True, False])
+@pytest.mark.parametrize("is_quantized", [True, False])
+def test_blocks_of_other_sizes_than_kernels_read(core, kind, block, rows, is_turned, is_quantized):
+    """Stock has one row wrong, and blocks of five for several rows, too: off by as much as the result, or as memory holds."""
+    random, inputs, outputs = np.random.default_rng(3), 2 * block, 16
+    axis, shape = (2, (outputs, 2, block)) if is_turned else (1, (2, block, outputs))
+    by_block = tuple(1 if each == axis else size for each, size in enumerate(shape))
+    stored, scale = (
+        random.integers(*KINDS.get(kind, (0, 256)), shape),
+        random.uniform(0.5, 1.5, by_block).astype(np.float32),
+    )
+    integers = opset1.convert(opset1.constant(stored, getattr(Type, kind)), "f32")
+    flat = (outputs, inputs) if is_turned else (inputs, outputs)
+    factor = opset1.reshape(opset1.multiply(integers, const(scale)), const(flat, "i64"), False)
+    x = parameter([rows, inputs])
+    net = model(opset1.matmul(quantized(x, -1.28, 1.27) if is_quantized else x, factor, False, is_turned), x)
+    data = random.uniform(-1.2, 1.2, (rows, inputs)).astype(np.float32)
+    values = (stored * scale).reshape(flat)
+    check(
+        core, net, data, (np.rint(data / 0.01) * 0.01 if is_quantized else data) @ (values.T if is_turned else values)
+    )
+
+
+@pytest.mark.parametrize("kind", ["nf4", "f4e2m1", "u2"])
+def test_other_types_of_few_bits(core, kind):
+    if not hasattr(Type, kind) or (kind == "u2" and RELEASE < (2026, 0)):
+        pytest.skip(f"OpenVINO before 2026 has no weights of {kind}")
+    stored = opset1.constant(np.random.default_rng(3).integers(0, 2, (8, 9)).astype(np.float32), getattr(Type, kind))
+    factor = opset1.multiply(opset1.convert(stored, "f32"), const(np.linspace(1, 2, 8)[:, None]))
+    x, data = parameter([12, 9]), np.random.default_rng(0).uniform(-1.2, 1.2, (12, 9)).astype(np.float32)
+    values = stored.get_data(dtype=np.float32) * np.linspace(1, 2, 8)[:, None]
+    check(core, model(opset1.matmul(x, factor, False, True), x), data, data @ values.T)
