@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of
+from ovlpt.graph.constants import constant, is_constant_path, is_real, precision_of, values_of
 from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, opset1
+from ovlpt.openvino_api import RELEASE, Constant, Model, Node, Output, Type, opset1
 from ovlpt.operations.families import BRING_DATA, REARRANGES
+from ovlpt.precisions import COMPRESSED, INT8
 
 _ROWS = 4  # of weights that the plugin keeps compressed, or of each block that has a scale of its own, at least
-_BYTE, _AT_ONCE = 8, 32  # bits; numbers of fewer bits that a kernel reads of a block
-_DEQUANTIZES = REARRANGES | {"Convert", "Multiply", "Subtract"}
+_AT_ONCE = 32  # numbers of fewer than 8 bits that a kernel reads of a block
+_IN_BYTES = {"i4": "i8", **dict.fromkeys(("u1", "u2", "u3", "u4", "u6"), "u8")}
+_DEQUANTIZES = dict.fromkeys((*REARRANGES, "Convert"), (0,)) | dict.fromkeys(("Multiply", "Subtract"), (0, 1))  # inputs
 _COMMUTES = frozenset(("Add", "Multiply", "SquaredDifference"))
 _WRITES = _COMMUTES | {"Divide", "FloorMod", "Mod", "Power", "Subtract"}  # a Maximum of its last result is the same
 
@@ -86,37 +90,72 @@ def fold_misread_weights(layer: Node) -> Node | None:
 
     Of a 1x1 convolution OpenVINO makes a MatMul beside a Transpose or Reshape: without strides and pads, and of a Split's first
     output, or it throws. Of a MatMul the kernels take rows, or blocks with a scale each, for whole bytes, and blocks for
-    multiples of four bytes, or of 32 numbers of fewer than 8 bits: wrong numbers for few rows of data, or for more.
+    multiples of four bytes, or of 32 numbers of fewer than 8 bits: wrong numbers for few rows of data, or for more. Integers
+    that they read rightly in bytes are stored so.
     """
     weights = layer.input_value(1)
     if layer.get_type_name() == "MatMul":
-        axis = -1 if layer.get_attributes()["transpose_b"] else -2
-        return _fold(layer, lambda value: _is_misread(value, axis), (1,))
+        stored = _stored(weights, -1 if layer.get_attributes()["transpose_b"] else -2)
+        if stored is None or not stored.is_misread:
+            return None
+        if stored.kind in _IN_BYTES and not replace(stored, kind=_IN_BYTES[stored.kind]).is_misread:
+            _store_in_bytes(layer.input(1))
+            return layer
+        return _fold(layer, _is_stored, (1,))
     attributes, shape = layer.get_attributes(), shape_of(weights)
     if shape is None or set(shape[2:]) != {1}:
         return None
     source = layer.input_value(0).get_node()
     if source.get_type_name() == "Transpose":
         source = source.input_value(0).get_node()
+    stored = _stored(weights, 1 - len(shape))
     moves = {*attributes["strides"]} != {1} or any(attributes["pads_begin"]) or any(attributes["pads_end"])
-    is_misread = moves or source.get_output_size() > 1 or _is_misread(weights, 1 - len(shape))
+    is_misread = moves or source.get_output_size() > 1 or (stored is not None and stored.is_misread)
     return fold_float_weights(layer) if is_misread else None
 
 
-def _is_misread(weights: Output, axis: int) -> bool:
-    """Whether the inputs, along ``axis`` of stored weights, do not fill what a kernel reads at once."""
+@dataclass(frozen=True)
+class _Stored:
+    """Weights: the type that they are stored in, how many inputs they have, and of how many each has one scale."""
+
+    kind: str
+    inputs: int
+    block: int | None
+
+    @property
+    def is_misread(self) -> bool:
+        if self.kind in INT8:
+            return bool(self.block and self.block > _ROWS and self.block % _ROWS)
+        has_whole_bytes = (self.block or self.inputs) * getattr(Type, self.kind).bitwidth % 8 == 0
+        return not has_whole_bytes or bool(self.block and self.block > _AT_ONCE and self.block % _AT_ONCE)
+
+
+def _stored(weights: Output, axis: int) -> _Stored | None:
+    """``axis``: of the inputs. None for what is not stored in 8 bits or fewer."""
     shape, node, block = shape_of(weights) or (), weights.get_node(), None
     while node.get_type_name() in _DEQUANTIZES:
         source = shape_of(node.input_value(0)) or ()
         if len(source) > len(shape):
             block = source[axis]
         node = node.input_value(0).get_node()
-    if not isinstance(node, Constant) or len(shape) < 2 or is_real(precision_of(node.output(0))):
-        return False
-    bits = node.get_output_element_type(0).bitwidth
-    if bits == _BYTE:
-        return bool(block and block > _ROWS and block % _ROWS)
-    return bool((block or shape[axis]) * bits % _BYTE or (block and block > _AT_ONCE and block % _AT_ONCE))
+    kind = precision_of(node.output(0))
+    if not isinstance(node, Constant) or len(shape) < 2 or kind not in (*INT8, *COMPRESSED):
+        return None
+    return _Stored(kind, shape[axis], block)
+
+
+def _store_in_bytes(target: Any) -> None:
+    """Integers of fewer bits, from which what an input reads is computed."""
+    path = [target]
+    for each in path:
+        source = each.get_source_output()
+        kind = _IN_BYTES.get(precision_of(source))
+        if isinstance(source.get_node(), Constant) and kind:
+            each.replace_source_output(constant(values_of(source.get_node()), kind).output(0))
+        ports = _DEQUANTIZES.get(source.get_node().get_type_name(), ())
+        path += [source.get_node().input(port) for port in ports]
+    for each in reversed(path):
+        each.get_node().validate_and_infer_types()
 
 
 def fold_weights_of_f16(layer: Node) -> Node | None:
