@@ -49,8 +49,10 @@ def unsqueeze(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
 def shuffle(values: np.ndarray, facts: NodeFacts) -> np.ndarray:
     axis, groups = facts.attributes["axis"] % facts.rank, facts.attributes["group"]
     aligned = with_rank(values, facts.rank)
-    if values.size == 1 or aligned.shape[axis] == 1:
+    if values.size == 1:
         return values
+    if aligned.shape[axis] == 1:
+        return aligned
     order = np.arange(aligned.shape[axis]).reshape(groups, -1).T.reshape(-1)
     return np.take(aligned, order, axis)
 
