@@ -360,3 +360,16 @@ def test_the_greatest_that_is_read_by_a_select_of_the_other(core, infer):
     largest = np.rint(np.clip(inputs[0].max(1, keepdims=True), 0, 2.55) / 0.17) * 0.17
     rest = np.rint(np.clip(inputs[0], 0, 2.55) / 0.01) * 0.01 * np.linspace(0.5, 1.5, 12)
     np.testing.assert_allclose(infer(drop_in(net, core), inputs)[0], largest + rest, atol=0.016)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_shifts_and_equal_scales_after_a_reduction_of_three_axes(by_form, form):
+    """The plugin makes one scale of both, and a part of the reduction, where it reads it wrongly: off by a third."""
+    x, scale = parameter([2, 8, 5]), np.linspace(0.5, 1.5, 8)[None]
+    normal = opset1.multiply(opset6.mvn(x, const([2], "i64"), True, 1e-5, "INSIDE_SQRT"), const(scale[..., None]))
+    largest = opset1.reduce_max(opset1.add(normal, const(scale[..., None] - 1)), const([2], "i64"), False)
+    layer = opset1.matmul(quantized(opset1.tanh(largest), -1.28, 1.27), int8_weights([8, 4]), False, False)
+    product = opset1.matmul(largest, const(np.eye(8)[:, :4]), False, False)
+    net = model([opset1.add(largest, const(scale)), product, layer], x)
+    data = [np.random.default_rng(0).standard_normal((2, 8, 5)).astype(np.float32)]
+    assert_close([by_form(net, data, form)], [by_form(net, data)])

@@ -157,6 +157,9 @@ def _takes_wrongly(reduction: Node) -> bool:
     dropped = set() if reduction.get_attributes()["keep_dims"] else {int(axis) % len(shape) for axis in axes.data.flat}
     takes_channels, is_moved = len(shape) > 3 and not dropped & {0, 1}, False
     is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
+    readers = readers_of(reduction)
+    if len(readers) > 1 and not takes_channels and all(map(_computes_by_channel, readers)):
+        return True  # of shifts with equal scales after them the plugin makes one scale, and shifts after it
     while (target := merged_target(link)) is not None:
         link = target.get_node()
         if link.get_type_name() in MOVES_UP and target.get_index() == 0:
@@ -175,6 +178,12 @@ def _takes_wrongly(reduction: Node) -> bool:
         if any(values is None for values in constants):
             return False
     return False
+
+
+def _computes_by_channel(link: Node) -> bool:
+    constants = [constant_above(value) for value in link.input_values()]
+    by_channel = any(values is not None and not is_scalar_like(values) for values in constants)
+    return link.get_type_name() in ARITHMETIC and by_channel
 
 
 def _is_for_recurrent_layer(quantize: Node) -> bool:
