@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt.attributes import ZeroPointAfter
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation, values_of
-from ovlpt.graph.consumers import is_output, targets_of
+from ovlpt.graph.consumers import is_output, readers_of, targets_of
 from ovlpt.graph.mat_mul import sizes_by_weights
 from ovlpt.graph.names import original
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -141,10 +141,8 @@ def followers(node: Node, rank: int) -> list[Node]:
 
 def _storing(quantize: Node) -> list[Node]:
     """The Convert to integers that alone reads a FakeQuantize: after a Transpose it would be another quantization."""
-    readers = [target.get_node() for target in targets_of(quantize.output(0))]
-    stores = (
-        len(readers) == 1 and readers[0].get_type_name() == "Convert" and quantize.get_type_name() == "FakeQuantize"
-    )
+    readers = readers_of(quantize) if quantize.get_type_name() == "FakeQuantize" else []
+    stores = [reader.get_type_name() for reader in readers] == ["Convert"]
     return readers if stores and precision_of(readers[0].output(0)) in INT8 else []
 
 

@@ -11,7 +11,7 @@ from ovlpt.device.lowering.links import BEFORE_INTERVAL, affine_links, block_fus
 from ovlpt.device.lowering.reductions import REDUCTIONS
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, ON_A_GPU, between_reshapes, chain_after, is_constant
 from ovlpt.device.this_cpu import saturates
-from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
+from ovlpt.graph.constants import constant, is_constant_path, meets, precision_of, values_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.mat_mul import absorbed_transposes
 from ovlpt.graph.names import Made
@@ -208,7 +208,7 @@ def run_apart_from_attention(node: Node) -> Node | None:
         return None
     _, weights = links_above(first.get_node(), BEFORE_INTERVAL | {"FakeQuantize"})
     if weights.get_type_name() == "Softmax":
-        throws = _is_of_float_scores(weights)
+        throws = meets(weights, _multiplies_floats, _computed_from)
     else:
         throws = RELEASE >= (2025, 0) and precision_of(first) == "u8"
     if not throws or not saturates(Core()):
@@ -220,17 +220,14 @@ def run_apart_from_attention(node: Node) -> Node | None:
     return between_reshapes(chain, same_on(node, factors), _of_5_axes, Made.RANK_5)
 
 
-def _is_of_float_scores(softmax: Node) -> bool:
-    """Whether there is a MatMul of floats above, past what computes by element."""
-    above, seen = [softmax.input_value(0).get_node()], set()
-    while above:
-        node = above.pop()
-        if node.get_type_name() == "MatMul":
-            return precision_of(node.input_value(0)) not in INT8
-        if node.get_type_name() in ELEMENTWISE | {"Reshape", "Select"} and node.get_instance_id() not in seen:
-            seen.add(node.get_instance_id())
-            above += [value.get_node() for value in node.input_values()]
-    return False
+def _multiplies_floats(node: Node) -> bool:
+    return node.get_type_name() == "MatMul" and precision_of(node.input_value(0)) not in INT8
+
+
+def _computed_from(node: Node) -> list[Node]:
+    """What weights of an attention are computed from, up to its products."""
+    goes_on = node.get_type_name() in ELEMENTWISE | {"Reshape", "Select", "Softmax"}
+    return [value.get_node() for value in node.input_values()] if goes_on else []
 
 
 def _of_5_axes(shape: Shape) -> Shape:
