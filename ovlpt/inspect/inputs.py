@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from ovlpt.operations.families import REARRANGES
 from ovlpt.precisions import NUMPY, REAL
 from ovlpt.trace import InputError
 
-_LENGTHS = (64, 128, 256, 512, 1024)
+_LENGTHS = (64, 128, 256, 512, 1024, 224, 240, 16000)  # the last ones for windows of 7, of 3 or 5, and for sound
 _LENGTH = _LENGTHS[0]
 LABELS = "labels"  # the array of a data file that is not an input
 
@@ -28,8 +29,9 @@ LABELS = "labels"  # the array of a data file that is not an input
 def random_inputs(model: Model, seed: int = 0, batch: int = 1, length: int | None = None) -> list[np.ndarray]:
     """One array per input: standard normal, or small non-negative integers.
 
-    An open first dimension is ``batch`` and any other ``length``, by default 64 or what `_usual_length` finds, or the nearest
-    that its bounds allow, but for those of which the first layers know the size.
+    An open first dimension is ``batch``, or another one where a model takes only that, and any other ``length``, by default
+    64 or what `_usual_length` finds, or the nearest that its bounds allow, but for those of which the first layers know the
+    size.
     """
     generator = np.random.default_rng(seed)
     arrays = []
@@ -114,16 +116,10 @@ def open_sizes(model: Model) -> list[tuple[int, int]]:
     """Values of batch and length for `typical_inputs` at which a model with dynamic sizes is worth a run, 1 among them;
     one pair without dynamic sizes.
     """
-    required = required_sizes(model)
     pairs: dict[tuple, tuple[int, int]] = {}
     usual = _usual_length(model)
     for batch, length in ((1, usual), (1, 1), (2, usual), (2, 1)):
-        shapes = (
-            tuple(_filled(port, known, batch, length))
-            for port, known in zip(model.inputs, required, strict=True)
-            if port.get_partial_shape().rank.is_static
-        )
-        pairs.setdefault(tuple(shapes), (batch, length))
+        pairs.setdefault(tuple(map(tuple, _sizes(model, batch, length))), (batch, length))
     return list(pairs.values())
 
 
@@ -176,14 +172,15 @@ def output_names(model: Model) -> list[str]:
 
 
 def _usual_length(model: Model) -> int:
-    """The first of 64, 128, ... at which the model's own sizes agree; 64 if none is.
+    """The first of `_LENGTHS` at which the model's own sizes agree; 64 if none is.
 
     A detector that ends with the 300 best boxes has fewer in a picture of 64 x 64.
     """
     shapes = [port.get_partial_shape() for port in model.inputs]
     if any(shape.rank.is_dynamic for shape in shapes) or all(shape.is_static for shape in shapes):
         return _LENGTH
-    return next((length for length in _LENGTHS if _agree(model, _shapes(model, 1, length))), _LENGTH)
+    fill = partial(_filled, model, 1, required=required_sizes(model), batch_axes=_first_axes(model))
+    return next((length for length in _LENGTHS if _agree(model, fill(length))), _LENGTH)
 
 
 def _agree(model: Model, shapes: Sequence[Sequence[int]]) -> bool:
@@ -205,14 +202,51 @@ def _shapes(model: Model, batch: int, length: int | None) -> list[list[int]]:
     for port in model.inputs:
         if port.get_partial_shape().rank.is_dynamic:
             raise InputError(f'input "{_name(port)}" has no known rank; give an array for it with -i')
-    required, length = required_sizes(model), length or _usual_length(model)
-    return [_filled(port, known, batch, length) for port, known in zip(model.inputs, required, strict=True)]
+    return _sizes(model, batch, length or _usual_length(model))
 
 
-def _filled(port: Output, required: Mapping[int, int], batch: int, length: int) -> list[int]:
+def _sizes(model: Model, batch: int, length: int) -> list[list[int]]:
+    """Of the inputs of known rank.
+
+    A state of recurrent layers, or a sequence before its batch, has the batch on another axis than the first.
+    """
+    fill = partial(_filled, model, batch, length, required_sizes(model))
+    usual = fill(_first_axes(model))
+    open_inputs = sum(port.get_partial_shape().is_dynamic for port in model.inputs)
+    if open_inputs < 2 or len(usual) < len(model.inputs) or _agree(model, usual):
+        return usual
+    return next(filter(partial(_agree, model), map(fill, _batch_axes(model))), usual)
+
+
+def _first_axes(model: Model) -> list[int | None]:
+    return [0] * len(model.inputs)
+
+
+_TRIED = 16  # ways to place the batch
+
+
+def _batch_axes(model: Model) -> Iterator[list[int | None]]:
+    """Axes of the batch for each input, None for no batch; inputs of one shape have one axis. Those come first that have
+    the most first axes.
+    """
+    shapes = {str(port.get_partial_shape()): port.get_partial_shape() for port in model.inputs}
+    ways = [[0, *(axis for axis in range(1, len(shape)) if shape[axis].is_dynamic), None] for shape in shapes.values()]
+    found = islice(product(*ways), 1, _TRIED)
+    for way in sorted(found, key=lambda way: (sum(axis != 0 for axis in way), way.count(None))):
+        axes = dict(zip(shapes, way, strict=True))
+        yield [axes[str(port.get_partial_shape())] for port in model.inputs]
+
+
+def _filled(
+    model: Model, batch: int, length: int, required: Sequence[Mapping[int, int]], batch_axes: Sequence[int | None]
+) -> list[list[int]]:
     return [
-        _length(size, required.get(axis, length if axis else batch))
-        for axis, size in enumerate(port.get_partial_shape())
+        [
+            _length(size, known.get(axis, batch if axis == batch_axis else length))
+            for axis, size in enumerate(port.get_partial_shape())
+        ]
+        for port, known, batch_axis in zip(model.inputs, required, batch_axes, strict=True)
+        if port.get_partial_shape().rank.is_static
     ]
 
 

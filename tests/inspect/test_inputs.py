@@ -8,6 +8,7 @@ import pytest
 from ovlpt.inspect.inputs import load_inputs, load_samples, open_sizes, random_inputs, typical_inputs
 from ovlpt.openvino_api import PartialShape, opset1, opset6
 from ovlpt.trace import InputError
+from tests.graphs import opset4
 from tests.networks import const, model, parameter
 
 PIXELS = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
@@ -105,3 +106,29 @@ def test_a_detector_that_picks_more_boxes_than_small_pictures_have(most, side):
     net = model(opset1.relu(best.output(0)), pictures)
     assert random_inputs(net)[0].shape == typical_inputs(net)[0].shape == (1, 3, side, side)
     assert open_sizes(net) == [(1, side), (1, 1), (2, side), (2, 1)]
+
+
+@pytest.mark.parametrize("window, side", [(7, 224), (60, 240), (1000, 16000)])
+def test_a_length_that_windows_divide(window, side):
+    x = parameter([-1, -1, 8])
+    net = model(opset1.relu(opset1.reshape(x, const([0, -1, window, 8], "i64"), True)), x)
+    assert random_inputs(net)[0].shape == (1, side, 8)
+
+
+def test_states_of_a_recurrent_layer_have_the_batch_second():
+    """A pretrained voice filter of [3,?,512] ended `report` with "Dimension `batch_size` is not matched between inputs"."""
+    x, h, c = parameter([-1, 6]), parameter([1, -1, 4], name="h"), parameter([1, -1, 4], name="c")
+    states = [opset1.squeeze(state, const([0], "i64")) for state in (h, c)]
+    weights = [const(np.ones(shape, np.float32)) for shape in ((16, 6), (16, 4), (16,))]
+    cell = opset4.lstm_cell(x, *states, *weights, 4)
+    net = model([opset1.relu(cell.output(0)), opset1.relu(cell.output(1))], [x, h, c])
+    assert open_sizes(net) == [(1, 64), (2, 64)]
+    assert [array.shape for array in random_inputs(net)] == [(1, 6), (1, 1, 4), (1, 1, 4)]
+    assert [array.shape for array in typical_inputs(net, 2)] == [(2, 6), (1, 2, 4), (1, 2, 4)]
+
+
+def test_a_sequence_before_its_batch():
+    x, y = parameter([-1, -1, 4]), parameter([-1, 4], name="y")
+    total = opset1.reduce_sum(x, const([0], "i64"), False)
+    net = model(opset1.add(total, y), [x, y])
+    assert [array.shape for array in random_inputs(net, 0, 2, 8)] == [(8, 2, 4), (2, 4)]
