@@ -208,12 +208,16 @@ class WeightableLayerTransformation(LayerTransformation):
         if left is None:
             return None
         zero_point = rounded_zero_point(weights.zero_point, weights.precision)
-        integers = values_of(weights.integers().get_node()) - (0.0 if zero_point is None else zero_point)
-        axes = self.operation.weights_axes
-        inputs = integers.sum(axis=tuple(range(len(axes) + 1, integers.ndim)))  # [(G,) O, I]
-        groups, channels = integers.shape[0] if len(axes) == 2 else 1, integers.shape[len(axes)]
-        left = np.broadcast_to(left.reshape(-1), groups * channels).reshape(groups, channels, 1)
-        shift = inputs.reshape(groups, -1, channels) @ left
+        integers = values_of(weights.integers().get_node())
+        if zero_point is not None:
+            integers = integers - zero_point
+        first = len(self.operation.weights_axes)  # of the axes that are summed: [(G,) O, I, …]
+        if left.size == 1:
+            shift = integers.sum(axis=tuple(range(first, integers.ndim))) * left.reshape(())
+        else:
+            groups, channels = integers.shape[0] if first == 2 else 1, integers.shape[first]
+            inputs = integers.sum(axis=tuple(range(first + 1, integers.ndim)))
+            shift = inputs.reshape(groups, -1, channels) @ left.reshape(groups, channels, 1)
         return shift.reshape(1, -1, *(1 for _ in shape_of(node.output(0))[2:])).astype(np.float32)
 
     def _activation_scale(self, node: Node, found: Dequantization) -> np.ndarray:
