@@ -20,16 +20,18 @@ from ovlpt.openvino_api import CompiledModel, Core, Model, opset1
 
 COMPILED = "compiled"  # a transformed model as `compile_model` compiles it
 SAVED = "saved"  # as `transform` saves it
+_STOCK, _NATIVE = "stock", "native"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of running both sides."""
+    """One way of running both sides. ``native``: the plugin's own transformations done by ovlpt, where it throws on them."""
 
     form: str
     setting: str
     ovlpt: Compile
     stock: Compile
+    native: Compile | None = None
 
     def __str__(self) -> str:
         return f"{self.form}, {self.setting}"
@@ -49,10 +51,11 @@ class Variants:
         for name, more in self._settings():
             properties = {key: value for key, value in {**self._properties, **more}.items() if value is not None}
             for form in (COMPILED, SAVED):
-                yield Variant(form, name, partial(self._run, form, properties), partial(self._run, None, properties))
+                run = partial(partial, self._run, properties)
+                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE))
 
-    def _run(self, form: str | None, properties: Mapping[str, object], model: Model) -> CompiledModel:
-        if form is None:
+    def _run(self, properties: Mapping[str, object], form: str, model: Model) -> CompiledModel:
+        if form == _STOCK:
             return self._core.compile_model(model, self._device, properties)
         ready = self._transformed(model, form, properties)
         return self._core.compile_model(ready, self._device, {**properties, **lpt_properties(ready, self._device)})
@@ -62,7 +65,7 @@ class Variants:
         precision = inference_precision(self._core, physical, properties)
         key = id(model), form, precision
         if key not in self._ready:
-            more = {"serializable": form == SAVED, "precision": precision}
+            more = {"serializable": form == SAVED, "precision": precision, "native_only": form == _NATIVE}
             ready = transform(model, self._device, self._config, core=self._core, **more)
             if form == SAVED:
                 path = self._folder / f"{len(self._ready)}.xml"
