@@ -927,6 +927,27 @@ _SINGLE = [
         curable=False,
     ),
     Case("deconvolution in groups", lambda: model(group_deconvolution(image())), (("no_kernel",),), curable=False),
+    *(
+        Case(
+            f"deconvolution in groups {name}, weights with a scale per column",
+            lambda shape=shape, kernel=kernel: model(
+                group_deconvolution(
+                    quantized(parameter(shape)), weights(kernel, axis=len(kernel) - 1), [2] * (len(shape) - 2)
+                )
+            ),
+            (("no_kernel",),),
+            curable=False,
+        )
+        for name, shape, kernel in (
+            ("of open sizes", (-1, 8, 8, 8), (2, 4, 4, 2, 2)),
+            ("by channel over three axes", (1, 8, 8, 8, 8), (8, 1, 1, 2, 2, 2)),
+        )
+    ),
+    Case(
+        "deconvolution in groups, weights with a scale per column",
+        lambda: model(group_deconvolution(quantized(parameter()), weights((2, 4, 4, 2, 2), axis=4))),
+        (("weights_granularity", "weights_not_quantized", "no_kernel"),),
+    ),
     Case(
         "deconvolution with a stride of 4",
         lambda: model(deconvolution(image(), weights((8, 8, 4, 4), axis=1), 4)),

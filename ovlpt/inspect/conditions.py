@@ -17,6 +17,7 @@ from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import cell_obstacle, sources
+from ovlpt.graph.shapes import shape_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.inspect.advice import (
     Advice,
@@ -42,6 +43,7 @@ _MULTIPLIES = frozenset(("MatMul", "Einsum"))  # of either input each may be wei
 BECOME_PRODUCTS = frozenset((_ATTENTION, "Einsum"))  # operations that MatMuls are made of
 _PRODUCTS = BECOME_PRODUCTS | {"MatMul"}
 _JOINS = frozenset(("Concat", "Maximum", "Minimum"))  # need every input quantized
+_GROUPS_OVER_THREE_AXES = 6  # axes of the weights
 _LARGEST_STRIDE = 3  # of a deconvolution in int8, along the last axis: `Deconvolution::canBeExecutedInInt8`
 
 
@@ -124,10 +126,23 @@ def kernel_limit(node: Node, layer: str | None) -> Reason | None:
         return cell_obstacle(node)
     if layer is None or not layer.startswith("Deconvolution "):
         return None
+    if node.get_type_name() == "GroupConvolutionBackpropData":
+        return _limit_of_groups(node)
     stride = node.get_attributes()["strides"][-1]
-    if node.get_type_name() == "ConvolutionBackpropData" and stride > _LARGEST_STRIDE:
+    if stride > _LARGEST_STRIDE:
         text = f"its stride is {stride}, and the int8 kernels of the plugin take strides up to {_LARGEST_STRIDE}"
         return Reason("no_kernel", text)
+    return None
+
+
+def _limit_of_groups(node: Node) -> Reason | None:
+    """Of a transposed convolution in groups."""
+    if node.get_input_partial_shape(0).is_dynamic:
+        text = "it is in groups and has open sizes, and the plugin's int8 kernels of transposed groups take fixed sizes"
+        return Reason("no_kernel", text)
+    weights = tuple(shape_of(node.input_value(1)) or ())
+    if weights[1:3] == (1, 1) and len(weights) == _GROUPS_OVER_THREE_AXES:
+        return Reason("no_kernel", "it is by channel over three axes, for which the plugin has no int8 kernel")
     return None
 
 
