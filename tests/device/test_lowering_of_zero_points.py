@@ -253,6 +253,26 @@ def test_a_zero_point_that_no_layer_takes_after_a_float_product_of_open_sizes(co
     assert_close(infer(drop_in(net, core), values), infer(fixed, values, "NO"), level=0.05)
 
 
+@pytest.mark.parametrize("reads", ["equal factors", "its shape"])
+@pytest.mark.parametrize("shape", [[-1, 4, 6], [-1, 4, 6, 6]], ids=str)
+def test_groups_with_a_zero_point_whose_result_is_read_twice(core, infer, shape, reads):
+    """A Clamp that keeps the scale apart would be fused into the layer with it, once the readers are one: 28 to 42 % off."""
+    axes = len(shape) - 2
+    x = parameter(shape)
+    weights = int8_weights([2, 12, 2, *[3] * axes])
+    layer = opset1.group_convolution(quantized(x, -1, 1), weights, [1] * axes, [0] * axes, [0] * axes, [1] * axes)
+    factor = const(np.random.default_rng(0).uniform(0.5, 1.5, [1, 24, *[1] * axes]))
+    if reads == "equal factors":
+        results = [opset1.relu(opset1.multiply(layer, factor)), opset1.sigmoid(opset1.multiply(layer, factor))]
+    else:
+        size = NodeFactory("opset3").create("ShapeOf", [layer.output(0)], {"output_type": "i64"})
+        flat = opset1.reshape(opset1.multiply(layer, factor), const([0, 2, -1], "i64"), True)
+        results = [opset1.reshape(opset1.tanh(flat), size, False)]
+    net = model(results, x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, [2, *shape[1:]]).astype(np.float32)]
+    assert_close(infer(drop_in(net, core), inputs), infer(net, inputs, lpt="NO"), level=1e-3)
+
+
 @pytest.mark.parametrize("by_channel", [False, True])
 def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     """The plugin pads what has a zero point wrongly, with its own LPT too."""

@@ -217,6 +217,10 @@ RULES = (
         "open sizes would be computed anew",
     ),
     _rule(
+        scales.ask_for_shape_after_scale, WEIGHTED, _CPU,
+        "once sizes are known, the scale would be fused with what keeps it from the layer: wrong numbers",
+    ),
+    _rule(
         scales.add_negative_shift, WEIGHTED, _CPU,
         "later rules look for an Add",
     ),

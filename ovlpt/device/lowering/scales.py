@@ -34,6 +34,7 @@ from ovlpt.graph.constants import (
     precision_of,
     same_operation,
 )
+from ovlpt.graph.consumers import consumers_of, targets_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -43,7 +44,7 @@ from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import REARRANGES
+from ovlpt.operations.families import AFFINE, REARRANGES
 
 _SAME_LEVEL = 1e-3  # of two levels that differ by roundings only
 _WHOLE_IN_BF16 = 256  # up to which it holds all whole numbers
@@ -126,6 +127,29 @@ def _before_broadcast(values: np.ndarray | None, broadcast: Node) -> np.ndarray 
     return values if varies_along(values, len(wide), kept) else None
 
 
+def ask_for_shape_after_scale(node: Node) -> Node | None:
+    """What asks for the shape of a layer's result, or of what follows from it by a scale and a shift, asks that of the last.
+
+    Once known sizes are folded, the scale is all that reads the layer, and would be fused past what keeps the two apart.
+    """
+    asks, last = [], node
+    while True:
+        readers = consumers_of(last.output(0))
+        asks += [target for target in targets_of(last.output(0)) if target.get_node().get_type_name() == "ShapeOf"]
+        link = readers[0].get_node() if len(readers) == 1 and not readers[0].get_index() else None
+        if link is None or link.get_type_name() not in AFFINE or other_constant(link) is None:
+            break
+        if link.get_output_partial_shape(0) != last.get_output_partial_shape(0):
+            break
+        last = link
+    moved = [
+        target for target in asks if target.get_source_output().get_node().get_instance_id() != last.get_instance_id()
+    ]
+    for target in moved:
+        target.replace_source_output(last.output(0))
+    return node if moved else None
+
+
 def compute_scale_in_f64(node: Node) -> Node | None:
     """Compute the scale of a layer, and the bias after it, in f64, which keeps both from fusions; a Clamp where no
     scale follows, a Floor where a Clamp goes wrong.
@@ -148,7 +172,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
         return None  # done before the model was saved; no fusion reaches through
     if not links or links[0].get_type_name() != "Multiply" or is_quantized_by_rows(node, links):
-        return node if guard_output(node) else None
+        return node if guard_output(node, floor=_has_groups_with_zero_point(node)) else None
     if node.get_type_name() != "MatMul" or not _is_before_interval(links[-1]):
         links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
     last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
@@ -394,8 +418,8 @@ def keep_shift_before_scale(node: Node) -> Node | None:
 def _has_groups_with_zero_point(node: Node) -> bool:
     """Whether groups of more than one channel read data less a zero point.
 
-    Gemm runs them with AVX-512 and no VNNI, and computes wrong numbers where a bias and an interval follow, with the
-    plugin's own LPT too: no error. A Floor leaves it without post-operations.
+    Gemm runs them without VNNI. With AVX-512 it computes wrong numbers where a bias and an interval follow, with the
+    plugin's own LPT too, and with AVX2 where a clip and a factor do: no error. A Floor leaves it without post-operations.
     """
     if node.get_type_name() != "GroupConvolution" or node.get_input_partial_shape(1).is_dynamic:
         return False
