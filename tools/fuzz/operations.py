@@ -11,7 +11,9 @@ from functools import partial
 
 import numpy as np
 
+from ovlpt.graph.recurrent import MOVES
 from ovlpt.openvino_api import RELEASE, Model, Node, NodeFactory, Output, Type, opset1, opset8
+from ovlpt.operations import RECURRENT
 
 # Before 2025 the pass is wrong on 16 bits with native_only (tests/device/test_compile.py says so).
 _WIDE = 65536 if RELEASE >= (2025, 0) else 256
@@ -658,17 +660,20 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     fine = rank > 1 and chance(random, 0.25)
     axes = tuple(axis for axis in range(rank) if axis != 1) if fine else None
     low, high = (edge(values, axis=axes, keepdims=fine).astype(np.float64) for edge in (np.min, np.max))
-    span = np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-2) * random.uniform(0.7, 1.1)
+    covered = _covered(random, data, 0.7)
+    span = np.maximum(np.maximum(np.abs(low), np.abs(high)), 1e-2) * covered
     levels = int(pick(random, 256, 256, 256, 255, 255, 16, _WIDE) if chance(random, 0.3) else pick(random, 256, 255))
     kind = random.random()
     if levels == 65536:  # the plugin takes these out, and with them what they clip
         span, kind = 2 * span, 0.0
+    if _holds_states(data):
+        kind = min(kind, 0.8)
     if (low >= 0).all() and kind < 0.6:
         low, high = np.zeros_like(span), span
     elif kind < 0.6:
         low, high = -span * (levels / 2 / (levels / 2 - 1) if levels % 2 == 0 else 1), span
     elif kind < 0.9:
-        step = np.maximum(high - low, 1e-2) * random.uniform(0.8, 1.1)
+        step = np.maximum(high - low, 1e-2) * _covered(random, data, 0.8)
         middle = (high + low) / 2
         low, high = np.minimum(middle - step / 2, 0), np.maximum(middle + step / 2, 0.01)
     else:
@@ -683,11 +688,23 @@ def fake_quantize(random: Random, data: Output, values: np.ndarray) -> Node:
     return opset1.fake_quantize(data, f32(low), f32(high), f32(output_low), f32(output_high), levels)
 
 
+def _covered(random: Random, data: Output, least: float) -> float:
+    """The part of the values that an interval covers; all of hidden states: int8 kernels keep these where calibration saw them."""
+    drawn = random.uniform(least, 1.1)
+    return max(drawn, 1.0) if _holds_states(data) else drawn
+
+
+def _holds_states(data: Output) -> bool:
+    while (node := data.get_node()).get_type_name() in MOVES:
+        data = node.input_value(0)
+    return node.get_type_name() in RECURRENT
+
+
 def quantize_dequantize(random: Random, data: Output, values: np.ndarray, bits: int = 8) -> Node:
     """As ONNX files have it: integers, a zero point and a scale of the whole tensor."""
     kind = pick(random, f"u{bits}", f"i{bits}")
     levels = 2 ** int(kind[1:])
-    top = np.maximum(np.abs(values).max(initial=0), 1e-2).astype(np.float64) * random.uniform(0.7, 1.1)
+    top = np.maximum(np.abs(values).max(initial=0), 1e-2).astype(np.float64) * _covered(random, data, 0.7)
     low = -levels // 2 if kind[0] == "i" else 0
     unsigned = float(values.min(initial=0)) >= 0
     zero_point = low + (0 if unsigned else int(random.integers(levels // 4, 3 * levels // 4)))
