@@ -19,6 +19,7 @@ from ovlpt.device.known_sizes import fold_known_sizes
 from ovlpt.device.loading import check_intervals, label_of, quantization_of, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
+from ovlpt.device.lowering.floats import part_floats
 from ovlpt.device.lowering.folding import fold_misread_weights
 from ovlpt.device.model_cache import ModelCache, key_of
 from ovlpt.device.properties import LPT_OFF
@@ -185,10 +186,13 @@ def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:
     for kind in (FourBitIntegers, LargeOffsets):
         apart.register_pass(kind())
     apart.run_passes(model)
+    on_cpu = plugin_config.kind(device) == "CPU"
     for node in all_nodes(model):
         if node.get_type_name() in ("Convolution", "MatMul"):
             fold_misread_weights(node)
-    if may_be_half and plugin_config.kind(device) == "CPU":
+        if on_cpu:
+            part_floats(node)
+    if may_be_half and on_cpu:
         keep_integer_sums(model)
 
 

@@ -8,20 +8,12 @@ import numpy as np
 
 from ovlpt import plugin_config
 from ovlpt.device.loading import compile_given
+from ovlpt.device.lowering.floats import part_floats
 from ovlpt.device.lowering.folding import read_computed
-from ovlpt.device.lowering.guards import (
-    normalize_apart,
-    normalize_by_groups,
-    part_from_clamp,
-    part_from_negative_scale,
-    part_small_from_sum,
-    wait_for_branches,
-)
+from ovlpt.device.lowering.guards import part_from_clamp, part_from_negative_scale
 from ovlpt.device.lowering.links import POST_OPERATIONS, block_fusion, links_above, other_constant
-from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
-from ovlpt.device.lowering.rows import part_by_head
 from ovlpt.device.properties import simulation
-from ovlpt.graph.bodies import with_bodies
+from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -37,7 +29,7 @@ from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.low_precision import MISREAD
 from ovlpt.openvino_api import CompiledModel, Core, Manager, Model, Node, Output, opset1, opset6
 from ovlpt.operations import RECURRENT
-from ovlpt.operations.families import ARITHMETIC, CONVOLUTIONS
+from ovlpt.operations.families import ARITHMETIC
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.prerequisites.convert_precision import ConvertPrecision
 
@@ -48,12 +40,15 @@ _RECURRENT = frozenset((*RECURRENT, "GRUCell", "LSTMCell", "RNNCell", "RNNSequen
 def without_fake_quantize(model: Model) -> Model:
     """A clone whose activations are not quantized: each FakeQuantize is bypassed. Weights keep their quantized
     values, as real numbers: stored as integers, the plugin would take the network for one of compressed weights.
+    What it computes wrongly of floats is kept from it (`part_floats`).
     """
     clone = model.clone()
     for node in clone.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":
             node.output(0).replace(node.input_value(0))
         _store_real(node)
+    for node in all_nodes(clone):
+        part_floats(node)
     clone.validate_nodes_and_infer_types()
     return clone
 
@@ -86,19 +81,8 @@ def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:
     manager.run_passes(clone)
     ConvertPrecision().run_on_model(clone)  # the plugin throws on some that compute in f16 in part
     for node in clone.get_ordered_ops():
-        if node.get_type_name() in REDUCTIONS:
-            reduce_alone(node)
-        elif node.get_type_name() == "If":
-            wait_for_branches(node)
-        elif node.get_type_name() == "GroupNormalization":
-            normalize_by_groups(node)
-        elif node.get_type_name() == "BatchNormInference":
-            normalize_apart(node)
-        elif node.get_type_name() == "MatMul":
-            part_by_head(node)
-        elif node.get_type_name() in CONVOLUTIONS:
-            part_small_from_sum(node)
-        elif node.get_type_name() in _RECURRENT:
+        part_floats(node)
+        if node.get_type_name() in _RECURRENT:
             _fold_weights(node)
         elif node.get_type_name() == "FakeQuantize":
             part_from_clamp(node)

@@ -150,6 +150,20 @@ def test_compressed_weights_pass_unchanged_with_a_sentence(core):
         assert ovlpt.compile_model(net, core=core)([np.ones((1, 32), np.float32)])
 
 
+def test_what_scales_a_reduction_in_a_model_that_passes_unchanged(core):
+    """The plugin takes a scale by channel after a reduction of the last of three axes for that of another."""
+    x = parameter([2, 8, 32])
+    product = opset1.matmul(x, int8_weights([5, 32]), False, True)
+    factor = np.linspace(0.5, 1.5, 8, dtype=np.float32)
+    net = model(
+        [opset1.multiply(opset1.reduce_max(product, const([2], "i64"), False), const(factor[None])), product], x
+    )
+    values = np.random.default_rng(0).uniform(-1, 1, (2, 8, 32)).astype(np.float32)
+    with pytest.warns(UserWarning, match="passes unchanged"):
+        result, products = ovlpt.compile_model(net, core=core, properties=EXACT)([values]).values()
+    np.testing.assert_allclose(result, products.max(axis=2) * factor, rtol=1e-5)
+
+
 def test_floats_of_8_bits_pass_unchanged_with_a_sentence(core):
     x, scale, rng = parameter([1, 32]), const(np.float32(0.5)), np.random.default_rng(0)
     data, weights = (

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.inspect.float_model import simulate
+from ovlpt.inspect.float_model import simulate, without_fake_quantize
 from ovlpt.openvino_api import Model, NodeFactory, opset1, opset6
+from tests.conftest import TRUTH
 from tests.graphs import opset5
 from tests.networks import const, convolution, model, parameter, quantized
 
@@ -126,3 +127,14 @@ def test_a_quantized_state_of_a_known_shape_is_multiplied_before_a_sum(core):
     compiled = simulate(net, core)
     first, second = (compiled(inputs)[0].copy() for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+def test_what_scales_a_reduction_of_the_last_of_three_axes(core):
+    """The plugin takes the scale by channel for that of another axis, in the float network, too: off by up to 300 %."""
+    data = parameter([2, 8, 5])
+    factor = np.linspace(0.5, 1.5, 8, dtype=np.float32)
+    most = opset1.reduce_max(quantized(data, -2.56, 2.54), const([2], "i64"), False)
+    plain = without_fake_quantize(model(opset1.multiply(most, const(factor[None])), data))
+    values = np.random.default_rng(0).uniform(-2, 2, (2, 8, 5)).astype(np.float32)
+    result = core.compile_model(plain, "CPU", TRUTH)([values])[0]
+    np.testing.assert_allclose(result, values.max(axis=2) * factor, rtol=1e-5)

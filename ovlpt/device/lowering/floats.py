@@ -1,0 +1,24 @@
+"""Layers of floats that a CPU computes wrongly with what follows them, in a network that nobody quantized, too."""
+
+from __future__ import annotations
+
+from ovlpt.device.lowering.guards import normalize_apart, normalize_by_groups, part_small_from_sum, wait_for_branches
+from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
+from ovlpt.device.lowering.rows import part_by_head
+from ovlpt.openvino_api import Node
+from ovlpt.operations.families import CONVOLUTIONS
+
+_PARTS = {
+    **dict.fromkeys(REDUCTIONS, reduce_alone),
+    **dict.fromkeys(CONVOLUTIONS, part_small_from_sum),
+    "BatchNormInference": normalize_apart,
+    "GroupNormalization": normalize_by_groups,
+    "If": wait_for_branches,
+    "MatMul": part_by_head,
+}
+
+
+def part_floats(node: Node) -> None:
+    """Keep what follows a layer of floats out of it where the CPU plugin would compute both wrongly."""
+    if (part := _PARTS.get(node.get_type_name())) is not None:
+        part(node)
