@@ -21,9 +21,9 @@ class ElementwiseTransformation(LayerTransformation):
     def can_be_transformed(self, node: Node) -> None:
         branches = self.branches(node)
         self._check_products(node)
-        self.check_row(node, branches[0])
         quantized = [port for port, branch in enumerate(branches) if not branch.empty]
         reject_unless(quantized, "not_quantized", "neither input has a dequantization")
+        self.check_row(node, branches[0])
         reject_unless(
             any(is_per_channel_at_most(branches[port]) for port in quantized),
             "not_per_channel",

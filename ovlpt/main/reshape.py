@@ -14,5 +14,5 @@ class ReshapeTransformation(MoveDequantizationAfter):
     operation = OPERATIONS["Reshape"]
 
     def can_be_transformed(self, node: Node) -> None:
-        super().can_be_transformed(node)
         reject_unless(not is_constant_path(node), "weights", "its data is constant; the consumer reads it whole")
+        super().can_be_transformed(node)
