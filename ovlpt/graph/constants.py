@@ -38,6 +38,11 @@ def values_of(node: Constant) -> np.ndarray:
     return np.asarray(node.get_data(dtype=np.float32))
 
 
+def numbers_of(node: Constant) -> np.ndarray:
+    """The same as float32; each of these small constants is asked for by many passes (`numbers_read_once`)."""
+    return once((Constant, node.get_instance_id()), lambda: values_of(node).astype(np.float32, copy=False))
+
+
 def rounded_to(values: np.ndarray, precision: str) -> np.ndarray:
     """The float32 values that a real ``precision`` can hold, nearest to ``values``."""
     return values if precision == "f32" else values_of(constant(values, precision)).astype(np.float32, copy=False)

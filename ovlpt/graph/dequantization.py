@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
+from ovlpt.graph.constants import constant, converted, elementwise, numbers_of, precision_of, values_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.relaxed import relaxed
@@ -157,7 +157,7 @@ def read_dequantization(
     if kind == "Multiply" and (port := _constant_port(node)) is not None:
         if _broadcasts_its_data(node, 1 - port, open_sizes):
             return Dequantization(raw)
-        found |= {"multiply": node, "scale": values_of(_stored_constant(node, port)).astype(np.float32, copy=False)}
+        found |= {"multiply": node, "scale": numbers_of(_stored_constant(node, port))}
         output = node.input_value(1 - port)
         node = output.get_node()
         kind = node.get_type_name()
@@ -167,7 +167,7 @@ def read_dequantization(
         stored = _stored_constant(node, port)
         found |= {
             "subtract": node,
-            "zero_point": values_of(stored).astype(np.float32, copy=False),
+            "zero_point": numbers_of(stored),
             "zero_point_precision": precision_of(stored.output(0)),
         }
         output = node.input_value(1 - port)
@@ -210,7 +210,7 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
         stored = _stored_constant(consumer, port)
         found |= {
             "subtract": consumer,
-            "zero_point": values_of(stored).astype(np.float32, copy=False),
+            "zero_point": numbers_of(stored),
             "zero_point_precision": precision_of(stored.output(0)),
         }
         consumer = only_consumer(consumer.output(0))
@@ -221,7 +221,7 @@ def dequantization_below(node: Node, convert_is_mandatory: bool = False) -> Dequ
     ):
         found |= {
             "multiply": consumer,
-            "scale": values_of(_stored_constant(consumer, port)).astype(np.float32, copy=False),
+            "scale": numbers_of(_stored_constant(consumer, port)),
         }
     return Dequantization(data, **found)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovlpt.graph.constants import made_before, once, values_of
+from ovlpt.graph.constants import made_before, numbers_of, once
 from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.precisions import ALL_LEVELS, PrecisionDetails, precision_details
 
@@ -41,7 +41,7 @@ class QuantizationDetails:
             ends.append(end)
 
         def read() -> QuantizationDetails:
-            return cls(int(fake_quantize.get_attributes()["levels"]), *map(_in_float32, ends))
+            return cls(int(fake_quantize.get_attributes()["levels"]), *map(numbers_of, ends))
 
         return once((cls, number, *[end.get_instance_id() for end in ends]), read)
 
@@ -67,11 +67,6 @@ class QuantizationDetails:
     def precision(self) -> PrecisionDetails:
         """What the output intervals ask for."""
         return precision_details(self.levels, self.output_low, self.output_high)
-
-
-def _in_float32(end: Constant) -> np.ndarray:
-    """Read once: a FakeQuantize and what it is taken apart into have ends in common."""
-    return once((Constant, end.get_instance_id()), lambda: values_of(end).astype(np.float32, copy=False))
 
 
 def interval_end(value: Output) -> Constant | None:
