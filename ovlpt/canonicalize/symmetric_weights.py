@@ -10,12 +10,13 @@ from ovlpt.graph.constants import constant, is_constant_path, precision_of, valu
 from ovlpt.graph.dequantization import read_dequantization
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import MOVES_WEIGHTS, folded_constant
-from ovlpt.layer_transformation import LayerTransformation, replace_output
+from ovlpt.layer_transformation import LayerTransformation, read_once, replace_output
 from ovlpt.openvino_api import Constant, Node, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT4, INT8, fits
 from ovlpt.trace import Reason, reject_unless
 
+_FAR = 1 << 14  # from integers of 8 bits
 _STEP = 1e-4  # of a quantization step: what float32 intervals leave of a whole number
 
 
@@ -91,6 +92,7 @@ class SymmetricIntegerWeights(_SymmetricWeights):
     def transform(self, node: Node) -> None:
         self._store(node, self._integers(node), read_dequantization(node.output(0), INT8).scale)
 
+    @read_once
     def _integers(self, node: Node) -> np.ndarray:
         found = read_dequantization(node.output(0), INT8)
         zero_point = np.zeros((), np.float32) if found.zero_point is None else found.zero_point
@@ -100,7 +102,8 @@ class SymmetricIntegerWeights(_SymmetricWeights):
             "fractional_zero_point",
             f"the zero point {float(zero_point[zero_point != whole][:1].sum()):g} is not an integer",
         )
-        return self._checked(values_of(found.data.get_node()).astype(np.int32) - whole.astype(np.int32))
+        wide = np.int16 if np.abs(whole).max(initial=0) < _FAR else np.int32  # half the memory is half the time
+        return self._checked(values_of(found.data.get_node()).astype(wide) - whole.astype(wide))
 
 
 class SymmetricQuantizedWeights(_SymmetricWeights):
@@ -133,6 +136,7 @@ class SymmetricQuantizedWeights(_SymmetricWeights):
     def transform(self, node: Node) -> None:
         self._store(node, *self._weights(node))
 
+    @read_once
     def _weights(self, node: Node) -> tuple[np.ndarray, np.ndarray]:
         """The integers and their scale."""
         details = QuantizationDetails.of(node)
