@@ -57,6 +57,18 @@ def test_an_end_beyond_all_integers_is_not_rounded(low, high, ends):
         assert (np.abs(run(change(graph), data, "NO")[0]) < 1e-6).all(), change
 
 
+def test_a_clamp_that_an_interval_after_a_zero_point_makes_needless():
+    """OpenVINO drops it, and the FakeQuantize then reports the integers' type: off by a third, without the common optimizations."""
+    ends = [f32(end) for end in (-0.82, 0.8393, -128.0, 127.0)]
+    stored = opset1.convert(opset1.convert(opset1.fake_quantize(parameter((8,)), *ends, 256), "i8"), "f32")
+    zero_point = opset1.convert(opset1.constant(np.int32(-2)), "f32")
+    restored = opset1.multiply(opset1.subtract(stored, zero_point), f32(0.0065))
+    graph = model(fake_quantize(opset1.clamp(restored, 0.0, 6.0), 0.0, 0.88, 255))
+    data = [np.linspace(-1, 1, 8, dtype=np.float32)]
+    for change in (transformed, compiled_as_it_stands, dropped_in):
+        np.testing.assert_allclose(run(change(graph), data, "NO")[0], run(graph, data, "NO")[0], atol=0.01)
+
+
 @pytest.mark.parametrize("precision", ["f32", "f16"])
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
 @pytest.mark.parametrize("low", [-1.26786, -0.83, -1.91])

@@ -26,6 +26,7 @@ from ovlpt.precisions import INT8, NUMPY, REAL
 from ovlpt.predicates import is_decompression_multiply
 
 _NO_FUSION = frozenset((*REDUCTIONS, "FakeQuantize", "Result", "ScaledDotProductAttention"))  # with a scale before them
+_FUSED = {"Add": np.add, "Divide": np.divide, "Multiply": np.multiply, "Subtract": np.subtract}  # into a FakeQuantize
 _MAY_DO_NOTHING = REARRANGES | SLICES | SPLITS | {"Broadcast", "Concat", "Gather", "Tile"}
 
 
@@ -96,11 +97,21 @@ def needless_clamp_in_f32(node: Node) -> Node | None:
 
 
 def _is_needless(clamp: Node) -> bool:
-    """Whether a FakeQuantize after the Clamp cuts off as much."""
-    low, high = (clamp.get_attributes()[end] for end in ("min", "max"))
-    readers = readers_of(clamp)
-    found = [QuantizationDetails.of(reader) for reader in readers if reader.get_type_name() == "FakeQuantize"]
-    return any(each is None or ((each.input_low >= low).all() and (each.input_high <= high).all()) for each in found)
+    """Whether a FakeQuantize after the Clamp, or after constants that the plugin fuses into it, cuts off as much."""
+    low, high = (np.float64(clamp.get_attributes()[end]) for end in ("min", "max"))
+    pending = [(reader, low, high) for reader in readers_of(clamp)]
+    while pending:
+        reader, low, high = pending.pop()
+        if reader.get_type_name() == "FakeQuantize":
+            details = QuantizationDetails.of(reader)
+            if details is None or ((details.input_low >= low).all() and (details.input_high <= high).all()):
+                return True
+        elif (compute := _FUSED.get(reader.get_type_name())) and (
+            values := constant_above(reader.input_value(1))
+        ) is not None:
+            ends = [compute(end, values) for end in (low, high)]
+            pending += [(each, np.minimum(*ends), np.maximum(*ends)) for each in readers_of(reader)]
+    return False
 
 
 def _cuts_between_integers(clamp: Node) -> bool:
