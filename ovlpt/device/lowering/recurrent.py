@@ -6,7 +6,15 @@ import numpy as np
 
 from ovlpt.device.lowering.fake_quantize import on_other_data
 from ovlpt.fake_quantize import fake_quantize
-from ovlpt.graph.constants import constant, constant_above, is_constant_path, kept_apart, precision_of, values_of
+from ovlpt.graph.constants import (
+    constant,
+    constant_above,
+    is_constant_path,
+    is_real,
+    kept_apart,
+    precision_of,
+    values_of,
+)
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -24,6 +32,8 @@ def drop_grid_of_stored(quantize: Node) -> Node | None:
     while (kind := source.get_node().get_type_name()) in MOVES or kind == "Broadcast":
         source = source.get_node().input_value(0)
     if not isinstance(source.get_node(), Constant) or precision_of(source) != precision_of(quantize.output(0)):
+        return None
+    if is_real(precision_of(source)):
         return None
     values, details = values_of(source.get_node()).astype(np.float32), QuantizationDetails.of(quantize)
     if details is None or any(end.size > 1 for end in details.intervals):
