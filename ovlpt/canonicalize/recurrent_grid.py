@@ -109,6 +109,8 @@ class RecurrentGrid(LayerTransformation):
 
     def _put_state_on_grid(self, node: Node, grid: float) -> None:
         states = range(_STATE, weights_ports(node)[0] - 1)  # of an LSTM the cell state, too
+        for port in states:
+            _settle_size(node.input_value(port))
         constants = [port for port in states if _is_constant(node.input_value(port))]
         for port in constants:
             _read(node, port, constant(evaluated(node.input_value(port)), _precision(node, port)))
@@ -433,6 +435,22 @@ def _is_own(value: Output) -> bool:
 
 def _is_constant(value: Output) -> bool:
     return is_constant_path(value.get_node()) and value.get_partial_shape().is_static
+
+
+def _settle_size(value: Output) -> None:
+    """A constant that is broadcast to the size of other data, which is known, is one of that size: of an initial state that
+    is computed the kernels read other numbers where there are several streams.
+    """
+    node = value.get_node()
+    while node.get_input_size() and node.get_type_name() != "Broadcast":
+        node = node.input_value(0).get_node()
+    if (
+        node.get_input_size()
+        and is_constant_path(node.input_value(0).get_node())
+        and node.get_output_partial_shape(0).is_static
+    ):
+        size = node.input_value(1)
+        node.input(1).replace_source_output(constant(np.array(node.get_output_shape(0)), precision_of(size)).output(0))
 
 
 def _write_zeros(value: Output, grid: float) -> None:

@@ -7,14 +7,14 @@ from ovlpt.plugin_config.this_cpu import multiplies_slowly
 
 import ovlpt
 from ovlpt import Params
-from ovlpt.device import PluginLowering, this_cpu
+from ovlpt.device import this_cpu
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
 from ovlpt.graph.constants import constant
 from ovlpt.graph.recurrent import make_weights_real
 from ovlpt.graph.text import to_text
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import RELEASE, Manager, Model, opset1
+from ovlpt.openvino_api import RELEASE, Model, opset1
 from ovlpt.operations import RECURRENT
 from ovlpt.trace import Outcome
 from tests.conftest import EXACT, Transformed
@@ -31,6 +31,7 @@ from tests.graphs import (
     parameter,
     run,
 )
+from tests.lowered import drop_in
 from tools.answers import recurrent
 
 ON = Params(recurrent_on_one_grid=True)
@@ -368,6 +369,22 @@ def test_states_from_elsewhere(core, kind, state, directions, batch, tmp_path):
         assert [each.is_int8 for each in sequences] == [True] * directions
 
 
+def test_states_of_a_known_size_where_there_are_several_streams(core):
+    """In a Manager of these two passes they were computed: the kernel read other numbers, off by up to 257 %."""
+    data = parameter((1, STEPS, -1))
+    quantized = fake_quantize(data, 0.0, 0.94)
+    zeros = opset3.broadcast(f32(0), sizes_of(quantized, 1, SIZE))
+    layer = sequence("lstm", quantized, state=zeros)
+    layer.input(2).replace_source_output(zeros.output(0))
+    graph = model(layer.output(1))
+    inputs, lowered = (
+        [np.random.default_rng(5).uniform(0, 0.9, (1, STEPS, SIZE)).astype(np.float32)],
+        drop_in(graph, core),
+    )
+    streams = {**EXACT, **lpt_properties(lowered, "CPU"), "PERFORMANCE_HINT": "THROUGHPUT"}
+    assert decibels(run(graph, inputs)[0], core.compile_model(lowered, "CPU", streams)(inputs)[0]) > 25
+
+
 def _padded(x, value):
     """Another step before, and one after."""
     inner = fake_quantize(opset8.slice(x, i64(1), i64(-1), i64(1), i64(1)), 0, 0.9)
@@ -485,11 +502,8 @@ def test_weights_whose_gates_are_joined(core, precision):
 def test_weights_of_a_pair_that_nothing_folds(core, kind):
     """As `ovlpt.compile_model` does, and a Manager of these two passes does not: the kernel ran on another grid."""
     graph = network(kind, form="pair")
-    inputs, manager, dropped_in = inputs_of(graph, *WIDE), Manager(), graph.clone()
-    manager.register_pass(ovlpt.LowPrecision.from_config(ovlpt.plugin_config.for_device(core, "CPU")))
-    manager.register_pass(PluginLowering("CPU"))
-    manager.run_passes(dropped_in)
-    compiled = core.compile_model(dropped_in, "CPU", {**EXACT, **lpt_properties(dropped_in, "CPU")})
+    inputs, lowered = inputs_of(graph, *WIDE), drop_in(graph, core)
+    compiled = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})
     assert decibels(run(network(kind), inputs)[0], compiled(inputs)[0]) > 28
     assert {each.is_int8 for each in ovlpt.execution_types(compiled).executed if each.layer_type == "RNNSeq"} == {True}
 
