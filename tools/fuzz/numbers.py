@@ -243,9 +243,12 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
         fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
         if not all(map(reads_within, fixed.get_ops())):
             return
-        simulated, without_lpt = simulate(fixed, inputs)[:count], run(model, inputs, "NO", **hint)
+        values, without_lpt = simulate(fixed, inputs), run(model, inputs, "NO", **hint)
     except RuntimeError:  # a window or a slice does not fit
         return
+    if not _keeps_half_ranges(fixed, dict(zip(observed(graph), values, strict=True))):
+        return
+    simulated = values[:count]
     try:
         compiled = compiled_as_it_stands(model)
         found = run(compiled, inputs, as_told(compiled), **hint)
@@ -255,6 +258,18 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
     near = functools.cache(lambda: nearby(fixed, inputs, count, kernel_grids(model)))
     if failure := of_numbers(ONE_PIXEL, found, simulated, without_lpt, near):
         yield failure
+
+
+def _keeps_half_ranges(model: Model, values: dict[tuple[int, int], np.ndarray]) -> bool:
+    """Whether what is a second factor keeps to the half of its interval that it is fitted to at other sizes: beyond it,
+    sums of two products are cut off on CPUs without VNNI.
+    """
+    ends = {node.get_friendly_name(): constant_above(node.input_value(2)) for node in activations(model)}
+    halves = {name: float(high.max()) / 127 * 64 for name, high in ends.items() if name.startswith("FakeQuantizeHalf")}
+    return not any(
+        np.abs(found).max(initial=0) > halves.get(f"FakeQuantizeHalf{step}", np.inf)
+        for (step, _), found in values.items()
+    )
 
 
 def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Failure]:
