@@ -14,7 +14,7 @@ import numpy as np
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Precisions, Restricted, current_attributes
 from ovlpt.config import Params, PassConfig, pass_name
 from ovlpt.graph.constants import precision_of
-from ovlpt.graph.consumers import consumers_of, is_output
+from ovlpt.graph.consumers import consumers_of, is_output, targets_of
 from ovlpt.graph.dequantization import (
     Dequantization,
     dequantization_above,
@@ -307,6 +307,10 @@ class LayerTransformation(MatcherPass, _Configured):
 
     # Building
 
+    def consumers_of(self, output: Output) -> list:
+        """What is to read the dequantized value: in the native library what only asks for its shape, too."""
+        return targets_of(output) if self.params.native_only else consumers_of(output)
+
     def move_dequantization_after(
         self,
         node: Node,
@@ -323,7 +327,7 @@ class LayerTransformation(MatcherPass, _Configured):
         if self.params.native_only:
             put_constant_second(found)
         output_precision = precision_of(node.output(0))
-        targets = consumers_of(node.output(0))
+        targets = self.consumers_of(node.output(0))
         if keeps_precision or found.data_precision == found.precision:
             node.input(0).replace_source_output(found.data)
             node.validate_and_infer_types()

@@ -545,6 +545,35 @@ def test_a_scale_that_a_reduction_changes_for_others_is_the_native_librarys_faul
 
 
 @against_native
+def test_a_rounding_to_f8_that_one_reader_loses_is_the_native_librarys_fault():
+    shape = (1, 4, 5, 7)
+    steps = (
+        Step("Parameter", (), 429293548, shape),
+        Step("ThroughFloat8", ((0, 0),), 1108294252, shape),
+        Step("FakeQuantize", ((1, 0),), 1483450070, shape),
+    )
+    found = list(native.failures(Graph(steps, ((1, 0), (2, 0)), 7400833)))
+    assert [each.cause for each in found] == ["the native pass drops a rounding to f#"]
+
+
+@against_native
+def test_shapes_of_open_ranks_are_compared():
+    shape = (1, 3, 4, 8)
+    steps = (
+        Step("Parameter", (), 1, shape),
+        Step("FakeQuantize", ((0, 0),), 2, shape),
+        Step("MaxPool", ((1, 0),), 3, shape),
+    )
+    assert list(native.failures(Graph(steps, ((1, 0), (2, 0)), 7400829, Form(dynamic="rank")))) == []
+
+
+@against_native
+def test_known_sizes_beside_open_ones_are_constants():
+    steps = (Step("Parameter", (), 53849038, (2, 10, 8)), Step("RNN", ((0, 0),), 909571163, (2, 1, 10, 4)))
+    assert list(native.failures(Graph(steps, ((1, 0),), 7200214, Form(dynamic="space")))) == []
+
+
+@against_native
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spoilt):
     """Where stock throws; and other numbers are not."""

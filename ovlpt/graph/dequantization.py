@@ -134,7 +134,7 @@ def _broadcasts_its_data(node: Node, data_port: int, open_sizes: bool = True) ->
 @functools.lru_cache(maxsize=4096)
 def _is_larger(output: str, data: str, open_sizes: bool) -> bool:
     """Of shapes as OpenVINO prints them: to walk over its dimensions takes many times as long."""
-    if data == output and "?" not in data and ".." not in data:
+    if data == output and (open_sizes or ("?" not in data and ".." not in data)):
         return False
     before, after = (shape[1:-1].split(",") if shape != "[]" else [] for shape in (data, output))
     if "[...]" in (data, output) or len(before) != len(after):

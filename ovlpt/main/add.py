@@ -10,7 +10,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
-from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
+from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
@@ -123,7 +123,7 @@ class AddTransformation(ElementwiseTransformation):
         scale, zero_point = self._combined(node, full)
         _, scale_empty = values_or(branches[1 - full])
         deq, name = self.params.deq_precision, node.get_friendly_name()
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         source = branches[full]
         dequantized, _ = write_dequantization(
             source.data,
@@ -158,7 +158,7 @@ class AddTransformation(ElementwiseTransformation):
         _, scale = values_or(found)
         _, moved, deq, stored = self._moved(node)
         name = node.get_friendly_name()
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         if self.attributes.get(node, Bias) and found.zero_point is None:
             add = relaxed(
                 "Add", [found.data, constant(moved, stored).output(0)], deq, {"auto_broadcast": "numpy"}, origin=deq

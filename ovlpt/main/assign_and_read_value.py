@@ -5,7 +5,7 @@ import numpy as np
 from ovlpt.graph.constants import constant, precision_of, values_of
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.dequantization import write_dequantization
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after
+from ovlpt.layer_transformation import LayerTransformation, insert_after
 from ovlpt.openvino_api import Constant, Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
@@ -58,7 +58,7 @@ class AssignAndReadValueTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found, (read,) = self.dequantization(node), self._reads(node)
-        original, targets = precision_of(read.output(0)), consumers_of(read.output(0))
+        original, targets = precision_of(read.output(0)), self.consumers_of(read.output(0))
         variable = self.model.get_variable_by_id(node.get_attributes()["variable_id"])
         info = variable.get_info()
         info.data_type = found.data.get_element_type()
@@ -77,7 +77,7 @@ class AssignAndReadValueTransformation(LayerTransformation):
     def _followers(self, value: Output) -> list[Node]:
         """What reads a value, or what copies it, in order."""
         found: dict[int, Node] = {}
-        for target in consumers_of(value):
+        for target in self.consumers_of(value):
             node = target.get_node()
             found[node.get_instance_id()] = node
             if value in copied_data(node):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
+from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
@@ -18,7 +18,7 @@ class ClampTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found, attributes = self.dequantization(node), node.get_attributes()
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         scale = float(found.scale.flat[0]) if found.scale is not None else 1.0
         shift = float(found.zero_point.flat[0]) if found.zero_point is not None else 0.0
         low, high = sorted(attributes[end] / scale + shift for end in ("min", "max"))

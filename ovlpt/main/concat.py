@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, shape_of
+from ovlpt.layer_transformation import LayerTransformation, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.operations.values import to_scalar_if_possible
@@ -61,7 +61,7 @@ class ConcatTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         branches, axis = self._branches(node), self._axis(node)
-        targets, original = consumers_of(node.output(0)), precision_of(node.output(0))
+        targets, original = self.consumers_of(node.output(0)), precision_of(node.output(0))
         rank = node.get_output_partial_shape(0).rank.get_length()
         lengths = [shape_of(node.input_value(port))[axis] for port in range(node.get_input_size())]
         scale = _joined([branch.scale for branch in branches], 1.0, rank, axis, lengths)

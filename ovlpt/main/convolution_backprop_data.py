@@ -13,4 +13,5 @@ class ConvolutionBackpropDataTransformation(WeightableLayerTransformation):
     operation = OPERATIONS["ConvolutionBackpropData"]
 
     def _per_channel(self, node: Node, zero_point: np.ndarray, found: Dequantization) -> np.ndarray:
-        return to_scalar_if_possible(zero_point)  # as the native library: equal values become one
+        # as the native library: equal values become one, but where the data is in real numbers
+        return to_scalar_if_possible(zero_point) if found.is_low_precision else zero_point

@@ -7,7 +7,7 @@ import numpy as np
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.weights import folded_constant
-from ovlpt.layer_transformation import LayerTransformation, consumers_of
+from ovlpt.layer_transformation import LayerTransformation
 from ovlpt.openvino_api import Node, Output
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import reject, reject_unless
@@ -29,7 +29,7 @@ class EqualDequantizationsTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found = self._quantized(node)
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         for port, value in {port: self._raw(node, port, found) for port in self.operation.data_inputs}.items():
             node.input(port).replace_source_output(value)
         node.validate_and_infer_types()

@@ -6,12 +6,12 @@ import numpy as np
 
 from ovlpt.attributes import Grid, Interval, IntervalsAlignment, Precisions, QuantizationAlignment, output_key
 from ovlpt.graph.constants import constant, is_constant_path, precision_of
-from ovlpt.graph.consumers import readers_of
+from ovlpt.graph.consumers import consumers_of, readers_of, targets_of
 from ovlpt.graph.decomposition import LARGEST_SCALE, Decomposition, decompose
 from ovlpt.graph.dequantization import dequantization_below, write_dequantization
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
+from ovlpt.layer_transformation import LayerTransformation, insert_after, replace_output
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8, DataPrecision, aligned_levels, fits, is_low
@@ -29,7 +29,6 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """
 
     operation = OPERATIONS["FakeQuantize"]
-    shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
     one_each: ClassVar[bool] = True  # an integer for each level and no more
     clips_scales: ClassVar[bool] = False  # to those that `decompose` gives
 
@@ -102,7 +101,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
         stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
-        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.shapes_follow)
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.params.native_only)
         self.attributes.move(node, quantize)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 
@@ -221,11 +220,11 @@ def write_decomposition(
 ) -> Node:
     """Let ``node``, a FakeQuantize, give integers in the type ``precision``; the dequantization follows it.
 
-    ``shapes_follow``: operations on shapes read the dequantized value, as in the native library here (and only here).
+    ``shapes_follow``: operations on shapes read the dequantized value, as in the native library.
     Returns its new form.
     """
     output, name = node.output(0), node.get_friendly_name()
-    targets = list(output.get_target_inputs()) if shapes_follow else consumers_of(output)
+    targets = targets_of(output) if shapes_follow else consumers_of(output)
     stored, original = precision_of(node.input_value(3)), precision_of(output)
     ends = [*node.input_values()[1:3], *(constant(end, stored).output(0) for end in (parts.low, parts.high))]
     quantize = fake_quantize_node(node.input_value(0), ends, levels, precision)

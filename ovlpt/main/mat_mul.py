@@ -16,7 +16,6 @@ from ovlpt.graph.relaxed import relaxed, relaxed_like
 from ovlpt.graph.weights import folded_constant, weights_precision
 from ovlpt.layer_transformation import (
     LayerTransformation,
-    consumers_of,
     insert_after,
     replace_output,
     shape_of,
@@ -128,7 +127,7 @@ class MatMulTransformation(LayerTransformation):
         if needs_sums:
             right, integers = self._signed(node, right, integers)
         attributes, deq = node.get_attributes(), self.params.deq_precision
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         layer = relaxed_like(node, [left.data, integers], deq, origin=deq)
         self.attributes.move(node, layer)
         replace_output(node.output(0), layer.output(0))

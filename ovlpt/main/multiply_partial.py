@@ -7,7 +7,7 @@ from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.graph.weights import folded_constant
-from ovlpt.layer_transformation import consumers_of, insert_after, replace_output
+from ovlpt.layer_transformation import insert_after, replace_output
 from ovlpt.main.elementwise import ElementwiseTransformation, values_or
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
@@ -93,7 +93,7 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         scale_port = self._scale_port(inner)
         joined = folded_constant(node.input_value(port)) * folded_constant(inner.input_value(scale_port))
         data, original = inner.input_value(1 - scale_port), precision_of(node.output(0))
-        targets = consumers_of(node.output(0))
+        targets = self.consumers_of(node.output(0))
         found = self.branches(node)[1 - port]
         if found.subtract is not None and len(inner.output(0).get_target_inputs()) > 1:
             # a chain of its own: one Subtract for both would be fused into the FakeQuantize, which then stays in float

@@ -7,7 +7,7 @@ import numpy as np
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, replace_output
+from ovlpt.layer_transformation import LayerTransformation, insert_after, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.operations.values import is_scalar_like
@@ -30,7 +30,7 @@ class MVNTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found, attributes = self.dequantization(node), node.get_attributes()
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         scale = found.scale
         if attributes["normalize_variance"]:
             scale = np.sign(found.scale)

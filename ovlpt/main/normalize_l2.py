@@ -5,7 +5,7 @@ import numpy as np
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, replace_output
+from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 
@@ -20,7 +20,7 @@ class NormalizeL2Transformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found, attributes, deq = self.dequantization(node), node.get_attributes(), self.params.deq_precision
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         attributes["eps"] = self._eps(attributes["eps"], found)
         inputs = [found.data, *node.input_values()[1:]]
         normalize = relaxed("NormalizeL2", inputs, deq, attributes, origin=deq)

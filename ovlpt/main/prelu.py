@@ -4,7 +4,7 @@ from ovlpt.graph.constants import precision_of
 from ovlpt.graph.consumers import is_output
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.graph.relaxed import relaxed_like
-from ovlpt.layer_transformation import MoveDequantizationAfter, consumers_of, replace_output
+from ovlpt.layer_transformation import MoveDequantizationAfter, replace_output
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
@@ -36,7 +36,7 @@ class PReluTransformation(MoveDequantizationAfter):
             else:
                 super().transform(node)
             return
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         shifted = found.subtract.output(0)
         if precision_of(shifted) == original:
             node.input(0).replace_source_output(shifted)

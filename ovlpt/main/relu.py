@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant, precision_of
 from ovlpt.graph.weights import misfit, remainder, zero_point_fits
-from ovlpt.layer_transformation import MoveDequantizationAfter, consumers_of, replace_output
+from ovlpt.layer_transformation import MoveDequantizationAfter, replace_output
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.operations import OPERATIONS
 from ovlpt.trace import reject_unless
@@ -32,7 +32,7 @@ class ReluTransformation(MoveDequantizationAfter):
         if found.zero_point is None:
             super().transform(node)
             return
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         zero = np.rint(found.zero_point)
         kink = constant(zero.reshape(()) if zero.size == 1 else zero, found.data_precision)
         maximum = opset1.maximum(found.data, kink)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ovlpt.graph.constants import precision_of
 from ovlpt.graph.dequantization import write_dequantization
-from ovlpt.layer_transformation import LayerTransformation, consumers_of, insert_after, shape_of
+from ovlpt.layer_transformation import LayerTransformation, insert_after, shape_of
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.operations.values import to_scalar_if_possible
@@ -23,7 +23,7 @@ class SplitTransformation(LayerTransformation):
         found = self.dequantization(node)
         rank = len(shape_of(found.data))
         axis = int(node.input_value(1).get_node().data.reshape(-1)[0]) % rank
-        outputs = [(output, precision_of(output), consumers_of(output)) for output in node.outputs()]
+        outputs = [(output, precision_of(output), self.consumers_of(output)) for output in node.outputs()]
         scales, zero_points = (_split(values, node, rank, axis) for values in (found.scale, found.zero_point))
         # f16 data keeps its type under constants in f32, as in the native library
         real = precision_of(found.data if found.convert is None else found.convert.output(0))

@@ -23,7 +23,6 @@ from ovlpt.graph.weights import (
 )
 from ovlpt.layer_transformation import (
     LayerTransformation,
-    consumers_of,
     insert_after,
     replace_output,
     shape_of,
@@ -100,7 +99,7 @@ class WeightableLayerTransformation(LayerTransformation):
 
     def transform(self, node: Node) -> None:
         found, weights = self.dequantization(node), self.weights(node)
-        original, targets = precision_of(node.output(0)), consumers_of(node.output(0))
+        original, targets = precision_of(node.output(0)), self.consumers_of(node.output(0))
         inputs = [self._activations(node, found), self._weights_input(node, weights), *node.input_values()[2:]]
         precision = self.params.deq_precision
         layer = relaxed_like(node, inputs, precision, origin=precision)

@@ -37,6 +37,16 @@ def _check_as_real(check: Check) -> Check:
     return lambda facts: check(facts.but(is_low=False))
 
 
+def _of_any_rank(check: Check) -> Check:
+    """One scale passes data of an open rank, where that of the result is known."""
+
+    def checked(facts: NodeFacts) -> Reason | None:
+        is_one = all(values.size == 1 for values in facts.values)
+        return None if is_one and facts.shape is None and facts.output_shape is not None else check(facts)
+
+    return checked
+
+
 def _move_as_real(move: Move) -> Move:
     return lambda values, facts: move(values, facts.but(is_low=False))
 
@@ -72,9 +82,9 @@ def _sliceable(facts: NodeFacts) -> Reason | None:
 
 # The checks leave out what would be wrong: padding with zeros that stand for no zero, windows along the scale.
 _CHANGES: dict[str, dict[str, Any]] = {
-    "AvgPool": {"check": along_channels},
+    "AvgPool": {"check": _of_any_rank(along_channels)},
     "Interpolate": {"check": all_of(along_channels, constant_input(1, "target size"), _nearest_by_first_pads)},
-    "MaxPool": {"check": all_of(along_channels, positive_scale)},
+    "MaxPool": {"check": all_of(_of_any_rank(along_channels), positive_scale)},
     "PRelu": {"check": all_of(along_channels, constant_input(1, "slope"), no_zero_point, positive_scale)},
     "Pad": {
         "check": all_of(
@@ -84,11 +94,11 @@ _CHANGES: dict[str, dict[str, Any]] = {
         "move_zero_point": _pad_many(pad_with(0.0)),
     },
     "Relu": {"check": all_of(along_channels, no_zero_point, positive_scale)},
-    "Reshape": {"check": _check_as_real(reshapable_as_native), "move": _move_as_real(reshape)},
+    "Reshape": {"check": _of_any_rank(_check_as_real(reshapable_as_native)), "move": _move_as_real(reshape)},
     "Slice": {"check": _check_as_real(sliced)},
     "SpaceToBatch": {"check": all_of(along_channels, per_tensor)},
     "StridedSlice": {"check": _sliceable},
-    "Transpose": {"check": _check_as_real(transposable), "move": _move_as_real(transpose)},
+    "Transpose": {"check": _of_any_rank(_check_as_real(transposable)), "move": _move_as_real(transpose)},
 }
 _ROWS: Mapping[Operation, dict[str, Any]] = {OPERATIONS[name]: changes for name, changes in _CHANGES.items()}
 

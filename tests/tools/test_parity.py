@@ -11,7 +11,7 @@ from ovlpt.plugin_config import arm
 from ovlpt import LowPrecision, Params, PassConfig
 from ovlpt.cleanup.fq_stripping import FQStrippingTransformation
 from ovlpt.config import PrecisionsRestriction, QuantizationGranularityRestriction
-from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model, Node, NodeFactory
+from ovlpt.openvino_api import RELEASE, ConvertFP32ToFP16, Manager, Model, Node, NodeFactory, PartialShape
 from ovlpt.trace import InputError
 from tests.conftest import Transformed
 from tests.graphs import (
@@ -256,6 +256,25 @@ def test_the_order_of_variables_is_no_difference():
         return Model([opset1.result(opset1.add(*sums))], sinks[::order], [data], "stateful")
 
     assert compare(graph(1), graph(-1)).equal
+
+
+def test_two_nodes_for_one_are_a_difference():
+    def graph(apart: bool):
+        data = opset1.relu(parameter(SHAPE))
+        again = opset1.relu(data.input_value(0)) if apart else data
+        return model(opset1.add(opset1.exp(data), opset1.sqrt(again)))
+
+    assert compare(graph(False), graph(False)).equal
+    assert not compare(graph(False), graph(True)).equal
+
+
+def test_an_axis_may_be_counted_from_the_last():
+    def graph(axis: int):
+        data = parameter(SHAPE)
+        return model(opset1.concat([data, data], axis))
+
+    assert compare(graph(1), graph(1 - len(SHAPE))).equal
+    assert not compare(graph(1), graph(-1)).equal
 
 
 def reshaped(shape, to, scale, zero_point=None):
@@ -731,3 +750,51 @@ def test_a_zero_point_out_of_range_of_a_second_factor(low, high):
     restrictions = (PrecisionsRestriction.create("MatMul", {0: ["i8"], 1: ["i8"]}),)
     kernel = weights([12, 8], np.linspace(0.01, 0.02, 12).reshape(12, 1))
     assert_native(model(opset1.matmul(kernel, data, False, True)), restrictions)
+
+
+ASKED = {
+    "quantize": lambda data: data,
+    "convolution": lambda data: convolution(data, 4),
+    "product": lambda data: opset1.matmul(data, weights((4, 4), 0.01), False, True),
+    "pool": lambda data: opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [1, 1]),
+    "clamp": lambda data: opset1.clamp(data, -0.5, 0.5),
+    "reshape": lambda data: opset1.reshape(data, i64(0, 2, 8, 4), True),
+    "sum": lambda data: opset1.add(data, opset1.relu(data)),
+    "concat": lambda data: opset1.concat([data, opset1.relu(data)], 1),
+    "split": lambda data: opset1.split(data, opset1.constant(1), 2),
+}
+
+
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize("name", ASKED)
+def test_what_asks_for_a_shape_reads_the_dequantization(name, read):
+    data = ASKED[name](fake_quantize(parameter((-1, 4, 4, 4)), -1.27, 1.27)).outputs()[-1]
+    more = [opset1.exp(data)] if read else []
+    assert_native(model(opset1.convert(opset8.shape_of(data), "f32"), *more), PRECISIONS)
+
+
+OF_ANY_RANK = {
+    "max": lambda data: opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2]),
+    "average": lambda data: opset1.avg_pool(data, [1, 1], [0, 0], [0, 0], [2, 2], True),
+    "transpose": lambda data: opset1.transpose(data, i64(0, 2, 3, 1)),
+    "reshape": lambda data: opset1.reshape(data, i64(0, -1), True),
+    "convolution": convolution,
+    "relu": opset1.relu,
+}
+
+
+@pytest.mark.parametrize(
+    "quantize", [fake_quantize, lambda data, *ends: opset1.multiply(opset1.subtract(data, f32(1)), f32(100))]
+)
+@pytest.mark.parametrize("name", OF_ANY_RANK)
+def test_data_of_an_open_rank(name, quantize):
+    data = opset1.parameter(PartialShape.dynamic(), np.float32)
+    assert_native(model(OF_ANY_RANK[name](quantize(data, -1.27, 1.27))))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_equal_zero_points_of_a_transposed_convolution(kept):
+    low = np.full((1, 4, 1, 1), -1.0, np.float32)
+    data = opset1.fake_quantize(parameter((1, 4, 4, 4)), *map(f32, (low, low + 2.55, low, low + 2.55)), 256)
+    layer = opset1.convolution_backprop_data(data, weights((4, 4, 2, 2), 0.01), [2, 2])
+    assert_native(model(layer), params=Params(not kept, native_only=True))

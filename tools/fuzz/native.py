@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import lt
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ovlpt import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
-from ovlpt.graph.bodies import all_nodes
+from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
@@ -83,9 +84,9 @@ def prepared(model: Model) -> Model:
             if folded is not None:
                 replace_output(node.output(0), folded.output(0))
                 continue
-        if node.get_type_name() == "ShapeOf" and node.get_input_partial_shape(0).is_static:
-            sizes = np.array(node.get_input_shape(0))
-            replace_output(node.output(0), constant(sizes, precision_of(node.output(0))).output(0))
+        known = _known_sizes(node)
+        if known is not None:
+            replace_output(node.output(0), constant(known, precision_of(node.output(0))).output(0))
         source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
         if isinstance(source, Constant) and precision_of(source.output(0)) in ("f16", "bf16"):
             replace_output(node.output(0), constant(values_of(source), precision_of(node.output(0))).output(0))
@@ -100,6 +101,24 @@ def prepared(model: Model) -> Model:
             if stored is not None:
                 replace_output(node.output(0), constant(stored, precision_of(node.output(0))).output(0))
     return model
+
+
+def _known_sizes(node: Node) -> np.ndarray | None:
+    """What a ShapeOf gives, or a Gather picks of it, though other sizes may be open."""
+    if node.get_type_name() == "Gather":
+        shape, index, axis = (value.get_node() for value in node.input_values())
+        if shape.get_type_name() != "ShapeOf" or not isinstance(index, Constant) or not isinstance(axis, Constant):
+            return None
+    elif node.get_type_name() == "ShapeOf":
+        shape, index = node, None
+    else:
+        return None
+    sizes = shape.get_input_partial_shape(0)
+    if sizes.rank.is_dynamic:
+        return None
+    picked = np.array([size.get_length() if size.is_static else -1 for size in sizes])
+    picked = picked if index is None else picked[values_of(index)]
+    return None if (picked < 0).any() else picked
 
 
 def _is_of_constants_in_f16(value: Output) -> bool:
@@ -208,7 +227,7 @@ def _native(model: Model, settings: Settings) -> Model:
     for before, after in zip(model.outputs, result.outputs, strict=True):
         if not before.get_partial_shape().compatible(after.get_partial_shape()):
             raise NativePassFails("the native pass changes the shape of an output")
-    if _roundings_to_float_8(result) < _roundings_to_float_8(model):
+    if any(map(lt, _roundings_to_float_8(result), _roundings_to_float_8(model))):
         raise NativePassFails("the native pass drops a rounding to f8")
     if _constants_of_several_ranks(result) > _constants_of_several_ranks(model):
         raise NativePassFails("the native pass gives one constant to scales of several ranks")
@@ -219,10 +238,14 @@ def _native(model: Model, settings: Settings) -> Model:
     return result
 
 
-def _roundings_to_float_8(model: Model) -> int:
-    return sum(
-        node.get_type_name() == "Convert" and precision_of(node.output(0)) in FLOAT8 for node in all_nodes(model)
-    )
+def _roundings_to_float_8(model: Model) -> list[int]:
+    """How many lie above each result, of bodies, too: one reader of a rounding may lose it, and others not."""
+    results = (result for each in with_bodies(model) for result in each.get_results())
+    return [sum(map(_rounds_to_float_8, _nodes_above(result))) for result in results]
+
+
+def _rounds_to_float_8(node: Node) -> bool:
+    return node.get_type_name() == "Convert" and precision_of(node.output(0)) in FLOAT8
 
 
 def _constants_of_several_ranks(model: Model) -> int:
@@ -230,10 +253,16 @@ def _constants_of_several_ranks(model: Model) -> int:
     own, and another operation reads, loses its axes for both.
     """
     return sum(
-        len({len(target.get_node().input_value(0).get_partial_shape()) for target in _scaling(node)}) > 1
+        len(_ranks_of_scaled(node)) > 1
         for node in all_nodes(model)
         if isinstance(node, Constant) and node.data.size > 1
     )
+
+
+def _ranks_of_scaled(node: Node) -> set[int]:
+    """The known ranks of what a constant is a scale or a zero point of."""
+    ranks = (target.get_node().input_value(0).get_partial_shape().rank for target in _scaling(node))
+    return {rank.get_length() for rank in ranks if rank.is_static}
 
 
 def _scaling(node: Node) -> list[Any]:
@@ -270,13 +299,15 @@ def _levels(quantize: Node) -> int:
 
 
 def _quantizes_above(node: Node) -> list[Node]:
-    pending, found, seen = [node], [], set()
+    return [each for each in _nodes_above(node) if each.get_type_name() == "FakeQuantize"]
+
+
+def _nodes_above(node: Node) -> list[Node]:
+    pending, found = [node], {}
     while pending:
         for value in pending.pop().input_values():
             source = value.get_node()
-            if source.get_instance_id() not in seen:
-                seen.add(source.get_instance_id())
+            if source.get_instance_id() not in found:
+                found[source.get_instance_id()] = source
                 pending.append(source)
-                if source.get_type_name() == "FakeQuantize":
-                    found.append(source)
-    return found
+    return list(found.values())

@@ -54,6 +54,8 @@ def compare(reference: Model, candidate: Model) -> Comparison:
         one, other = ends.pop()
         key = one.get_instance_id()
         if key in partners:
+            if partners[key] not in (None, other.get_instance_id()) and not isinstance(one, Constant):
+                result.differences.append(f"{one.get_type_name()} {one.get_friendly_name()}: two stand for it")
             continue
         reasons = list(_differences(one, other))
         partners[key] = None if reasons else other.get_instance_id()
@@ -101,7 +103,11 @@ def _differences(one: Node, other: Node) -> Iterator[str]:
 
 
 def _attributes(node: Node) -> dict[str, object]:
-    return {name: value for name, value in node.get_attributes().items() if name not in _NOT_COMPARED}
+    """An axis counted from the first, as it may be counted from the last."""
+    found = {name: value for name, value in node.get_attributes().items() if name not in _NOT_COMPARED}
+    if isinstance(axis := found.get("axis"), int) and (rank := node.get_output_partial_shape(0).rank).is_static:
+        found["axis"] = axis % rank.get_length()
+    return found
 
 
 def _equal_attributes(one: object, other: object) -> bool:

@@ -22,7 +22,6 @@ class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
 class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQuantizeDecompositionTransformation):
     """All integers of the type are taken, also where there is one more than levels."""
 
-    shapes_follow = True
     one_each = False
     clips_scales = True
 
@@ -45,5 +44,4 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
 class RecurrentCellTransformation(recurrent_cell.RecurrentCellTransformation):
     """It begins with the inputs that it finds, and stops at the first that the cell cannot take."""
 
-    shapes_follow = True
     is_whole = False
