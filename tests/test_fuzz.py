@@ -1105,3 +1105,31 @@ def test_what_is_executed_is_compared(monkeypatch):
 
     monkeypatch.setattr(execution, "execute", in_float_with_ovlpt)
     assert [failure.way for failure in execution.failures(graph)] == [execution.WAY]
+
+
+INTENDED = {
+    "clipped to 16 bits": (
+        (1, 1, 3, 3), "", ("StridedSlice", 2060296303, (1, 1, 3, 2)), ("QuantizeDequantizeWide", 1007192007, (1, 1, 3, 2))
+    ),
+    "weights first": (
+        (1, 7, 7, 8), "", ("FakeQuantize", 532953212, (1, 7, 7, 8)), ("MatMul", 1459929691, (1, 7, 4, 7))
+    ),
+    "a scale that stock gives to other readers": (
+        (1, 16, 3, 3), "space", ("QuantizeDequantize", 227115346, (1, 16, 3, 3)), ("GroupConvolution", 330937183, (1, 16, 2, 1)),
+        ("Relu", 2099596498, (1, 16, 2, 1)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INTENDED)
+def test_what_is_meant_to_be_executed_otherwise_is_not_told(name, monkeypatch):
+    shape, dynamic, *operations = INTENDED[name]
+    steps = (
+        Step("Parameter", (), 1, shape),
+        *(Step(kind, ((i, 0),), *rest) for i, (kind, *rest) in enumerate(operations)),
+    )
+    ends = tuple((index, 0) for index in range(2, len(steps)))
+    graph = Graph(steps, ends, 0, Form(dynamic=dynamic))
+    assert not [failure for failure in execution.failures(graph) if failure.way == execution.WAY]
+    monkeypatch.setattr(execution, "_is_wrong_in_stock", lambda graph, model: False)
+    assert name != "a scale that stock gives to other readers" or list(execution.failures(graph))
