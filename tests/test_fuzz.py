@@ -588,6 +588,18 @@ def test_what_kernels_make_of_native_recurrent_layers_is_the_native_librarys(spo
 
 
 @against_native
+def test_native_recurrent_layers_are_asked_as_they_are_lowered():
+    """The kernel has one grid for data and states, of which real numbers that throw in stock show nothing."""
+    steps = (
+        Step("Parameter", (), 459611114, (2, 5, 8)),
+        Step("FakeQuantize", ((0, 0),), 317206441, (2, 5, 8)),
+        Step("LSTM", ((1, 0),), 172006818, (2, 1, 5, 4)),
+    )
+    found = list(numbers.failures(Graph(steps, ((2, 1),), 0), numbers.NATIVE_ONLY))
+    assert {failure.way for failure in found} == {numbers.STOCK}
+
+
+@against_native
 @pytest.mark.parametrize("spoilt", [False, True])
 def test_native_recurrent_layers_may_differ_by_a_step_of_their_grid(spoilt):
     """Which is more than a level of a state that their kernels clip; what is farther is a finding."""

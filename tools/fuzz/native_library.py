@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ovlpt import Params, PrecisionsRestriction, plugin_config
 from ovlpt.common_optimizations import CommonOptimizations
+from ovlpt.device import PluginLowering
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import precision_of, same_operation
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -20,9 +21,24 @@ from tools.parity.driver import core, run_native_with
 
 def native_result(model: Model, without: str = "") -> Model | None:
     """What the native library makes of ``model`` where `ovlpt.transform` calls its own pass, in real numbers. ``without``: a
-    transformation that does not run.
+    transformation that does not run. None as of `_result`.
+    """
+    result = _result(model, without)
+    return None if result is None else in_reals(result)
 
-    None where the CPU's settings differ between nodes of an operation, which its program cannot be given. Raises
+
+def lowered_native_result(model: Model) -> Model | None:
+    """The same as it is, in the form in which the plugin takes what `ovlpt.transform` makes."""
+    result = _result(model)
+    if result is not None:
+        manager = Manager()
+        manager.register_pass(PluginLowering("CPU"))
+        manager.run_passes(result)
+    return result
+
+
+def _result(model: Model, without: str = "") -> Model | None:
+    """None where the CPU's settings differ between nodes of an operation, which its program cannot be given. Raises
     `NativePassFails`, `NoCompiler`.
     """
     prepared, manager = model.clone(), Manager()
@@ -37,7 +53,7 @@ def native_result(model: Model, without: str = "") -> Model | None:
         return None
     disabled = [*config.disabled, without] if without else config.disabled
     settings = replace(config, precision_restrictions=plain, callbacks={}, disabled=disabled)
-    return in_reals(run_native_with(settings, prepared))
+    return run_native_with(settings, prepared)
 
 
 def _of_all(restriction: PrecisionsRestriction, model: Model) -> PrecisionsRestriction | None:

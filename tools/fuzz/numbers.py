@@ -25,7 +25,7 @@ from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Core, Manager, Model,
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.qdq_stripping import QDQStripping
 from tools.fuzz.graphs import Graph, Value, build, in_float, observed, pruned, reference
-from tools.fuzz.native_library import native_result
+from tools.fuzz.native_library import lowered_native_result, native_result
 from tools.fuzz.operations import STATES
 from tools.fuzz.shifts import (
     Grids,
@@ -518,22 +518,27 @@ def is_as_native_layers(
     near: Callable[[], list[list[np.ndarray]]],
     **hint: object,
 ) -> bool:
-    """Whether the plugin makes the same of recurrent layers in the native library's own result, in each output that is
-    wrong: their kernels have one grid for what it leaves on several. As everywhere, to twice of what is ``near``: a step of
-    that grid is more than a level of what the output holds.
+    """Whether the plugin makes the same of recurrent layers in the native library's own result, in real numbers or as ovlpt's
+    own is lowered, in each output that is wrong: their kernels have one grid for what it leaves on several. As everywhere, to
+    twice of what is ``near``: a step of that grid is more than a level of what the output holds.
     """
     if not any(node.get_type_name() in RECURRENT for node in model.get_ops()):
         return False
-    values = None
-    with contextlib.suppress(NativePassFails, NoCompiler, RuntimeError):
-        if (result := native_result(model)) is not None:
-            values = _run_fused_or_not(result, inputs, "YES", **hint)
 
-    return values is not None and all(
-        _off(value, other) < max(_LEVEL, 2 * max(_off(outputs[port], right) for outputs in near()))
-        for port, (value, other, right) in enumerate(zip(found, values, simulated, strict=True))
-        if _wrong(value, right)
-    )
+    def is_same(values: list[np.ndarray]) -> bool:
+        return all(
+            _off(value, other) < max(_LEVEL, 2 * max(_off(outputs[port], right) for outputs in near()))
+            for port, (value, other, right) in enumerate(zip(found, values, simulated, strict=True))
+            if _wrong(value, right)
+        )
+
+    for made in (native_result, lowered_native_result):
+        with contextlib.suppress(NativePassFails, NoCompiler, RuntimeError):
+            if (result := made(model)) is not None:
+                values = _run_fused_or_not(result, inputs, "YES", **hint)
+                if values is not None and is_same(values):
+                    return True
+    return False
 
 
 def fails_natively(model: Model) -> bool:
