@@ -48,6 +48,16 @@ def test_a_constant_mask_on_quantized_scores(by_form, form, axes, is_open):
     assert_close([by_form(net, inputs, form)], [expected], level=0.002, share=1)
 
 
+def test_a_mask_that_overflows_natively(core, infer):
+    """In steps of the scores it is infinite, and an interval with such ends gave no numbers."""
+    mask = np.triu(np.full((1, 1, 5, 5), -3.4e38, np.float32), 1)
+    data = parameter([2, 2, 5, 5])
+    net = model(opset1.softmax(opset1.add(quantized(data, -1.28, 1.27), const(mask)), 3), [data])
+    inputs = inputs_of(net)
+    found = infer(ovlpt.transform(net, core=core, native_only=True), inputs)
+    assert_close(found, infer(net, inputs))
+
+
 def _masked_attention(mask):
     """Of one new row and a cache of open length."""
     queries, past, new = (parameter([1, 8, rows, 8], name=name) for rows, name in ((1, "q"), (-1, "past"), (1, "new")))

@@ -111,6 +111,8 @@ def _joined(node: Node) -> Node | None:
     if found.multiply.get_output_partial_shape(0) != node.get_output_partial_shape(0):
         return None  # the constants settle a size that is open in the data
     low, high = ((end - shift) * found.scale for end in (details.output_low, details.output_high))
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None  # the native library may add what overflows, and no interval has its ends there
     ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
     if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
         return None

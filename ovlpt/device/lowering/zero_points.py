@@ -61,7 +61,9 @@ def _scale_in_f64(subtract: Node) -> None:
     if len(readers) != 1 or readers[0].get_type_name() != "Multiply" or zero_point is None:
         return
     scale = constant_above(readers[0].input_value(1))
-    if precision_of(subtract.input_value(0)) not in INT8 or scale is None or (zero_point % 1).any():
+    if precision_of(subtract.input_value(0)) not in INT8 or scale is None:
+        return
+    if not np.isfinite(zero_point).all() or (zero_point % 1).any():
         return
     old = readers[0]
     if is_relaxed(old) or precision_of(old.output(0)) != "f32":
