@@ -192,7 +192,7 @@ def _optimize(model: Model) -> None:
     (`ovlpt.graph.replaced`).
     """
     for each in with_bodies(model):
-        _fold_stored_integers(each)
+        fold_stored_integers(each)
     pinned = [_pin_quantized_constants(each) for each in with_bodies(model)]
     for result in model.get_results():
         result.validate_and_infer_types()  # else 2024.6 gives a copy the names of what an output was before
@@ -209,7 +209,7 @@ def _optimize(model: Model) -> None:
     graft(model, optimized)
 
 
-def _fold_stored_integers(model: Model) -> None:
+def fold_stored_integers(model: Model) -> None:
     """What is computed from stored integers alone, as the Clip of weights in QCDQ files, is stored as its result.
 
     Else such weights are folded into floats, or stay computed: OpenVINO itself does not fold bounds of 8-bit integers.

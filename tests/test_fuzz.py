@@ -568,6 +568,16 @@ def test_shapes_of_open_ranks_are_compared():
 
 
 @against_native
+def test_clipped_weights_are_stored_before_either_pass():
+    steps = (
+        Step("Parameter", (), 1260381336, (1, 10)),
+        Step("QuantizeDequantize", ((0, 0),), 1485197059, (1, 10)),
+        Step("MatMulOfTransposed", ((1, 0),), 1793682014, (1, 12)),
+    )
+    assert list(native.failures(Graph(steps, ((2, 0),), 7400301))) == []
+
+
+@against_native
 def test_known_sizes_beside_open_ones_are_constants():
     steps = (Step("Parameter", (), 53849038, (2, 10, 8)), Step("RNN", ((0, 0),), 909571163, (2, 1, 10, 4)))
     assert list(native.failures(Graph(steps, ((1, 0),), 7200214, Form(dynamic="space")))) == []

@@ -52,7 +52,7 @@ def _split(values: np.ndarray | None, node: Node, rank: int, axis: int) -> list[
         return [values] * node.get_output_size()
     aligned = values.reshape((1,) * (rank - values.ndim) + values.shape)
     if aligned.shape[axis] == 1:
-        return [to_scalar_if_possible(values)] * node.get_output_size()
+        return [to_scalar_if_possible(aligned)] * node.get_output_size()
     lengths = _lengths(node, aligned.shape[axis])
     return [to_scalar_if_possible(part) for part in np.split(aligned, np.cumsum(lengths)[:-1], axis)]
 

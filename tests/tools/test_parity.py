@@ -798,3 +798,24 @@ def test_equal_zero_points_of_a_transposed_convolution(kept):
     data = opset1.fake_quantize(parameter((1, 4, 4, 4)), *map(f32, (low, low + 2.55, low, low + 2.55)), 256)
     layer = opset1.convolution_backprop_data(data, weights((4, 4, 2, 2), 0.01), [2, 2])
     assert_native(model(layer), params=Params(not kept, native_only=True))
+
+
+BY_COLUMN = {
+    "mean": lambda data: opset1.reduce_mean(data, i64(3), True),
+    "largest": lambda data: opset1.reduce_max(data, i64(3), False),
+    "mean of rows": lambda data: opset1.reduce_mean(data, i64(2), True),
+    "split": lambda data: opset1.split(data, opset1.constant(1), 2),
+}
+
+
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize("name", BY_COLUMN)
+def test_a_scale_by_column_of_fewer_axes_gets_all_of_them(name, read):
+    """It is by column then for what makes grouped convolutions of scales, too."""
+    data = opset1.multiply(parameter((1, 4, 4, 3)), f32([0.1, 0.2, 0.3]))
+    graph = model(BY_COLUMN[name](data).outputs()[-1], *([opset1.exp(data)] if read else []))
+    expected = run_native(graph, params=NATIVE)
+    manager = Manager()
+    manager.register_pass(LowPrecision(params=NATIVE))
+    manager.run_passes(graph)
+    assert compare(expected, graph).equal

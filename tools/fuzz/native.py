@@ -18,6 +18,7 @@ from ovlpt import (
     PrecisionsRestriction,
     QuantizationGranularityRestriction,
 )
+from ovlpt.common_optimizations import fold_stored_integers
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
@@ -73,8 +74,11 @@ def settings_of(seed: int) -> Settings:
 
 def prepared(model: Model) -> Model:
     """As every plugin has it before its own pass: constants of 16 bits that only a Convert reads, and what is computed of them
-    before it, in f32, differences as sums, known shapes and what is only rearranged of a constant as constants.
+    before it, in f32, differences as sums, known shapes and what is only rearranged of a constant as constants; and as
+    `CommonOptimizations` has it what is computed of stored integers, such as clipped weights.
     """
+    for each in with_bodies(model):
+        fold_stored_integers(each)
     manager = Manager()
     manager.register_pass(ConvertSubtract())
     manager.run_passes(model)

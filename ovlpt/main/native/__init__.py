@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.graph.constants import precision_of, rounded_to
+from ovlpt.graph.constants import constant, precision_of, rounded_to
+from ovlpt.graph.dequantization import put_constant_second
 from ovlpt.layer_transformation import LayerTransformation, MoveDequantizationAfter, replacing
 from ovlpt.main.native.computed import (
     ClampTransformation,
@@ -35,6 +36,7 @@ from ovlpt.main.native.weighted import (
 from ovlpt.openvino_api import Node
 from ovlpt.operations import Operation, keep
 from ovlpt.operations import as_native as native_row
+from ovlpt.operations.values import with_rank
 
 NATIVE = replacing(
     AddTransformation,
@@ -66,11 +68,27 @@ class _MovesAsReported(MoveDequantizationAfter):
         return rounded_to(values, precision_of(node.output(0)))
 
 
+class _Reduces(LayerTransformation):
+    """A scale or zero point of fewer axes gets all of them, also where the reduction stays as it is."""
+
+    def can_be_transformed(self, node: Node) -> None:
+        found, rank = self.dequantization(node), node.get_input_partial_shape(0).rank
+        for link, values in ((found.subtract, found.zero_point), (found.multiply, found.scale)):
+            if link is not None and values.size > 1 and rank.is_static and values.ndim < rank.get_length():
+                put_constant_second(found)
+                aligned = constant(with_rank(values, rank.get_length()), precision_of(link.input_value(1)))
+                link.input(1).replace_source_output(aligned.output(0))
+                self.read_anew()
+        super().can_be_transformed(node)
+
+
 def as_native(kind: type[LayerTransformation]) -> type[LayerTransformation] | None:
     """The transformation as the native library has it; None where it has none."""
     own, row = NATIVE.get(kind, kind), getattr(kind, "operation", None)
     bases = (_MovesAsReported, own) if issubclass(own, MoveDequantizationAfter) else (own,)
     members: dict[str, Any] = {"__module__": own.__module__}
+    if isinstance(row, Operation) and row.name.startswith("Reduce"):
+        bases = (_Reduces, *bases)
     if isinstance(row, Operation):
         if not native_row(row).has_rule:
             return None
