@@ -29,6 +29,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
     """
 
     operation = OPERATIONS["FakeQuantize"]
+    shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
     one_each: ClassVar[bool] = True  # an integer for each level and no more
     clips_scales: ClassVar[bool] = False  # to those that `decompose` gives
 
@@ -101,7 +102,7 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
         )
         deq_precision = "f32" if alignment is None else self.params.deq_precision  # as the native library
         stored = precision.precision if self.params.update_precisions else precision_of(node.output(0))
-        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.params.native_only)
+        quantize = write_decomposition(node, stored, levels, parts, deq_precision, self.shapes_follow)
         self.attributes.move(node, quantize)
         self.register_new_node(quantize)  # visited next: elementwise operations above it may be fused into it
 

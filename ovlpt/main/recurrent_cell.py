@@ -28,6 +28,7 @@ class RecurrentCellTransformation(LayerTransformation):
     between; cleanup leaves all dequantizations before the cell alone.
     """
 
+    shapes_follow: ClassVar[bool] = False  # as `write_decomposition` has it
     is_whole: ClassVar[bool] = True  # nothing is done where one input is unusable
 
     @classmethod
@@ -119,7 +120,7 @@ class RecurrentCellTransformation(LayerTransformation):
         precision = self._precision(quantize, details)
         parts = decompose(details, precision, self.params.update_precisions)
         stored = precision.precision if self.params.update_precisions else precision_of(quantize.output(0))
-        new = write_decomposition(quantize, stored, details.levels, parts, "f32", self.params.native_only)
+        new = write_decomposition(quantize, stored, details.levels, parts, "f32", self.shapes_follow)
         self.attributes.move(quantize, new)
         self.register_new_node(new)
 

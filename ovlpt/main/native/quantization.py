@@ -24,6 +24,7 @@ class FakeQuantizeDecompositionTransformation(fake_quantize_decomposition.FakeQu
 
     one_each = False
     clips_scales = True
+    shapes_follow = True
 
     def _is_branch(self, node: Node) -> bool:
         return False
@@ -45,3 +46,4 @@ class RecurrentCellTransformation(recurrent_cell.RecurrentCellTransformation):
     """It begins with the inputs that it finds, and stops at the first that the cell cannot take."""
 
     is_whole = False
+    shapes_follow = True
