@@ -949,6 +949,11 @@ _SINGLE = [
         (("weights_granularity", "weights_not_quantized", "no_kernel"),),
     ),
     Case(
+        "convolution of data in float, weights with a scale per column",
+        lambda: model(_quantized_layer(), convolution(parameter(), weights((8, 8, 3, 3), axis=3))),
+        (("no_fake_quantize",), ("weights_granularity",)),
+    ),
+    Case(
         "deconvolution with a stride of 4",
         lambda: model(deconvolution(image(), weights((8, 8, 4, 4), axis=1), 4)),
         (("no_kernel",),),

@@ -18,7 +18,7 @@ from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.recurrent import cell_obstacle, sources
 from ovlpt.graph.shapes import shape_of
-from ovlpt.graph.weights import folded_constant
+from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.inspect.advice import (
     Advice,
     QuantizeInput,
@@ -338,7 +338,7 @@ def _of_weights(node: Node) -> Iterator[Lack]:
     ):
         text = "its weights are rearranged after their dequantization, and the kernels read integers"
         yield Lack(WEIGHTS, Reason("weights_grid", text), title(node), QuantizeWeights(kind, name, tuple(moved)))
-    elif (kind in DECONVOLUTIONS or ports == (0,)) and (reason := _unfit_weights(node, ports[0])) is not None:
+    elif ports and kind not in RECURRENT and (reason := _unfit_weights(node, ports[0])) is not None:
         yield Lack(WEIGHTS, reason, title(node), QuantizeWeights(kind, name, ports))
 
 
@@ -348,17 +348,22 @@ def _reads_grid(source: Node) -> bool:
 
 
 def _unfit_weights(node: Node, port: int) -> Reason | None:
-    """What keeps the FakeQuantize of weights out of kernels that take no zero point of them; those of a MatMul are rows."""
+    """What keeps the FakeQuantize of weights out of the kernels; those of a MatMul that come first are rows."""
     quantize = node.input_value(port).get_node()
     details = QuantizationDetails.of(quantize) if quantize.get_type_name() == "FakeQuantize" else None
     if details is None:
         return None
-    kind = node.get_type_name()
-    if not _is_around_zero(details.output_low, details.output_high, details.levels):
-        return Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")
-    summed = -2 if node.get_attributes().get("transpose_a") else -1
-    if kind == "MatMul" and details.output_high.ndim >= -summed and details.output_high.shape[summed] > 1:
-        return Reason("contracted_scale", "its weights have one scale per column, and the columns are summed")
+    kind, scales = node.get_type_name(), details.output_high
+    if kind in DECONVOLUTIONS or port == 0:
+        if not _is_around_zero(details.output_low, scales, details.levels):
+            return Reason("weights_zero_point", f"its weights have a zero point, for which {kind} has no int8 kernel")
+        summed = -2 if node.get_attributes().get("transpose_a") else -1
+        if kind == "MatMul" and scales.ndim >= -summed and scales.shape[summed] > 1:
+            return Reason("contracted_scale", "its weights have one scale per column, and the columns are summed")
+    axes, shape = OPERATIONS[kind].weights_axes if kind in OPERATIONS else (), shape_of(node.input_value(port))
+    if axes and shape is not None and not varies_along(scales, len(shape), axes):
+        text = f"the scale of its weights has the shape {list(scales.shape)}; it may vary along the output channels only"
+        return Reason("weights_granularity", text)
     return None
 
 
