@@ -362,7 +362,9 @@ def _unfit_weights(node: Node, port: int) -> Reason | None:
             return Reason("contracted_scale", "its weights have one scale per column, and the columns are summed")
     axes, shape = OPERATIONS[kind].weights_axes if kind in OPERATIONS else (), shape_of(node.input_value(port))
     if axes and shape is not None and not varies_along(scales, len(shape), axes):
-        text = f"the scale of its weights has the shape {list(scales.shape)}; it may vary along the output channels only"
+        text = (
+            f"the scale of its weights has the shape {list(scales.shape)}; it may vary along the output channels only"
+        )
         return Reason("weights_granularity", text)
     return None
 

@@ -264,8 +264,11 @@ def _keeps_half_ranges(model: Model, values: dict[tuple[int, int], np.ndarray]) 
     """Whether what is a second factor keeps to the half of its interval that it is fitted to at other sizes: beyond it,
     sums of two products are cut off on CPUs without VNNI.
     """
-    ends = {node.get_friendly_name(): constant_above(node.input_value(2)) for node in activations(model)}
-    halves = {name: float(high.max()) / 127 * 64 for name, high in ends.items() if name.startswith("FakeQuantizeHalf")}
+    halves = {
+        node.get_friendly_name(): float(constant_above(node.input_value(2)).max()) / 127 * 64
+        for node in model.get_ops()
+        if node.get_type_name() == "FakeQuantize" and node.get_friendly_name().startswith("FakeQuantizeHalf")
+    }
     return not any(
         np.abs(found).max(initial=0) > halves.get(f"FakeQuantizeHalf{step}", np.inf)
         for (step, _), found in values.items()
