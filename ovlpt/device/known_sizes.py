@@ -21,7 +21,7 @@ def fold_known_sizes(model: Model) -> None:
     would be a layer of one number. Not for a model that may be reshaped later.
     """
     for node in all_nodes(model):
-        if (sizes := _known_sizes(node)) is not None:
+        if (sizes := known_sizes(node)) is not None:
             found = constant(sizes, precision_of(node.output(0)))
             found.set_friendly_name(node.get_friendly_name())
             replace_output(node.output(0), found.output(0))
@@ -71,7 +71,8 @@ def _sizes_in(value: Output) -> list[tuple[Node | None, int]] | None:
     return [(source, int(axis) % rank) for axis in values_of(axes).reshape(-1)] if rank else None
 
 
-def _known_sizes(node: Node) -> np.ndarray | None:
+def known_sizes(node: Node) -> np.ndarray | None:
+    """What a Gather picks of a shape, where that is known though other sizes may be open; None of anything else."""
     if node.get_type_name() != "Gather":
         return None
     source, axes = (value.get_node() for value in node.input_values()[:2])

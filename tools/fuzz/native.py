@@ -19,6 +19,7 @@ from ovlpt import (
     QuantizationGranularityRestriction,
 )
 from ovlpt.common_optimizations import fold_stored_integers
+from ovlpt.device.known_sizes import known_sizes
 from ovlpt.graph.bodies import all_nodes, with_bodies
 from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
 from ovlpt.graph.weights import folded_constant
@@ -88,8 +89,7 @@ def prepared(model: Model) -> Model:
             if folded is not None:
                 replace_output(node.output(0), folded.output(0))
                 continue
-        known = _known_sizes(node)
-        if known is not None:
+        if (known := _sizes(node)) is not None:
             replace_output(node.output(0), constant(known, precision_of(node.output(0))).output(0))
         source = node.input_value(0).get_node() if node.get_type_name() == "Convert" else None
         if isinstance(source, Constant) and precision_of(source.output(0)) in ("f16", "bf16"):
@@ -107,22 +107,10 @@ def prepared(model: Model) -> Model:
     return model
 
 
-def _known_sizes(node: Node) -> np.ndarray | None:
+def _sizes(node: Node) -> np.ndarray | None:
     """What a ShapeOf gives, or a Gather picks of it, though other sizes may be open."""
-    if node.get_type_name() == "Gather":
-        shape, index, axis = (value.get_node() for value in node.input_values())
-        if shape.get_type_name() != "ShapeOf" or not isinstance(index, Constant) or not isinstance(axis, Constant):
-            return None
-    elif node.get_type_name() == "ShapeOf":
-        shape, index = node, None
-    else:
-        return None
-    sizes = shape.get_input_partial_shape(0)
-    if sizes.rank.is_dynamic:
-        return None
-    picked = np.array([size.get_length() if size.is_static else -1 for size in sizes])
-    picked = picked if index is None else picked[values_of(index)]
-    return None if (picked < 0).any() else picked
+    is_whole = node.get_type_name() == "ShapeOf" and node.get_input_partial_shape(0).is_static
+    return np.array(node.get_input_shape(0)) if is_whole else known_sizes(node)
 
 
 def _is_of_constants_in_f16(value: Output) -> bool:
