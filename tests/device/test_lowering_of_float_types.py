@@ -12,6 +12,7 @@ import ovlpt
 from ovlpt import data
 from ovlpt.device import PluginLowering
 from ovlpt.device.compile import inference_precision
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, Core, Manager, Model, Type, opset1
 from tests.conftest import inputs_of
 from tests.graphs import opset5
@@ -27,8 +28,9 @@ from tests.networks import (
     residual,
 )
 from tests.test_bodies import with_if, with_loop
-from tools.fuzz.graphs import Form, Graph, Step
+from tools.fuzz.graphs import Form, Graph, Step, reference
 from tools.fuzz.graphs import build as build_graph
+from tools.fuzz.numbers import as_told, dropped_in, run
 
 F32, IN_F16 = ({"INFERENCE_PRECISION_HINT": each} for each in ("f32", "f16"))
 PRECISION = None if MARKS_TYPES else "f16"  # a release that has no mark for f16 alone has to be told
@@ -257,3 +259,22 @@ def test_a_hint_of_the_core():
     build, factor = NETWORKS["zero points"]
     # asked so, a CPU that computes in bf16 computes in f32
     assert_unmoved(ovlpt.compile_model(build(), config=F32, core=core), ovlpt.compile_model(build(), core=core), factor)
+
+
+def test_a_quantization_in_f16_whose_dequantization_is_in_f32():
+    """Without the common optimizations, after branches: the plugin multiplied the ends, in f16, with the scale, and threw."""
+    kinds = [
+        ("Parameter", 289547160, (2, 1, 8)),
+        ("LayersInBranches", 782115779, (2, 1, 8)),
+        ("MultiplyConstant", 1697150320, (2, 1, 8)),
+        ("FakeQuantize", 1475454438, (2, 1, 8)),
+        ("Pointwise", 760878682, (2, 8, 8)),
+        ("Relu", 1411301693, (2, 8, 8)),
+        ("FakeQuantize", 406284590, (2, 8, 8)),
+        ("LSTM", 1902374525, (2, 1, 8, 4)),
+    ]
+    steps = (Step(kind, ((i - 1, 0),) if i else (), seed, shape) for i, (kind, seed, shape) in enumerate(kinds))
+    graph = Graph(tuple(steps), ((7, 1),), 0, Form("f16", "both"))
+    lowered = dropped_in(build_graph(graph))
+    expected = simulate(reference(graph), Core())(graph.inputs())[0]
+    np.testing.assert_allclose(run(lowered, graph.inputs(), as_told(lowered))[0], expected, atol=0.05)

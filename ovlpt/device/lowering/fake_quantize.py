@@ -21,6 +21,7 @@ from ovlpt.device.lowering.rows import takes_rows_for_columns
 from ovlpt.graph.constants import (
     constant,
     constant_above,
+    converted,
     is_constant_above,
     is_constant_path,
     kept_apart,
@@ -113,10 +114,14 @@ def _joined(node: Node) -> Node | None:
     low, high = ((end - shift) * found.scale for end in (details.output_low, details.output_high))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None  # the native library may add what overflows, and no interval has its ends there
-    ends = [*node.input_values()[1:3], constant(low).output(0), constant(high).output(0)]
-    if len({precision_of(value) for value in (node.input_value(0), *ends, found.multiply.output(0))}) > 1:
+    values = node.input_values()[:3]
+    if precision_of(found.multiply.output(0)) != "f32" or not {precision_of(value) for value in values} <= {
+        "f16",
+        "f32",
+    }:
         return None
-    joined = last = opset1.fake_quantize(node.input_value(0), *ends, details.levels)
+    wide = [value if precision_of(value) == "f32" else converted(value, "f32").output(0) for value in values]
+    joined = last = opset1.fake_quantize(*wide, constant(low), constant(high), details.levels)
     if mask is not None:
         joined.set_friendly_name(node.get_friendly_name())
         last = opset1.add(joined, constant(-mask))
