@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovlpt.attributes import PrecisionPreserved, Precisions, Restricted, current_attributes, input_key
+from ovlpt.attributes import PrecisionPreserved, Precisions, Restricted, input_key
 from ovlpt.config import PrecisionsRestriction
 from ovlpt.graph.dequantization import dequantization_above
 from ovlpt.layer_transformation import facts_of
@@ -38,8 +38,6 @@ class MarkupPrecisions(Propagation):
         for restriction in self.restrictions.get(kind, ()):
             if restriction.opset in (None, node.get_type_info().version_id):
                 self._restrict(node, restriction)
-        if self._stays_in_float(node):
-            self._release(node)
 
     def _forbid(self, node: Node) -> None:
         if node.get_input_size():
@@ -63,23 +61,6 @@ class MarkupPrecisions(Propagation):
     def _is_disabled(self, node: Node) -> bool:
         marks = (self.attributes.get(input_key(node, port), Precisions) for port in range(node.get_input_size()))
         return any(mark is not None and not mark.value for mark in marks)
-
-    def _stays_in_float(self, node: Node) -> bool:
-        """Whether a callback keeps the layer's own pass from it: what else reads its data then chooses the type."""
-        name = f"{node.get_type_name()}Transformation"
-        if not self.pass_config.has_callback(name):
-            return False
-        token = current_attributes.set(self.attributes)
-        try:
-            return self.pass_config.leaves_alone(name, node)
-        finally:
-            current_attributes.reset(token)
-
-    def _release(self, node: Node) -> None:
-        for port in range(node.get_input_size()):
-            own = self.attributes.get(input_key(node, port), Precisions)
-            if own is not None and own.value:
-                self.attributes.remove(input_key(node, port), Precisions)
 
     def _restrict(self, node: Node, restriction: PrecisionsRestriction) -> None:
         groups = restriction.of(node)

@@ -54,7 +54,7 @@ class AlignQuantizationParameters(align_quantization_parameters.AlignQuantizatio
 
 
 class MarkupPrecisions(markup_precisions.MarkupPrecisions):
-    """It asks neither the rows nor the callbacks, and sees in place of an operation with bodies what these hold."""
+    """It does not ask the rows, and sees in place of an operation with bodies what these hold."""
 
     def visit(self, node: Node) -> None:
         if next(bodies_of(node), None) is None:
@@ -62,9 +62,6 @@ class MarkupPrecisions(markup_precisions.MarkupPrecisions):
 
     def _passes(self, node: Node, facts: NodeFacts) -> bool:
         return along_channels(facts.but(rows_fit=True)) is None
-
-    def _stays_in_float(self, node: Node) -> bool:
-        return False
 
 
 class MarkupAvgPoolPrecisionPreserved(markup_avg_pool_precision_preserved.MarkupAvgPoolPrecisionPreserved):

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import pytest
-
 import ovlpt
 from ovlpt.attributes import AttributeTable, PrecisionPreserved, Precisions, input_key
-from ovlpt.graph.text import to_text
 from ovlpt.markup.markup_precisions import MarkupPrecisions
 from ovlpt.openvino_api import opset1
 from ovlpt.trace import Outcome
 from tests.conftest import run_pass
 from tests.graphs import model
 from tests.markup.marking import I8, U8, run, the
-from tests.restricted_networks import convolution, convolution_and_matmul, image, one_convolution
+from tests.restricted_networks import convolution, image, one_convolution
 
 
 def test_what_preserves_precision_and_what_an_input_takes():
@@ -28,14 +25,3 @@ def test_a_markup_pass_with_a_callback():
     text, trace = run(one_convolution(-1.28, 1.27), passes, U8)
     assert "fq_x: i8" in text  # u8 with the restriction
     assert any(event.outcome is Outcome.DISABLED and event.operation == "Convolution" for event in trace)
-
-
-@pytest.mark.parametrize("native_only", [False, True])
-def test_a_layer_that_a_callback_keeps_in_float_asks_for_no_type(native_only):
-    """Where two ask for different types of one tensor both are in float, as natively."""
-    passes, graph = ovlpt.PassConfig(), convolution_and_matmul()
-    passes.set_callback("MatMulTransformation", lambda node: True)
-    asked = [U8, ovlpt.PrecisionsRestriction.create("MatMul", {0: ["i8"], 1: ["i8"]})]
-    params = ovlpt.Params(native_only=native_only)
-    run_pass(graph, ovlpt.LowPrecision(asked, params=params, pass_config=passes))
-    assert ("fq_x: u8" in to_text(graph)) != native_only
