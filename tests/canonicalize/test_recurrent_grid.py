@@ -377,10 +377,8 @@ def test_states_of_a_known_size_where_there_are_several_streams(core):
     layer = sequence("lstm", quantized, state=zeros)
     layer.input(2).replace_source_output(zeros.output(0))
     graph = model(layer.output(1))
-    inputs, lowered = (
-        [np.random.default_rng(5).uniform(0, 0.9, (1, STEPS, SIZE)).astype(np.float32)],
-        drop_in(graph, core),
-    )
+    inputs = [np.random.default_rng(5).uniform(0, 0.9, (1, STEPS, SIZE)).astype(np.float32)]
+    lowered = drop_in(graph, core)
     streams = {**EXACT, **lpt_properties(lowered, "CPU"), "PERFORMANCE_HINT": "THROUGHPUT"}
     assert decibels(run(graph, inputs)[0], core.compile_model(lowered, "CPU", streams)(inputs)[0]) > 25
 

@@ -115,10 +115,8 @@ def _joined(node: Node) -> Node | None:
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None  # the native library may add what overflows, and no interval has its ends there
     values = node.input_values()[:3]
-    if precision_of(found.multiply.output(0)) != "f32" or not {precision_of(value) for value in values} <= {
-        "f16",
-        "f32",
-    }:
+    types = {precision_of(value) for value in values}
+    if precision_of(found.multiply.output(0)) != "f32" or not types <= {"f16", "f32"}:
         return None
     wide = [value if precision_of(value) == "f32" else converted(value, "f32").output(0) for value in values]
     joined = last = opset1.fake_quantize(*wide, constant(low), constant(high), details.levels)

@@ -133,21 +133,17 @@ def ask_for_shape_after_scale(node: Node) -> Node | None:
     Once known sizes are folded, the scale is all that reads the layer, and would be fused past what keeps the two apart.
     """
     asks, last = [], node
-    while True:
-        readers = consumers_of(last.output(0))
-        asks += [target for target in targets_of(last.output(0)) if target.get_node().get_type_name() == "ShapeOf"]
-        link = readers[0].get_node() if len(readers) == 1 and not readers[0].get_index() else None
-        if link is None or link.get_type_name() not in AFFINE or other_constant(link) is None:
+    while len(readers := consumers_of(last.output(0))) == 1 and not readers[0].get_index():
+        link = readers[0].get_node()
+        if link.get_type_name() not in AFFINE or other_constant(link) is None:
             break
         if link.get_output_partial_shape(0) != last.get_output_partial_shape(0):
             break
+        asks += [target for target in targets_of(last.output(0)) if target.get_node().get_type_name() == "ShapeOf"]
         last = link
-    moved = [
-        target for target in asks if target.get_source_output().get_node().get_instance_id() != last.get_instance_id()
-    ]
-    for target in moved:
+    for target in asks:
         target.replace_source_output(last.output(0))
-    return node if moved else None
+    return node if asks else None
 
 
 def compute_scale_in_f64(node: Node) -> Node | None:
