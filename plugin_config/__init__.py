@@ -148,6 +148,7 @@ def _of_one(core: Core, device: str, force: bool) -> PluginConfig:
     return cpu.config(
         signed_activations="BF16" in capabilities and this_cpu.takes_signed_activations(),
         slow_mat_mul=this_cpu.multiplies_slowly(),
+        recurrent_kernels=this_cpu.has_recurrent_kernels(),
     )
 
 

@@ -89,12 +89,15 @@ KERNELS = {
 }
 
 
-def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> PluginConfig:
+def config(
+    signed_activations: bool = False, slow_mat_mul: bool = False, recurrent_kernels: bool = True
+) -> PluginConfig:
     """The configuration for a CPU.
 
     ``signed_activations``: as `SIGNED_ACTIVATIONS` says of its instruction set. ``slow_mat_mul``: as
     `multiplies_slowly` says of this machine, which has no VNNI: sums of two products are cut off at 16 bits, and where the
-    weights of a MatMul stand first its data would be the factor whose range is to be halved.
+    weights of a MatMul stand first its data would be the factor whose range is to be halved. ``recurrent_kernels``: as
+    `has_recurrent_kernels` says of this machine, which else has no AVX2.
     """
     activations = U8_I8 if signed_activations else U8
 
@@ -123,6 +126,7 @@ def config(signed_activations: bool = False, slow_mat_mul: bool = False) -> Plug
             "FuseConvertTransformation": is_decompression_multiply,
             "FoldConvertTransformation": is_decompression_multiply,
             **(_WITHOUT_VNNI if slow_mat_mul else {}),
+            **({} if recurrent_kernels else dict.fromkeys(_OF_RECURRENT_LAYERS, _has_no_recurrent_kernel)),
         },
     )
 
@@ -164,10 +168,15 @@ def _has_no_kernel(node: Node) -> Reason | None:
     return Reason("release", "OpenVINO 2025.0 has no int8 kernel for a GRU on CPUs without VNNI; update it")
 
 
+def _has_no_recurrent_kernel(node: Node) -> Reason:
+    return Reason("no_kernel", f"CPUs without AVX2 have no int8 kernel for {node.get_type_name()}")
+
+
+_OF_RECURRENT_LAYERS = ("RecurrentGrid", "RecurrentCellTransformation")
 _WITHOUT_VNNI = {
     "MatMulTransformation": _saturates,
     "MatMulToConvolution": _saves_less_than_it_copies,
-    **({"RecurrentCellTransformation": _has_no_kernel} if RELEASE == (2025, 0) else {}),
+    **(dict.fromkeys(_OF_RECURRENT_LAYERS, _has_no_kernel) if RELEASE == (2025, 0) else {}),
 }
 
 

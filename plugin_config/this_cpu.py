@@ -10,7 +10,7 @@ import numpy as np
 
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
-from ovlpt.openvino_api import CompiledModel, Core, Model, Type, opset1
+from ovlpt.openvino_api import CompiledModel, Core, Model, Type, opset1, opset6
 
 
 @functools.cache
@@ -41,8 +41,8 @@ def multiplies_slowly() -> bool:
     So it is with AVX2 without VNNI, where the convolution takes half of the time and less. Processors with more are not
     asked, unless an instruction set limits them.
     """
-    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
-    if not any(limit in os.environ for limit in limits) and flags.exists():
+    flags = Path("/proc/cpuinfo")
+    if not _is_limited() and flags.exists():
         found = set(flags.read_text().split())
         if "avx2" not in found or {"avx512f", "avx_vnni"} & found:
             return False
@@ -52,6 +52,37 @@ def multiplies_slowly() -> bool:
         Model([opset1.result(product)], [data], "question"), "CPU", {"LP_TRANSFORMS_MODE": "NO"}
     )
     return any("gemm_i8" in kernel.lower() and "brgemm" not in kernel for _, kernel, _ in _layers(compiled))
+
+
+@functools.cache
+def has_recurrent_kernels() -> bool:
+    """Whether the plugin of this machine has int8 kernels for recurrent layers: without AVX2 it has none, and throws.
+
+    Processors with AVX2 are not asked, unless an instruction set limits them.
+    """
+    flags = Path("/proc/cpuinfo")
+    if not _is_limited() and flags.exists() and "avx2" in flags.read_text().split():
+        return True
+    data = opset1.parameter([1, 1, 8], Type.f32)
+    quantized = opset1.fake_quantize(data, *map(constant, (-1, 1, -1, 1)), 256)
+    weights = opset1.fake_quantize(
+        constant(np.linspace(-1, 1, 256).reshape(1, 32, 8)), *map(constant, (-1, 1, -1, 1)), 255
+    )
+    state, biases = constant(np.zeros((1, 1, 8))), constant(np.zeros((1, 32)))
+    layer = opset6.lstm_sequence(
+        quantized, state, state, constant(np.ones(1), "i32"), weights, weights, biases, 8, "forward"
+    )
+    try:
+        Core().compile_model(
+            Model([opset1.result(layer.output(0))], [data], "question"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+        )
+    except RuntimeError:
+        return False
+    return True
+
+
+def _is_limited() -> bool:
+    return any(limit in os.environ for limit in ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA"))
 
 
 def _layers(compiled: CompiledModel) -> list[tuple[str, str, str]]:

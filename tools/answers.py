@@ -945,8 +945,8 @@ _SINGLE = [
     ),
     Case(
         "deconvolution in groups, weights with a scale per column",
-        lambda: model(group_deconvolution(quantized(parameter()), weights((2, 4, 4, 2, 2), axis=4))),
-        (("weights_granularity", "weights_not_quantized", "no_kernel"),),
+        lambda: model(group_deconvolution(quantized(parameter((1, 32, 8, 8))), weights((2, 16, 16, 2, 2), axis=4))),
+        (("weights_granularity", "weights_not_quantized"),),
     ),
     Case(
         "convolution of data in float, weights with a scale per column",

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ovlpt.device.compile import compile_quantized
+from ovlpt.device.execution_types import execution_types
 from ovlpt.device.int8_layers import is_depthwise_over_three_axes
-from ovlpt.graph.constants import is_constant_path, precision_of
+from ovlpt.device.properties import F32
+from ovlpt.graph.constants import constant, is_constant_path, precision_of, same_operation
 from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -29,7 +32,7 @@ from ovlpt.inspect.advice import (
     real_interval,
 )
 from ovlpt.main.mat_mul import LONG
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Model, Node, Output, Type, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT
 from ovlpt.operations.families import CONVOLUTIONS, DECONVOLUTIONS, REARRANGES
 from ovlpt.precisions import COMPRESSED, is_low
@@ -143,7 +146,30 @@ def _limit_of_groups(node: Node) -> Reason | None:
     weights = tuple(shape_of(node.input_value(1)) or ())
     if weights[1:3] == (1, 1) and len(weights) == _GROUPS_OVER_THREE_AXES:
         return Reason("no_kernel", "it is by channel over three axes, for which the plugin has no int8 kernel")
+    if weights and not _has_kernel_of_groups(node):
+        text = f"it is in groups of {weights[1]} to {weights[2]} channels, for which the plugin has no int8 kernel on this CPU"
+        return Reason("no_kernel", text)
     return None
+
+
+def _has_kernel_of_groups(node: Node) -> bool:
+    """Which numbers of channels have one depends on the instruction set, so a model of such a layer alone is compiled,
+    quantized as kernels like best.
+    """
+    sizes = [folded_constant(value) for value in node.input_values()[2:]]
+    if any(size is None for size in sizes):
+        return True
+    interval = [constant(end) for end in (0, 2.55, 0, 2.55)]
+    data = opset1.parameter(list(shape_of(node.input_value(0))), Type.f32)
+    integers = constant(np.ones(shape_of(node.input_value(1)), np.int8), "i8")
+    inputs = [
+        opset1.fake_quantize(data, *interval, 256),
+        opset1.multiply(opset1.convert(integers, "f32"), constant(0.01)),
+        *(opset1.constant(size) for size in sizes),
+    ]
+    layer = opset1.relu(same_operation(node, [each.output(0) for each in inputs]))
+    compiled = compile_quantized(Model([opset1.result(layer)], [data], "layer"), "CPU", F32)
+    return any(each.layer_type == "Deconvolution" and each.is_int8 for each in execution_types(compiled))
 
 
 def _of_data(node: Node, port: int) -> Iterator[Lack]:

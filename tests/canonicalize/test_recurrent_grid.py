@@ -6,8 +6,8 @@ import pytest
 from ovlpt.plugin_config.this_cpu import multiplies_slowly
 
 import ovlpt
-from ovlpt import Params
-from ovlpt.device import this_cpu
+from ovlpt import Params, plugin_config
+from ovlpt.device import instruction_sets, subprocess_call, this_cpu
 from ovlpt.device.compile import lpt_properties
 from ovlpt.device.hazards import hazards
 from ovlpt.graph.constants import constant
@@ -290,7 +290,7 @@ def test_states_have_the_grid_of_their_calibration(kind, initial, after, expecte
 
 
 def test_a_state_that_others_read_has_a_grid_of_its_own(core):
-    text = to_text(ovlpt.transform(calibrated("gru", SMALL, LARGE, others=True), core=core, lowered=False))
+    text = to_text(ovlpt.transform(calibrated("lstm", SMALL, LARGE, others=True), core=core, lowered=False))
     assert text.count(" = FakeQuantize") == 4
 
 
@@ -381,6 +381,26 @@ def test_states_of_a_known_size_where_there_are_several_streams(core):
     lowered = drop_in(graph, core)
     streams = {**EXACT, **lpt_properties(lowered, "CPU"), "PERFORMANCE_HINT": "THROUGHPUT"}
     assert decibels(run(graph, inputs)[0], core.compile_model(lowered, "CPU", streams)(inputs)[0]) > 25
+
+
+def kernel_reasons_and_decibels(kind):
+    graph = model(sequence(kind, fake_quantize(parameter((1, STEPS, SIZE)), 0.0, 0.94)).output(0))
+    inputs = [np.random.default_rng(5).uniform(0, 1, (1, STEPS, SIZE)).astype(np.float32)]
+    compiled = ovlpt.compile_model(graph, properties=EXACT)
+    reasons = [answer.reason.code for answer in ovlpt.explain(graph)]
+    return plugin_config.this_cpu.has_recurrent_kernels(), reasons, decibels(run(graph, inputs)[0], compiled(inputs)[0])
+
+
+@pytest.mark.parametrize("kind", ["lstm"] if RELEASE == (2025, 0) else GATES)  # which has none for GRUs without VNNI
+def test_a_layer_without_kernel_runs_in_float(kind):
+    """Without AVX2 compiling threw, with stock, too. Some releases have a kernel there."""
+    answers = subprocess_call.call(
+        kernel_reasons_and_decibels, kind, environment=instruction_sets.environment("sse41")
+    )[0]
+    has_kernel, reasons, level = answers
+    assert reasons == ([] if has_kernel else ["no_kernel", "no_consumer"])
+    assert level > (25 if has_kernel else 100)
+    assert not has_kernel or RELEASE < (2026, 0)
 
 
 def _padded(x, value):
@@ -509,7 +529,7 @@ def test_weights_of_a_pair_that_nothing_folds(core, kind):
 def test_others_read_the_same_integers(core):
     data = fake_quantize(parameter((1, STEPS, SIZE)), *WIDE)
     product = opset1.matmul(data, dequantization(integers((5, SIZE)), 0.01), False, True)
-    text = to_text(ovlpt.transform(model(sequence("gru", data).output(0), product), core=core, lowered=False))
+    text = to_text(ovlpt.transform(model(sequence("lstm", data).output(0), product), core=core, lowered=False))
     assert text.count("FakeQuantize") == 1
     assert text.count("/DequantizationSubtract: ") == text.count("i8[5,32") == 1
 

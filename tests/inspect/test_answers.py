@@ -131,6 +131,16 @@ def test_a_layer_in_a_body_is_what_it_is_outside(layer, core):
     assert ovlpt.report(graph, core=core, seconds=0.05).facts.int8_work_share == (1.0 if int8 else 0.0)
 
 
+def test_groups_without_a_kernel_get_no_advice(core):
+    """oneDNN has an int8 kernel of four channels in each of two groups for AVX2, none for AVX512."""
+    by_column = model(group_deconvolution(image(), weights((2, 4, 4, 2, 2), axis=4)))
+    (answer,) = ovlpt.explain(by_column, core=core).quantizable
+    symmetric = ovlpt.compile_model(model(group_deconvolution(image())), "CPU", core=core)
+    has_kernel = in_int8(symmetric, LAYER)
+    assert answer.reason.code == ("weights_granularity" if has_kernel else "no_kernel")
+    assert (answer.help is not None) == has_kernel
+
+
 @pytest.mark.parametrize("kind", ["LSTMSequence", "GRUSequence"])
 def test_a_layer_in_both_directions_is_said_to_be_what_was_executed(kind, core, monkeypatch):
     """The plugin makes two layers of it, which had names of the plugin's own; without the rule both run in float."""
