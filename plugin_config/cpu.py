@@ -108,7 +108,7 @@ def config(
             PrecisionsRestriction.create("ConvolutionBackpropData", {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("GroupConvolution", _signed_group if signed_activations else _unsigned_group),
             PrecisionsRestriction.create("GroupConvolutionBackpropData", {0: U8_I8, 1: I8}),
-            PrecisionsRestriction.create("MatMul", {0: U8_I8, 1: I8}),
+            PrecisionsRestriction.create("MatMul", _product_of_pairs if slow_mat_mul else {0: U8_I8, 1: I8}),
             PrecisionsRestriction.create("LSTMSequence", {(0, 1): U8}),
             PrecisionsRestriction.create("GRUSequence", {(0, 1): U8}),
         ),
@@ -139,6 +139,11 @@ def _unsigned_group(node: Node) -> Mapping[int, tuple[str, ...]]:
     """Kernels of volumes take signed activations on any processor."""
     rank = node.get_input_partial_shape(0).rank
     return {0: U8_I8 if rank.is_static and rank.get_length() == 5 else U8, 1: I8}
+
+
+def _product_of_pairs(node: Node) -> Mapping[int, tuple[str, ...]]:
+    """One that `_saturates` asks no type of its data, which others read as u8."""
+    return {0: I8} if _saturates(node) else {0: U8_I8, 1: I8}
 
 
 def _saturates(node: Node) -> Reason | None:

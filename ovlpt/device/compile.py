@@ -22,7 +22,7 @@ from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.lowering.floats import part_floats
 from ovlpt.device.lowering.folding import fold_misread_weights
 from ovlpt.device.model_cache import ModelCache, key_of
-from ovlpt.device.properties import LPT_OFF
+from ovlpt.device.properties import LPT_OFF, STATIC
 from ovlpt.errors import InputError, warn
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import numbers_read_once
@@ -47,13 +47,17 @@ def lpt_properties(model: Model, device: str) -> dict[str, object]:
     The one exception is quantized recurrent layers on a CPU: the plugin forms them only while its LPT is on, which finds
     little else to do in a transformed model. AUTO, MULTI, HETERO and BATCH do not pass such a property on;
     there the plugin leaves its LPT off because the lowered model does not look quantized.
+
+    Before OpenVINO 2025.2 a CPU is not to quantize data dynamically, either: beside weights that are stored signed or with a
+    zero point, its kernels for AVX512-VNNI compute something else.
     """
     if plugin_config.is_virtual(device):
         return {}
     kind = plugin_config.kind(device)
+    static = STATIC if kind == "CPU" and RELEASE < (2025, 2) else {}
     if kind == "CPU" and has_quantized_weights(all_nodes(model)):
-        return {"LP_TRANSFORMS_MODE": "YES"}
-    return LPT_OFF[kind]
+        return {"LP_TRANSFORMS_MODE": "YES", **static}
+    return {**LPT_OFF[kind], **static}
 
 
 def default_precision(core: Core, device: str) -> str:

@@ -230,6 +230,15 @@ def test_a_concat_does_not_take_the_data_away(core, infer):
     assert_close(list(compiled(inputs).values()), infer(graph, inputs), 0)
 
 
+def test_beside_one_whose_weights_stand_first(core):
+    """That one stays in float without VNNI, and asks no type of the data: as i8, no kernel of the convolution would take it."""
+    data = fake_quantize(parameter((1, 5, 8)), -1.28, 1.27)
+    graph = model(product(data), opset1.matmul(stored(8, 6), data, False, True))
+    lowered = ovlpt.transform(graph, config=cpu.config(slow_mat_mul=True), core=core)
+    (layer,) = (node for node in lowered.get_ops() if node.get_type_name() == "Convolution")
+    assert layer.input_value(1).get_element_type().get_type_name() == "i8"
+
+
 def shared(shape, move=lambda data: data):
     data = quantized(shape)
     return model(product(move(data)), product(move(data), stored(8, 4)))
