@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
+import openvino
 import pytest
 from ovlpt.plugin_config import arm
 
@@ -34,7 +37,7 @@ from tests.graphs import (
 from tests.main.test_recurrent_cell import sequence
 from tests.test_operations_on_graphs import quantized, variants
 from tools.parity.compare import compare
-from tools.parity.driver import NativePassFails, run_native, run_native_with, strip_native
+from tools.parity.driver import NativePassFails, program, run_native, run_native_with, strip_native
 
 pytestmark = [
     pytest.mark.skipif(
@@ -219,6 +222,19 @@ def test_a_failure_of_the_driver_is_none_of_the_native_pass():
     assert not isinstance(caught.value, NativePassFails)
     with pytest.raises(NativePassFails, match="MaxPoolTransformation: Argument shapes are inconsistent"):
         run_native(graph)
+
+
+def test_a_driver_outlives_the_environment_that_built_it(tmp_path, monkeypatch):
+    """One for each: it is linked with that library, and the next environment of the same release may be elsewhere."""
+    there, build = tmp_path / "openvino", program.__wrapped__
+    there.symlink_to(Path(openvino.__file__).parent)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(openvino, "__file__", str(there / "__init__.py"))
+        build()
+    there.unlink()
+    result = subprocess.run([build()], capture_output=True, text=True)
+    assert "libopenvino" not in result.stderr
 
 
 def test_comparison_names_what_differs():

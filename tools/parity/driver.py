@@ -61,7 +61,7 @@ def program() -> Path:
         )
     root = Path(openvino.__file__).parent
     library = next((root / "libs").glob("libopenvino.so.*"))
-    key = hashlib.sha256(_SOURCE.read_bytes() + openvino.__version__.encode()).hexdigest()[:16]
+    key = hashlib.sha256(_SOURCE.read_bytes() + f"{openvino.__version__} {library}".encode()).hexdigest()[:16]
     cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     target = cache_home / "ovlpt" / f"native-pass-{key}"
     if not target.exists():
