@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.device import instruction_sets, subprocess_call
-from ovlpt.openvino_api import Core, opset1
+from ovlpt.device import PluginLowering, instruction_sets, subprocess_call
+from ovlpt.graph.relaxed import relaxed
+from ovlpt.openvino_api import Core, Manager, PartialShape, Type, opset1
 from ovlpt.trace import InputError
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import opset14
@@ -191,6 +192,23 @@ def test_a_window_on_a_column_of_padding_alone(core, infer, case, low, groups):
         fixed.reshape([1, 16, *size])
         expected = infer(fixed, values, "NO")
         assert_close(infer(drop_in(net, core), values), expected, level=0.05)
+
+
+def test_a_window_over_data_of_an_open_rank(core, infer):
+    """The native library leaves such a layer in float, but relaxed: the lowering asked the width of data without a rank."""
+    x, weights = (
+        opset1.parameter(PartialShape.dynamic(), Type.f32),
+        const(even_weights((8, 4, 1, 2)).astype(np.float32)),
+    )
+    attributes = opset1.convolution(x, weights, [1, 1], [0, 1], [0, 1], [1, 1]).get_attributes()
+    net = model(relaxed("Convolution", [x.output(0), weights.output(0)], "f32", attributes), x)
+    data = [np.random.default_rng(0).uniform(-1, 1, (1, 4, 3, 5)).astype(np.float32)]
+    manager = Manager()
+    manager.register_pass(PluginLowering("CPU"))
+    manager.run_passes(net)
+    net.reshape([-1] * 4)
+    plain = model(opset1.convolution(y := parameter([1, 4, 3, 5]), weights, [1, 1], [0, 1], [0, 1], [1, 1]), y)
+    assert_close(infer(net, data), infer(plain, data, "NO"))
 
 
 TRANSPOSED = {  # sizes, kernel, strides, begin and end of the padding, output padding

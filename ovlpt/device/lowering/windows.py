@@ -18,7 +18,7 @@ from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import has_older_kernels, relaxed, same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
+from ovlpt.openvino_api import Constant, Node, Output, PartialShape, opset1, opset8
 
 _FEW_GROUPS = 16  # with more, the plugin was not seen to take gemm
 _FEW_PRODUCTS = 1024
@@ -278,7 +278,8 @@ def see_padding_alone(convolution: Node) -> Node | None:
     Those of brgemm give what they find in memory there, or write beyond it, which ends the process; with the plugin's own
     LPT, too. Along other axes they are right.
     """
-    data, weights = (convolution.get_input_partial_shape(port)[-1] for port in (0, 1))
+    shapes = (convolution.get_input_partial_shape(port) for port in (0, 1))
+    data, weights = (shape[-1] if shape.rank.is_static else PartialShape([-1])[0] for shape in shapes)
     if weights.is_dynamic or has_older_kernels(convolution):
         return None
     window = _Window.of(convolution.get_attributes(), weights.get_length())
