@@ -664,6 +664,8 @@ def failing_pool():
         ({numbers.STOCK, "transform"}, "transform"),
         ({numbers.STOCK, numbers.NATIVE_ONLY}, numbers.STOCK),
         ({numbers.NATIVE_ONLY}, numbers.NATIVE_ONLY),
+        ({numbers.NATIVE_LIBRARY, numbers.NATIVE_ONLY}, numbers.STOCK),
+        ({numbers.NATIVE_LIBRARY, "transform"}, "transform"),
         ({numbers.ONE_PIXEL}, numbers.ONE_PIXEL),
         ({numbers.measure, "transform"}, numbers.STOCK),
         ((), "numbers"),
@@ -761,6 +763,29 @@ def test_a_graph_is_run_in_one_way_alone(monkeypatch):
         done.clear()
     numbers.execute(graph, "compile")
     assert set(done) == {(whole, "NO")}
+
+
+@against_native
+def test_the_native_librarys_own_result_is_run(monkeypatch):
+    """Of open ranks, which no stock plugin compiles, it may end the process, as `native_only` does."""
+    done = []
+    monkeypatch.setattr(numbers, "run", lambda model, inputs, lpt, **more: done.append((model, lpt)))
+    graph = Graph(a_graph("Relu").steps, a_graph("Relu").results, 0, Form("f32", "rank"))
+    numbers.execute(graph, numbers.NATIVE_LIBRARY)
+    (made, lpt), *_ = done
+    assert lpt == "NO"
+    assert made.input(0).get_partial_shape().rank.is_dynamic
+
+
+def no_native_result(model):
+    raise NativePassFails("it throws")
+
+
+@pytest.mark.parametrize("made", [no_native_result, lambda model: None], ids=["throws", "cannot be given it"])
+def test_a_graph_without_a_native_result_ends_no_process(monkeypatch, made):
+    monkeypatch.setattr(numbers, "run", lambda *_, **__: pytest.fail("there is nothing to run"))
+    monkeypatch.setattr(numbers, "_NATIVE", {numbers.NATIVE_LIBRARY: (made, numbers.as_told)})
+    numbers.execute(a_graph("Relu"), numbers.NATIVE_LIBRARY)
 
 
 def test_stock_that_throws_is_run_with_what_it_takes(monkeypatch):

@@ -44,6 +44,7 @@ from tools.parity.driver import NativePassFails, NoCompiler, core
 STOCK = "stock plugin"  # fails itself
 NO_LPT = "without LPT"
 NATIVE_ONLY = "native only"
+NATIVE_LIBRARY = "native library"  # what its own pass makes, as `PluginLowering` leaves it
 DROP_IN_ON = "drop-in, LPT on"
 EVERY = "every way"
 ONE_PIXEL = "one pixel"  # of dynamic sizes, as `ovlpt.compile_model` compiles it
@@ -137,6 +138,7 @@ WAYS: dict[str, tuple[Callable[[Model], Model], Callable[[Model], str]]] = {
     NATIVE_ONLY: (as_natively, as_told),
 }
 _UNCHANGED = {STOCK: (Model.clone, lambda model: "YES"), NO_LPT: (Model.clone, lambda model: "NO")}
+_NATIVE = {NATIVE_LIBRARY: (lowered_native_result, as_told)}
 # How a user may run it: the plugin fuses differently for one thread.
 _HINTS = ({}, {"INFERENCE_NUM_THREADS": 1}, {"PERFORMANCE_HINT": "THROUGHPUT"})
 
@@ -384,12 +386,13 @@ def execute(graph: Graph, way: str) -> None:
         graph = of_what_stock_takes(graph, hint)
     model = build(graph)
     pixel = of_one_pixel(graph, model)
-    change, lpt = {**WAYS, **_UNCHANGED, ONE_PIXEL: WAYS["compile"]}[way]
+    change, lpt = {**WAYS, **_UNCHANGED, **_NATIVE, ONE_PIXEL: WAYS["compile"]}[way]
     at_pixel = way in (*_UNCHANGED, ONE_PIXEL) and pixel is not None
     for inputs in [graph.inputs()] * (way != ONE_PIXEL) + [pixel] * at_pixel:
         for _ in range(_REPEATS):
-            with contextlib.suppress(RuntimeError):
-                run(changed := change(model), inputs, lpt(changed), **hint)
+            with contextlib.suppress(RuntimeError, NativePassFails, NoCompiler):
+                if (changed := change(model)) is not None:
+                    run(changed, inputs, lpt(changed), **hint)
 
 
 def of_what_stock_takes(graph: Graph, hint: dict[str, object]) -> Graph:

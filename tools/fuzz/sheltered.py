@@ -41,16 +41,16 @@ class Sheltered:
         return [Failure(self._crashing(graph), "the process ends")]
 
     def _crashing(self, graph: Graph) -> str:
-        """The way that ends a process alone, the plugin without any LPT before others, and stock before `native_only`. The
-        layer that writes to wrong memory need not be the one that crashes, so each way has a process to itself, and
-        several runs.
+        """The way that ends a process alone, the plugin without any LPT before others, and stock and what the native library
+        itself makes before `native_only`. The layer that writes to wrong memory need not be the one that crashes, so each
+        way has a process to itself, and several runs.
         """
         if self.check != "numbers":
             return numbers.STOCK if self._ends(checked, self.check, graph, numbers.STOCK) else self.check
         ours = (way for way in (*numbers.WAYS, numbers.ONE_PIXEL) if way != numbers.NATIVE_ONLY)
-        ways = (numbers.NO_LPT, *ours, numbers.STOCK, numbers.NATIVE_ONLY)
+        ways = (numbers.NO_LPT, *ours, numbers.STOCK, numbers.NATIVE_LIBRARY, numbers.NATIVE_ONLY)
         way = next((way for way in ways if self._ends(numbers.execute, graph, way)), self.check)
-        return numbers.STOCK if way == numbers.NO_LPT else way
+        return numbers.STOCK if way in (numbers.NO_LPT, numbers.NATIVE_LIBRARY) else way
 
     def _ends(self, function: Callable[..., object], *arguments: object) -> bool:
         """Whether a call ends a process of its own."""
