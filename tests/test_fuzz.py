@@ -1180,3 +1180,28 @@ def test_what_is_meant_to_be_executed_otherwise_is_not_told(name, monkeypatch):
     assert not [failure for failure in execution.failures(graph) if failure.way == execution.WAY]
     monkeypatch.setattr(execution, "_is_wrong_in_stock", lambda graph, model: False)
     assert name != "a scale that stock gives to other readers" or list(execution.failures(graph))
+
+
+MORE = {
+    "levels that int8 has not": (
+        (1, 3, 8, 4), "", ("FakeQuantize", 567190364, (1, 3, 8, 4)), ("Pointwise", 1720360477, (1, 8, 8, 4))
+    ),
+    "Reshapes": (
+        (1, 1, 8, 8), "batch", ("FakeQuantize", 398315349, (1, 1, 8, 8)), ("MatMul", 1687377904, (1, 1, 8, 4)),
+        ("AddBiasLast", 491799360, (1, 1, 8, 4)),
+    ),
+    "a Reorder to int8": (
+        (1, 8), "", ("Softmax", 1165408647, (1, 8)), ("FakeQuantize", 1521079488, (1, 8)), ("MatMul", 1125769108, (1, 4)),
+        ("AddBiasLast", 1698409305, (1, 4)), ("Relu", 1652418277, (1, 4)), ("FakeQuantize", 1067476396, (1, 4)),
+        ("MatMul", 1165815350, (1, 4)), ("AddBiasLast", 1361362613, (1, 4)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_what_is_meant_is_not_told_where_stock_has_the_numbers(name, monkeypatch):
+    shape, dynamic, *operations = MORE[name]
+    steps = (Step(kind, ((i, 0),), *rest) for i, (kind, *rest) in enumerate(operations))
+    graph = Graph((Step("Parameter", (), 1, shape), *steps), ((len(operations), 0),), 0, Form(dynamic=dynamic))
+    monkeypatch.setattr(execution, "_is_wrong_in_stock", lambda graph, model: False)
+    assert not [failure for failure in execution.failures(graph) if failure.way == execution.WAY]

@@ -1,8 +1,9 @@
 """What the CPU plugin executes of a transformed model, against what it executes with its own LPT.
 
 What is meant is not told: what a quantization to 16 bits clips is clipped, which stock leaves out; a layer that a CPU computes
-wrongly in int8 stays in float; MatMuls become convolutions where those are faster, Reorders included; and layers that stock
-fuses into others may be what makes its numbers wrong.
+wrongly in int8 stays in float, and so does one of data with more levels than int8 has, which stock rounds to fewer; MatMuls
+become convolutions where those are faster, Reorders included; a layer that is in int8 here alone may need one before and one after
+it that converts; and layers that stock fuses into others may be what makes its numbers wrong. A Reshape is none: it moves nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.choices import OVLPT
 from ovlpt.choices import STOCK as STOCK_VARIANT
 from ovlpt.device import ExecutionTypes
+from ovlpt.graph.bodies import all_nodes
 from ovlpt.inspect.check.execution import Executed, execute
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.qdq_stripping import QDQStripping
@@ -29,6 +31,7 @@ from tools.fuzz.truth import simulate
 from tools.parity.driver import core
 
 WAY = "execution"
+_CONVERTING = {"Convert", "Eltwise", "FakeQuantize", "Reorder", "Subgraph"}  # floats to integers, or back
 
 
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
@@ -60,7 +63,10 @@ def _difference(model: Model, stock: Executed) -> Failure | None:
             code = _why_in_float(model, difference.layer)
             cause = f"int8 {difference.kind}: {difference.layer_type}"
             return Failure(STOCK, f"{cause}, {code}") if code else Failure(WAY, cause, str(difference))
+    gained = _in_int8(mine, OVLPT) - _in_int8(stock, STOCK_VARIANT)
     found = _more(mine.layers[OVLPT], stock.layers[STOCK_VARIANT])
+    if found.keys() <= _CONVERTING and found.total() <= 2 * gained:
+        return None
     if found:
         config = plugin_config.for_device(core(), "CPU")
         plain = replace(config, disabled=(*config.disabled, MatMulToConvolution.__name__))
@@ -90,14 +96,29 @@ def clipped(model: Model) -> Model:
 
 
 def _why_in_float(model: Model, layer: str) -> str:
-    """The code of the reason for which the settings of the plugin keep a layer in float; "" without one."""
+    """The code of the reason for which the settings of the plugin, or the levels of its data, keep a layer in float; ""
+    without one.
+    """
     trace = Trace()
     ovlpt.transform(model, core=core(), trace=trace)
     kept = (each for each in trace.events if each.outcome == Outcome.DISABLED and each.node == layer)
-    return next((each.reason.code for each in kept if each.reason.code not in ("callback", "disabled")), "")
+    codes = (each.reason.code for each in kept if each.reason.code not in ("callback", "disabled"))
+    return next(codes, "levels" if _has_many_levels(model, layer) else "")
+
+
+def _has_many_levels(model: Model, layer: str) -> bool:
+    """Whether a layer reads a FakeQuantize of more levels than int8 has."""
+    node = next((each for each in all_nodes(model) if each.get_friendly_name() == layer), None)
+    source = None if node is None else node.input_value(0).get_node()
+    return source is not None and source.get_type_name() == "FakeQuantize" and source.get_attributes()["levels"] > 256
+
+
+def _in_int8(executed: Executed, variant: str) -> int:
+    return sum(layer.is_low for layer in executed.weighted(variant))
 
 
 def _more(mine: ExecutionTypes, stock: ExecutionTypes) -> Counter[str]:
-    """The layers that there are more of, by type; nothing where there are not more altogether."""
-    counts = [Counter(layer.layer_type for layer in layers.executed) for layers in (mine, stock)]
+    """The layers that there are more of, by type; nothing where there are not more altogether. A Reshape is none."""
+    executed = ((layer.layer_type for layer in layers.executed) for layers in (mine, stock))
+    counts = [Counter(kind for kind in kinds if kind != "Reshape") for kinds in executed]
     return counts[0] - counts[1] if counts[0].total() > counts[1].total() else Counter()
