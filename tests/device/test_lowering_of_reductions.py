@@ -8,7 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import Core, NodeFactory, opset1, opset6
+from ovlpt.openvino_api import Core, NodeFactory, PartialShape, Type, opset1, opset6
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, drop_in
 from tests.networks import (
@@ -240,6 +240,24 @@ def test_a_reduction_before_scalars_stays_as_it_is(core):
     normal = opset1.divide(deviation, opset1.sqrt(opset1.add(variance, const(np.float32(1e-6)))))
     net = model(opset1.matmul(quantized(normal, -3, 3), int8_weights([16, 8], axis=1), False, False), x)
     assert not [node for node in drop_in(net, core).get_ops() if node.get_friendly_name().endswith("/Alone")]
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+@pytest.mark.parametrize("kind", ["reduce_max", "reduce_min"])
+def test_the_greatest_of_an_open_rank_as_integers(core, infer, kind, native_only):
+    """Stored integers that are clipped stay an operation of their own: the kernel gave zeros once sizes were known."""
+    x = opset1.parameter(PartialShape.dynamic(), Type.f32)
+    extreme = getattr(opset1, kind)(x, const([1], "i64"), True)
+    ends = [const(end) for end in (-2.0, 0.55, 0, 255)]
+    stored = opset1.convert(opset1.fake_quantize(extreme, *ends, 256), "u8")
+    clipped = opset1.minimum(opset1.maximum(stored, const(3, "u8")), const(250, "u8"))
+    levels = opset1.subtract(opset1.convert(clipped, "f32"), opset1.convert(const(200, "u8"), "f32"))
+    product = opset1.matmul(opset1.multiply(levels, const(0.01)), int8_weights([8, 7]), False, True)
+    net, inputs = model([product], x), [np.random.default_rng(1).uniform(-2, 0.5, (1, 4, 5, 7)).astype(np.float32)]
+    lowered, fixed = ovlpt.transform(net, core=core, native_only=native_only), net.clone()
+    lowered.reshape([-1] * 4)
+    fixed.reshape(list(inputs[0].shape))
+    assert_close(infer(lowered, inputs), infer(fixed, inputs, "NO"))
 
 
 @pytest.mark.parametrize("keep", [False, True])

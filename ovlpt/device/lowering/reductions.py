@@ -152,10 +152,13 @@ def scale_in_f64(node: Node) -> Node | None:
 
 def _takes_wrongly(reduction: Node) -> bool:
     axes, shape, link = reduction.input_value(1).get_node(), shape_of(reduction.input_value(0)), reduction
-    if not isinstance(axes, Constant) or shape is None:
+    if not isinstance(axes, Constant):
         return False
-    dropped = set() if reduction.get_attributes()["keep_dims"] else {int(axis) % len(shape) for axis in axes.data.flat}
-    takes_channels, is_moved = len(shape) > 3 and not dropped & {0, 1}, False
+    rank = len(shape or ())  # of an open one nothing is known of the channels
+    dropped = (
+        set() if reduction.get_attributes()["keep_dims"] else {int(axis) % max(rank, 1) for axis in axes.data.flat}
+    )
+    takes_channels, is_moved = rank > 3 and not dropped & {0, 1}, False
     is_extreme = reduction.get_type_name() in ("ReduceMax", "ReduceMin")
     readers = readers_of(reduction)
     if len(readers) > 1 and not takes_channels and all(map(_computes_by_channel, readers)):
