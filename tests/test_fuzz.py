@@ -841,6 +841,44 @@ def test_memory_that_the_plugin_reads_without_lpt_is_its_own(monkeypatch, unstea
     assert {failure.way for failure in numbers.failures(graph, "transform")} == {expected}
 
 
+@pytest.mark.parametrize("theirs", [0, 1])
+def test_an_output_that_stock_has_wrong_hides_no_other(theirs):
+    """In either order."""
+    right = [np.arange(12, dtype=np.float32) for _ in range(2)]
+    wrong = [values + 9 for values in right]
+    stock = [values + 9 * (port == theirs) for port, values in enumerate(right)]
+    failure = numbers.of_numbers("transform", wrong, right, stock, lambda: [right])
+    assert (failure.way, failure.details[:2]) == ("transform", f"y{1 - theirs}")
+    assert numbers.of_numbers("transform", wrong, right, wrong, lambda: [right]).way == numbers.STOCK
+
+
+@pytest.mark.parametrize(
+    ("off", "expected"),
+    [((0, 1), "transform"), ((1, 1), numbers.STOCK), ((9, 1), numbers.STOCK), ((9, 0), "transform")],
+    ids=["one steady", "none steady", "one as wrong", "steady beside one as wrong"],
+)
+def test_an_output_that_is_made_anew_each_time_hides_no_steady_one(monkeypatch, off, expected):
+    """A minimum of an open rank was zero beside sums that the plugin reads from other memory. ``off``: what the plugin adds to
+    each output without LPT, in every run once more where it is 1.
+    """
+    shape = (1, 8, 6, 6)
+    steps = (Step("Parameter", (), 1, shape), Step("FakeQuantize", ((0, 0),), 2, shape))
+    steps += tuple(Step(kind, ((1, 0),), 3, shape) for kind in ("Relu", "Tanh"))
+    graph = Graph(steps, ((2, 0), (3, 0)), 0)
+    honest, count = numbers.run, itertools.count()
+
+    def spoilt(model, inputs, lpt, **more):
+        found, runs = honest(model, inputs, "YES", **more), next(count)
+        if lpt == "YES":
+            return found
+        added = [9, 9] if lpt == "ours" else [each * (1 if each == 9 else 9 * (runs % 2)) for each in off]
+        return [value + more for value, more in zip(found, added, strict=True)]
+
+    monkeypatch.setattr(numbers, "run", spoilt)
+    monkeypatch.setattr(numbers, "WAYS", {"transform": (numbers.transformed, lambda model: "ours")})
+    assert {failure.way for failure in numbers.failures(graph, "transform")} == {expected}
+
+
 def test_the_plugin_answers_where_what_it_fuses_throws():
     """A shift of rows after a MatMul of dynamic sizes throws as a post-operation."""
     x = parameter((1, 3, 8, 2))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -306,7 +306,9 @@ def in_f16(graph: Graph, model: Model, hint: dict[str, object]) -> Iterator[Fail
     if failure is None or failure.way != IN_F16:  # it is no better in f32
         return
     with contextlib.suppress(RuntimeError):  # a kernel of f16 may be wrong, of a model that stores f16
-        failure = of_numbers(IN_F16, found, simulated, run(model, inputs, "NO", **hint), near) or failure
+        others = zip(in_f32, run(model, inputs, "NO", **hint), simulated, strict=True)
+        farther = [max(one, other, key=functools.partial(_off, expected=right)) for one, other, right in others]
+        failure = of_numbers(IN_F16, found, simulated, farther, near) or failure
     again = (run(changed, inputs, as_told(changed), **hint) for _ in range(_REPEATS))
     unsteady = any(of_numbers(IN_F16, values, simulated, in_f32, near) is None for values in again) and any(
         is_unsteady_without_lpt(model, inputs, found, simulated, **each) for each in (f32, hint)
@@ -437,12 +439,18 @@ def reads_within(node: Node) -> bool:
     return True
 
 
-def is_unsteady(model: Model, inputs: list[np.ndarray], first: list[np.ndarray], lpt: str, **hint: object) -> bool:
-    """Whether the stock plugin makes something else of the same model when it compiles it again."""
+def steady(
+    model: Model, inputs: list[np.ndarray], first: list[np.ndarray], lpt: str, ports: Iterable[int], **hint: object
+) -> set[int]:
+    """Those of the outputs that the stock plugin makes the same each time it compiles the same model again."""
+    found = set(ports)
     with contextlib.suppress(RuntimeError):  # it may throw, and is then run without its own LPT
-        runs = (run(model, inputs, lpt, **hint) for _ in range(_REPEATS))
-        return any(_wrong(a, b) for outputs in runs for a, b in zip(outputs, first, strict=True))
-    return False
+        for _ in range(_REPEATS):
+            outputs = run(model, inputs, lpt, **hint)
+            found -= {port for port in found if _wrong(outputs[port], first[port])}
+            if not found:
+                break
+    return found
 
 
 def is_unsteady_with_stock(
@@ -459,7 +467,7 @@ def is_unsteady_with_stock(
     if stock is None:
         return False
     if of_numbers(NATIVE_ONLY, again, simulated, stock, near) is None:
-        return is_unsteady(model, inputs, stock, "YES", **hint)
+        return not steady(model, inputs, stock, "YES", _wrong_ports(found, simulated), **hint)
     return is_as_wrong_at_times(model, inputs, found, simulated, **hint)
 
 
@@ -469,7 +477,7 @@ def is_as_wrong_at_times(
     """Whether the stock plugin, compiled again, is at times wrong in each output that is ``found`` wrong: with an If of
     dynamic sizes it reads what lies in memory.
     """
-    wrong = [port for port, values in enumerate(zip(found, simulated, strict=True)) if _wrong(*values)]
+    wrong = _wrong_ports(found, simulated)
     with contextlib.suppress(RuntimeError):  # it may throw, too, and is then run without its own LPT
         runs = (run(model, inputs, "YES", **hint) for _ in range(_REPEATS))
         return any(all(_wrong(outputs[port], simulated[port]) for port in wrong) for outputs in runs)
@@ -479,15 +487,23 @@ def is_as_wrong_at_times(
 def is_unsteady_without_lpt(
     model: Model, inputs: list[np.ndarray], found: list[np.ndarray], simulated: list[np.ndarray], **hint: object
 ) -> bool:
-    """The same of the FakeQuantizes themselves, in the outputs that are ``found`` wrong: the plugin reads other memory."""
-    alone = model.clone()
-    wrong = [port for port, values in enumerate(zip(found, simulated, strict=True)) if _wrong(*values)]
+    """Whether the plugin makes something else of the FakeQuantizes themselves each time, in the outputs that are ``found``
+    wrong, but for those that it has as wrong: it reads other memory.
+    """
+    alone, wrong = model.clone(), _wrong_ports(found, simulated)
     for port in reversed(range(len(simulated))):
         if port not in wrong:
             alone.remove_result(alone.get_results()[port])
     with contextlib.suppress(RuntimeError):
-        return is_unsteady(alone, inputs, run(alone, inputs, "NO", **hint), "NO", **hint)
+        first = run(alone, inputs, "NO", **hint)
+        same = steady(alone, inputs, first, "NO", range(len(wrong)), **hint)
+        triples = ((first[place], found[wrong[place]], simulated[wrong[place]]) for place in same)
+        return len(same) < len(wrong) and all(_off(a, right) >= 0.5 * min(_off(b, right), 1) for a, b, right in triples)
     return False
+
+
+def _wrong_ports(found: list[np.ndarray], simulated: list[np.ndarray]) -> list[int]:
+    return [port for port, values in enumerate(zip(found, simulated, strict=True)) if _wrong(*values)]
 
 
 def of_numbers(
@@ -499,8 +515,10 @@ def of_numbers(
 ) -> Failure | None:
     """The first output that is farther from the simulation than what is ``near`` makes it: outputs of inputs next to these.
 
-    It is the plugin's where ``theirs``, of the plugin without ovlpt, has the same numbers, or others that are as wrong.
+    It is the plugin's where ``theirs``, of the plugin without ovlpt, has the same numbers, or others that are as wrong, in
+    each such output.
     """
+    stock = None
     for port, (a, b) in enumerate(zip(found, simulated, strict=True)):
         if not _wrong(a, b):
             continue
@@ -512,8 +530,10 @@ def of_numbers(
                 not _wrong(a, theirs[port]) or _off(theirs[port], b) > max(near_off, as_wrong)
             )
             failure = Failure(way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest")
-            return failure.as_stock() if like_theirs else failure
-    return None
+            if not like_theirs:
+                return failure
+            stock = stock or failure.as_stock()
+    return stock
 
 
 def is_as_native_layers(
