@@ -12,12 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import prod
 
 from ovlpt.graph.constants import constant_above, is_constant_path, is_real, precision_of
 from ovlpt.graph.consumers import targets_of
+from ovlpt.graph.dequantization import DEQUANTIZATION
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED
 
+_Grid = tuple[Output, Output, int]  # the ends of an interval, levels
 _LAYERS = WEIGHTED | RECURRENT.keys()
 
 
@@ -111,26 +114,52 @@ class Segments:
         """Cut the segments off each other in the model; the new Parameters, one for each of the feeds.
 
         The readers of a FakeQuantize get another one with the Parameter before it, which leaves the values of the first
-        one as they are: from its output interval to the same. Integers that pass between segments, shapes for instance,
-        stay connected.
+        one as they are: from its output interval to the same. So do those of a value that is on the grid of one, as they
+        would run in float otherwise. Integers that pass between segments, shapes for instance, stay connected.
         """
+        grids = [self._grid(value) for value in self._crossing.values()]  # before anything is cut
         parameters = []
         for node in self.quantizers:
             parameter = opset1.parameter(node.get_input_partial_shape(0), node.get_input_element_type(0))
-            ends = _ascending(*node.input_values()[3:])
-            copy = opset1.fake_quantize(parameter, *ends, *ends, node.get_attributes()["levels"])
+            copy = _on_grid(parameter, (*node.input_values()[3:], node.get_attributes()["levels"]))
             for target in targets_of(node.output(0)):
                 if target.get_node().get_type_name() != "Result":
                     target.replace_source_output(copy.output(0))
             parameters.append(parameter)
-        for value in self._crossing.values():
+        for value, grid in zip(self._crossing.values(), grids, strict=True):
             parameter = opset1.parameter(value.get_partial_shape(), value.get_element_type())
+            source = _on_grid(parameter, grid) if grid else parameter
             owner = self._owner[value.get_node().get_instance_id()]
             for target in targets_of(value):
                 if self._owner.get(target.get_node().get_instance_id(), owner) != owner:
-                    target.replace_source_output(parameter.output(0))
+                    target.replace_source_output(source.output(0))
             parameters.append(parameter)
         return parameters
+
+    def _grid(self, value: Output) -> _Grid | None:
+        """The interval and the levels of a value that is only moved or dequantized after a FakeQuantize."""
+        links: list[Node] = []
+        precision = precision_of(value)
+        while not self._is_quantizer(node := value.get_node()):
+            row, data = OPERATIONS.get(node.get_type_name()), [each for each in node.input_values() if _is_data(each)]
+            if node.get_type_name() in DEQUANTIZATION:
+                links.append(node)
+            elif row is None or not (row.copies and row.preserves_precision(node.get_attributes())):
+                return None
+            else:
+                data = [each for each in data if is_real(precision_of(each))]
+            if len(data) != 1:
+                return None
+            (value,) = data
+        low, high = node.input_values()[3:]
+        constants = [each for link in links for each in link.input_values() if not _is_data(each)]
+        if any(each.get_partial_shape().is_dynamic or prod(each.get_shape()) != 1 for each in (low, high, *constants)):
+            return None
+        for link in reversed(links):
+            low, high = (_with_data(link, end) for end in (low, high))
+        if precision_of(low) != precision:
+            return None
+        return low, high, node.get_attributes()["levels"]
 
 
 def observed(model: Model, inside: Collection[str] = (), places: Collection[int] | None = None) -> Model:
@@ -167,6 +196,24 @@ def _reads_quantized(node: Node) -> bool:
         value.get_node().get_type_name() == "FakeQuantize" and not is_constant_path(value.get_node())
         for value in node.input_values()
     )
+
+
+def _is_data(value: Output) -> bool:
+    return not is_constant_path(value.get_node())
+
+
+def _with_data(link: Node, data: Output) -> Output:
+    """The result of a link of a dequantization for other data, as real numbers."""
+    if link.get_type_name() == "Convert":
+        return data
+    compute = opset1.subtract if link.get_type_name() == "Subtract" else opset1.multiply
+    return compute(*(data if _is_data(each) else each for each in link.input_values())).output(0)
+
+
+def _on_grid(parameter: Node, grid: _Grid) -> Node:
+    """A FakeQuantize that leaves values of this grid as they are."""
+    ends = _ascending(*grid[:2])
+    return opset1.fake_quantize(parameter, *ends, *ends, grid[2])
 
 
 def _ascending(low: Output, high: Output) -> tuple[Output | Node, Output | Node]:

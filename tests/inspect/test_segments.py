@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovlpt import data
+from ovlpt import compile_model, data, execution_types
 from ovlpt.graph.constants import is_constant_path
 from ovlpt.inspect.segments import Segments, apart, observed, up_to
 from ovlpt.openvino_api import opset1
@@ -43,6 +43,16 @@ def stored(value, low, high):
     return opset1.multiply(opset1.convert(opset1.convert(integers, "i8"), "f32"), const((high - low) / 255))
 
 
+def shared_dequantization():
+    """Two layers read one dequantization, one of them moved."""
+    x = parameter([1, 16, 8, 8])
+    integers = opset1.fake_quantize(x, const(-2.56), const(2.54), const(-128.0), const(127.0), 256)
+    shifted = opset1.subtract(opset1.convert(opset1.convert(integers, "i8"), "f32"), const(20.0))
+    shared = opset1.multiply(shifted, const(0.02))
+    moved = opset1.transpose(shared, const([0, 1, 3, 2], "i64"))
+    return model([convolution(shared, 16), convolution(shared, 16, seed=1), convolution(moved, 16, seed=2)], x)
+
+
 def inverted():
     """An interval that is mirrored."""
     x = parameter([1, 16, 8, 8])
@@ -52,7 +62,16 @@ def inverted():
 
 NETWORKS = pytest.mark.parametrize(
     "network",
-    [one_convolution, residual, shared_zero_point, encoder, float_shortcut, stored_integers, inverted],
+    [
+        one_convolution,
+        residual,
+        shared_zero_point,
+        encoder,
+        float_shortcut,
+        stored_integers,
+        inverted,
+        shared_dequantization,
+    ],
     ids=lambda network: network.__name__,
 )
 
@@ -114,3 +133,10 @@ def test_a_network_up_to_a_point_ends_in_its_value(network):
     values = run(observed(net), sample)[count:]
     for place, value in enumerate(values):
         np.testing.assert_array_equal(run(up_to(net, (), place), sample)[0], value)
+
+
+def test_layers_alone_that_share_a_dequantization_run_in_int8_as_they_do_together(core):
+    net = shared_dequantization()
+    for each in (net, apart(net)):
+        executed = execution_types(compile_model(each, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core)).executed
+        assert [layer.is_int8 for layer in executed if layer.layer_type == "Convolution"] == [True] * 3
