@@ -40,12 +40,14 @@ class WideIntervals(LayerTransformation):
         return ["opset1.FakeQuantize"]
 
     def concerns(self, node: Node) -> bool:
-        if node.get_attributes()["levels"] > LEVELS or precision_of(node.input_value(0)) != "f32":
+        data, *ends = node.input_values()
+        levels = node.get_attributes()["levels"]
+        if levels > LEVELS or precision_of(data) != "f32":
             return False
-        low, high, *output = (constant_above(value) for value in node.input_values()[1:])
+        low, high, *output = map(constant_above, ends)
         if low is None or high is None:
             return False
-        return _is_wide(node, low, high) or ((_hides(low, high) or _hides(*output)) and _is_added(node))
+        return _is_wide(levels, low, high) or ((_hides(low, high) or _hides(*output)) and _is_added(node))
 
     def can_be_transformed(self, node: Node) -> None:
         """There is nothing to refuse."""
@@ -54,16 +56,17 @@ class WideIntervals(LayerTransformation):
         if (folded := folded_constant(node.output(0))) is not None:
             replace_output(node.output(0), constant(folded, precision_of(node.output(0))).output(0))
             return
+        levels = node.get_attributes()["levels"]
         low, high, *output = (constant_above(value) for value in node.input_values()[1:])
-        if _is_wide(node, low, high):
+        if _is_wide(levels, low, high):
             if all(end is not None for end in output):
-                low, high, *output = finite_ends(node.get_attributes()["levels"], low, high, *output)
+                low, high, *output = finite_ends(levels, low, high, *output)
             smaller = opset1.multiply(node.input_value(0), constant(_SMALLER)).output(0)
             node.input(0).replace_source_output(_named(kept_apart(smaller), Made.ALONE, node))
             _set_ends(node, 1, low * _SMALLER, high * _SMALLER)
         if any(end is None for end in output):
             return
-        if _is_wide(node, *output) or _hides(*output):
+        if _is_wide(levels, *output) or _hides(*output):
             _set_ends(node, 3, *(np.clip(end, -_FAR, _FAR) for end in output))
             _scale_after(node, *output)
         else:  # what is stored
@@ -90,15 +93,23 @@ def _beyond(steps: int, end: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.where(np.isinf(end) & np.isfinite(beyond) & (beyond * end > 0), beyond, end)
 
 
-def _is_wide(node: Node, *ends: np.ndarray) -> bool:
-    steps = node.get_attributes()["levels"] - 1
-    return any(float(np.abs(end).max(initial=0)) * steps > _LARGEST for end in ends)
+def _is_wide(levels: int, *ends: np.ndarray) -> bool:
+    return any(max(_largest(end), -_smallest(end)) * (levels - 1) > _LARGEST for end in ends)
+
+
+def _largest(end: np.ndarray) -> float:
+    """Of the numbers; most ends are one, and numpy takes twenty times as long to look for it."""
+    return end.item() if end.size == 1 else float(end.max(initial=-np.inf))
+
+
+def _smallest(end: np.ndarray) -> float:
+    return end.item() if end.size == 1 else float(end.min(initial=np.inf))
 
 
 def _hides(*ends: np.ndarray | None) -> bool:
     """Whether these are of a mask: numbers beside which nothing is left, and 0, or as many beyond it as a symmetric one has."""
     low, high = ends
-    if low is None or high is None or float(low.max(initial=-np.inf)) > _HIDES:
+    if low is None or high is None or _largest(low) > _HIDES:
         return False
     return bool(((high >= 0) & (high <= -low * _SYMMETRIC)).all())
 

@@ -16,6 +16,7 @@ from ovlpt.operations.families import CONVOLUTIONS
 from ovlpt.precisions import NUMPY, REAL
 
 T = TypeVar("T")
+_SMALL = 2**14  # numbers: scales and intervals of channels, not weights
 
 
 def precision_of(output: Output) -> str:
@@ -39,8 +40,12 @@ def values_of(node: Constant) -> np.ndarray:
 
 
 def numbers_of(node: Constant) -> np.ndarray:
-    """The same as float32; each of these small constants is asked for by many passes (`numbers_read_once`)."""
-    return once((Constant, node.get_instance_id()), lambda: values_of(node).astype(np.float32, copy=False))
+    """The same as float32; what is small is kept, as many passes ask for it (`numbers_read_once`)."""
+    key = Constant, node.get_instance_id()
+    if (found := made_before(key)) is not None:
+        return found
+    numbers = values_of(node).astype(np.float32, copy=False)
+    return once(key, lambda: numbers) if numbers.size <= _SMALL else numbers
 
 
 def rounded_to(values: np.ndarray, precision: str) -> np.ndarray:
@@ -53,7 +58,7 @@ def constant_above(output: Output) -> np.ndarray | None:
     node = output.get_node()
     if node.get_type_name() == "Convert":
         node = node.input_value(0).get_node()
-    return values_of(node).astype(np.float32, copy=False) if isinstance(node, Constant) else None
+    return numbers_of(node) if isinstance(node, Constant) else None
 
 
 def is_constant_above(output: Output) -> bool:
