@@ -191,9 +191,10 @@ def _optimize(model: Model) -> None:
     """MOC transformations, on a copy: they also count replaced nodes that Python still holds
     (`ovlpt.graph.replaced`).
     """
-    for each in with_bodies(model):
+    models = list(with_bodies(model))
+    for each in models:
         fold_stored_integers(each)
-    pinned = [_pin_quantized_constants(each) for each in with_bodies(model)]
+    pinned = [_pin_quantized_constants(each) for each in models]
     for result in model.get_results():
         result.validate_and_infer_types()  # else 2024.6 gives a copy the names of what an output was before
     optimized = model.clone()

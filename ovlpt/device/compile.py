@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.common_optimizations import CommonOptimizations
 from ovlpt.config import Params, PluginConfig
 from ovlpt.device.known_sizes import fold_known_sizes
-from ovlpt.device.loading import check_intervals, label_of, quantization_of, read_model
+from ovlpt.device.loading import check_intervals, label_of, quantization_by, read_model
 from ovlpt.device.lowering import PluginLowering
 from ovlpt.device.lowering.float_types import keep_integer_sums
 from ovlpt.device.lowering.floats import part_floats
@@ -28,7 +28,7 @@ from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import numbers_read_once
 from ovlpt.graph.garbage import uncollected
 from ovlpt.graph.recurrent import fold_parted_weights, has_quantized_weights
-from ovlpt.graph.stamp import CPU, LOWERED, has_lost_stamp, is_transformed, stamp, stamped
+from ovlpt.graph.stamp import CPU, LOWERED, are_transformed, is_transformed, stamp, stamped
 from ovlpt.low_precision import BEFORE_COMMON_OPTIMIZATIONS, LowPrecision
 from ovlpt.openvino_api import MARKS_TYPES, RELEASE, CompiledModel, Core, Manager, Model, Type
 from ovlpt.own_transformations import knows_own_operations
@@ -143,16 +143,9 @@ def _transformed(
     work = source.clone() if isinstance(model, Model) else source
     trace = Trace() if trace is None else trace
     if is_given := not is_transformed(work):
-        if has_lost_stamp(work):
-            raise InputError(
-                f"{label} is transformed already and no longer says how, as its runtime information is lost; give the quantized "
-                "model that it was made from, or compile it with core.compile_model"
-            )
-        quantization = quantization_of(source)
-        if quantization == "none":
-            raise NotQuantized(
-                f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
-            )
+        quantization = _checked_quantization(
+            work, label, None if native_only else plugin_config.dropped_levels(physical)
+        )
         floats = precision or inference_precision(core, physical)
         if quantization in _PASS_UNCHANGED:
             warn(f"{label} {_PASS_UNCHANGED[quantization]}")
@@ -160,8 +153,6 @@ def _transformed(
                 _mend_unchanged(work, physical, floats == "f16" or (MARKS_TYPES and keeps_types))
             stamp(work, quantization=quantization)  # a cache's key: stock's would be of another mode
             return work
-        if not native_only:
-            check_intervals(source, label, plugin_config.dropped_levels(physical))
         if not serializable and not native_only:
             fold_known_sizes(work)
         _run_passes(work, physical, own, native_only, trace, f"{label} for {device}", floats)
@@ -182,6 +173,26 @@ def _transformed(
         lowering.computes_in_f32, lowering.keeps_types = is_given, keeps_types or virtual
         _lower(work, lowering)
     return work
+
+
+def _checked_quantization(model: Model, label: str, dropped: Container[int] | None) -> str:
+    """`quantization_by` of a model that says nothing of a transformation. Warns as `check_intervals` does, unless ``dropped`` is
+    None. Raises `InputError` where it was transformed all the same, or is not quantized.
+    """
+    nodes = all_nodes(model)
+    if are_transformed(nodes):
+        raise InputError(
+            f"{label} is transformed already and no longer says how, as its runtime information is lost; give the quantized "
+            "model that it was made from, or compile it with core.compile_model"
+        )
+    quantization = quantization_by(nodes)
+    if quantization == "none":
+        raise NotQuantized(
+            f"{label} is not quantized: it has no FakeQuantize; quantize it first, with NNCF for instance"
+        )
+    if dropped is not None and quantization not in _PASS_UNCHANGED:
+        check_intervals(nodes, label, dropped)
+    return quantization
 
 
 def _mend_unchanged(model: Model, device: str, may_be_half: bool) -> None:

@@ -20,7 +20,10 @@ def fold_known_sizes(model: Model) -> None:
     OpenVINO folds only where all sizes are known; with a dynamic batch each step, as a root for the scale of an attention,
     would be a layer of one number. Not for a model that may be reshaped later.
     """
-    for node in all_nodes(model):
+    gathers = [node for node in all_nodes(model) if node.get_type_name() == "Gather"]
+    if not gathers:
+        return
+    for node in gathers:
         if (sizes := known_sizes(node)) is not None:
             found = constant(sizes, precision_of(node.output(0)))
             found.set_friendly_name(node.get_friendly_name())

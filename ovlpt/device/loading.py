@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import stat
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -123,16 +123,17 @@ def _loses_zero_point(node: Node) -> bool:
     return bool(is_shifted) and readers != {"Softmax"}
 
 
-def check_intervals(read: Model, label: str, dropped: Container[int]) -> None:
-    """Warns of a FakeQuantize whose interval is infinite or no number: so is all that it gives. Of one with as many levels as
+def check_intervals(nodes: Iterable[Node], label: str, dropped: Container[int]) -> None:
+    """Warns of the first FakeQuantize whose interval is infinite or no number: so is all that it gives. Of one with as many levels as
     the plugin drops (``dropped``) a clip is left; of up to 256 levels only the ends have to be finite (`WideIntervals`).
     """
-    for node in all_nodes(read):
+    for node in nodes:
         details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
         if details is None or details.levels in dropped:
             continue
-        ends = details.intervals
-        if details.levels <= LEVELS and not _are_finite(ends):
+        if _are_finite(ends := details.intervals):
+            continue
+        if details.levels <= LEVELS:
             ends = finite_ends(details.levels, *ends)
         for low, high in (ends[:2], ends[2:]):
             if not _are_finite((low, high)):
@@ -204,10 +205,14 @@ def compile_given(model: Model, device: str, properties: Mapping[str, object], c
 
 
 def quantization_of(model: Model) -> str:
+    """`quantization_by` of the nodes of a model."""
+    return quantization_by(all_nodes(model))
+
+
+def quantization_by(nodes: Sequence[Node]) -> str:
     """ "activations", "dynamic" (by scales of each inference's data), "weights" (compressed weights and float activations),
     "f8" (FakeConvert), or "none".
     """
-    nodes = all_nodes(model)
     if any(node.get_type_name() == "FakeQuantize" for node in nodes):  # the first tells
         return "activations"
     kinds = {node.get_type_name() for node in nodes}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.openvino_api import Model
+from ovlpt.openvino_api import Model, Node
 
 SECTION = "ovlpt"
 TRANSFORMED = "transformed"  # by `LowPrecision`
@@ -30,12 +32,17 @@ def is_transformed(model: Model) -> bool:
 
 
 def has_lost_stamp(model: Model) -> bool:
-    """Whether the model says nothing of a transformation and holds what only one makes: a FakeQuantize of real numbers that
-    gives integers. A model made of another's nodes has none of its runtime information.
+    """Whether the model says nothing of a transformation and holds what only one makes (`are_transformed`). A model made of
+    another's nodes has none of its runtime information.
     """
-    return not is_transformed(model) and any(
+    return not is_transformed(model) and are_transformed(all_nodes(model))
+
+
+def are_transformed(nodes: Iterable[Node]) -> bool:
+    """Whether a FakeQuantize of real numbers among them gives integers."""
+    return any(
         node.get_type_name() == "FakeQuantize"
         and node.get_input_element_type(0).is_real()
         and not node.get_output_element_type(0).is_real()
-        for node in all_nodes(model)
+        for node in nodes
     )

@@ -82,8 +82,9 @@ class PluginLowering(ModelPass):
             self._lowered(Phase.ALL, lowered)
         for rule in self.rules(Phase.MODEL):
             self._record(rule, rule.apply(model))
+        bodies = list(with_bodies(model))
         for rule in self.rules(Phase.BODIES):
-            for body in with_bodies(model):
+            for body in bodies:
                 self._record(rule, rule.apply(body))
         model.validate_nodes_and_infer_types()
         if keeps_types:
