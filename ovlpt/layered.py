@@ -31,6 +31,11 @@ class LayeredTable(Mapping[str, T]):
         over = self._over.get()
         return over[name] if name in over else self._entries[name]
 
+    def get(self, name: str, default: T | None = None) -> T | None:  # type: ignore[override]  # no overloads
+        """Without an exception for what is not there, which most names of a graph are not."""
+        over = self._over.get()
+        return over[name] if name in over else self._entries.get(name, default)
+
     def __iter__(self) -> Iterator[str]:
         return iter({**self._entries, **self._over.get()})
 

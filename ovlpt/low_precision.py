@@ -351,11 +351,10 @@ class LowPrecision(ModelPass):
     def _main(self) -> list[type[LayerTransformation]]:
         """The transformations of the main step, the caller's own among them."""
         kinds = main_of(MAIN, self.own)
-        return (
-            kinds
-            if not self.params.native_only
-            else [native for native in map(main_native.as_native, kinds) if native is not None]
-        )
+        if not self.params.native_only:
+            return kinds
+        found = [main_native.as_native(kind) for kind in kinds]  # type: ignore[arg-type]  # classes are hashable
+        return [native for native in found if native is not None]
 
     def _main_of(self, present: Collection[str], model: Model, settings: dict[str, Any]) -> list[LayerTransformation]:
         """The passes of the main step for a model of operations of these types."""

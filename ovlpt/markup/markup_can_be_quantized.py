@@ -11,7 +11,8 @@ class MarkupCanBeQuantized(Propagation):
     """Convolutions whose weights are not quantized, and Concat of unknown rank, take no low precision."""
 
     def run(self, index: ModelIndex) -> None:
-        self.operations = frozenset(("Concat", *(name for name, row in OPERATIONS.items() if row.weights_axes)))
+        rows = {kind: OPERATIONS.get(kind) for kind in index.kinds}
+        self.operations = frozenset(("Concat", *(kind for kind, row in rows.items() if row and row.weights_axes)))
         super().run(index)
 
     def visit(self, node: Node) -> None:

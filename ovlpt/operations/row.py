@@ -35,6 +35,10 @@ class Operation:
     why_absent: Reason | None = None
     added: tuple[str, ...] = ()  # versions for which the native library has no rule: not in `ovlpt.operations.native`
 
+    def __hash__(self) -> int:
+        """Rows of one name are few, and one is looked up with each node."""
+        return hash(self.name)
+
     @property
     def versions(self) -> tuple[str, ...]:
         return (*self.opsets, *self.added)

@@ -5,6 +5,7 @@ Each class stands in the place of the one whose name it has; all have the rows o
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,7 @@ class _Reduces(LayerTransformation):
         super().can_be_transformed(node)
 
 
+@functools.cache
 def as_native(kind: type[LayerTransformation]) -> type[LayerTransformation] | None:
     """The transformation as the native library has it; None where it has none."""
     own, row = NATIVE.get(kind, kind), getattr(kind, "operation", None)
