@@ -44,7 +44,7 @@ class Dequantization:
         last = self.multiply or self.subtract or self.convert
         return last.output(0) if last is not None else self.data
 
-    @property
+    @functools.cached_property
     def data_precision(self) -> str:
         return precision_of(self.data)
 

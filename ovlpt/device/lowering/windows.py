@@ -322,6 +322,8 @@ class _Window:
             end = both - begin
         if begin <= 0 and end <= 0:
             return False
+        if max(begin, end) < self.reach and self.dilation <= width:
+            return False  # it reaches the data from either side, and has no taps so far apart that the data is between
         places = np.arange(0, width + begin + end - self.reach + 1, self.stride) - begin
         read = places[:, None] + self.dilation * np.arange(self.taps)
         return bool((((read < 0) | (read >= width)).all(axis=1)).any())
