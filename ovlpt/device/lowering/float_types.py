@@ -38,9 +38,9 @@ def keep_integer_sums(model: Model) -> None:
     """Mark what reads the sums of a layer of integers as floats, as in a model that is quantized dynamically: they are beyond
     the largest number of f16, and what is computed of them would be no number.
     """
-    key, mark = mark_of_f32()
     for node in all_nodes(model):
         if node.get_type_name() in WEIGHTED and node.get_output_element_type(0).is_integral():
+            key, mark = mark_of_f32()
             for reader in readers_of(node):
                 if reader.get_type_name() == "Convert" and _is_real(reader) and key not in reader.get_rt_info():
                     _mark(reader, key, mark)
@@ -50,10 +50,10 @@ def keep_sums(model: Model) -> list[Node]:
     """Keeps a MatMul of integers, and the sums that stand for zero points (`ovlpt.main.mat_mul`), in f32 where floats are
     bf16: each is large, and what they differ by is small.
     """
-    key, mark = mark_of_f32()
     changed = []
     for product in model.get_ordered_ops():
         if product.get_type_name() == "MatMul" and is_relaxed(product) and (nodes := _less_sums(product)):
+            key, mark = mark_of_f32()  # to read it takes 2 ms, and few models need it
             changed.append(product)
             for node in (product, *nodes):
                 _mark(node, key, mark)
@@ -64,8 +64,10 @@ def spread_factors(model: Model) -> list[Node]:
     """Constants of an element for each place along an axis of known length, in sums that `keep_sums` marks: before 2026.3 a
     mark that comes from a file is lost where the plugin makes a power of a constant of one element.
     """
+    if MARKS_TYPES:
+        return []
     key, _ = mark_of_f32()
-    nodes = [] if MARKS_TYPES else model.get_ordered_ops()
+    nodes = model.get_ordered_ops()
     sums = [node for node in nodes if node.get_type_name() == "ReduceSum" and key in node.get_rt_info()]
     return [node for each in sums for node in _by_one_element(each) if _spread(node)]
 
