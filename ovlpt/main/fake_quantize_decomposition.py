@@ -15,7 +15,7 @@ from ovlpt.layer_transformation import LayerTransformation, insert_after, replac
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import INT8, DataPrecision, aligned_levels, fits, is_low
-from ovlpt.trace import reject_unless
+from ovlpt.trace import reject, reject_unless
 
 
 class FakeQuantizeDecompositionTransformation(LayerTransformation):
@@ -66,11 +66,8 @@ class FakeQuantizeDecompositionTransformation(LayerTransformation):
             f"its {details.levels} levels do not fit {' or '.join(allowed.value)}",
         )
         width = np.abs(details.output_high.astype(np.float64) - details.output_low).max()
-        reject_unless(
-            self.clips_scales or width <= LARGEST_SCALE * (details.levels - 1),
-            "overflow",
-            f"its output interval {details.ends} is too wide for a scale",
-        )
+        if not self.clips_scales and not width <= LARGEST_SCALE * (details.levels - 1):
+            reject("overflow", f"its output interval {details.ends} is too wide for a scale")
         alignment = self._alignment(node)
         if alignment is not None:
             reject_unless(
