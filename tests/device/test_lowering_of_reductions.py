@@ -391,3 +391,27 @@ def test_shifts_and_equal_scales_after_a_reduction_of_three_axes(by_form, form):
     net = model([opset1.add(largest, const(scale)), product, layer], x)
     data = [np.random.default_rng(0).standard_normal((2, 8, 5)).astype(np.float32)]
     assert_close([by_form(net, data, form)], [by_form(net, data)])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("repeats", [[1, 2, 2, 1], [2, 2, 1, 2], [1, 3, 2, 2]], ids=str)
+@pytest.mark.parametrize("quantizes", [False, True], ids=["floats", "integers"])
+def test_a_tile_of_one_channel_along_rows_or_columns_too(by_form, form, repeats, quantizes):
+    """The plugin makes a Tile of each axis, and with open sizes the second read another layout, in floats, too."""
+    x = parameter([1, 1, -1, 6])
+    tiled = opset1.tile(quantized(x, -2.56, 2.54) if quantizes else x, const(repeats, "i64"))
+    layer = opset1.matmul(quantized(tiled, -2.56, 2.54), int8_weights([5, 6 * repeats[3]]), False, True)
+    net, inputs = model([layer], x), [np.random.default_rng(0).uniform(-2, 2, (1, 1, 8, 6)).astype(np.float32)]
+    fixed = net.clone()
+    fixed.reshape([1, 1, 8, 6])
+    np.testing.assert_allclose(by_form(net, inputs, form), by_form(fixed, inputs), atol=1e-4)
+
+
+def test_a_tile_in_a_float_network(core):
+    x = parameter([1, 1, -1, 6])
+    net, data = (
+        model([opset1.tile(x, const([1, 2, 2, 1], "i64"))], x),
+        np.arange(48, dtype=np.float32).reshape(1, 1, 8, 6),
+    )
+    (found,) = simulate(net, core)([data]).values()
+    np.testing.assert_array_equal(found, np.tile(data, (1, 2, 2, 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovlpt.device.lowering.guards import normalize_apart, normalize_by_groups, part_small_from_sum, wait_for_branches
-from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone
+from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone, tile_channels_apart
 from ovlpt.device.lowering.rows import part_by_head
 from ovlpt.openvino_api import Node
 from ovlpt.operations.families import CONVOLUTIONS
@@ -15,6 +15,7 @@ _PARTS = {
     "GroupNormalization": normalize_by_groups,
     "If": wait_for_branches,
     "MatMul": part_by_head,
+    "Tile": tile_channels_apart,
 }
 
 

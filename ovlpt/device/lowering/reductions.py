@@ -107,6 +107,26 @@ def _channels(target: Any) -> int | None:
     return (shape_of(target.get_node().output(0)) or (None, None))[1]
 
 
+def tile_channels_apart(node: Node) -> Node | None:
+    """A Tile of one channel and of open sizes, along the channels and an axis after them. The plugin makes a Tile of each axis,
+    of which the second reads another layout than the first writes: wrong numbers, no error, without any LPT, too.
+    """
+    shape, repeats = shape_of(node.input_value(0)), constant_above(node.input_value(1))
+    if shape is None or None not in shape or len(shape) < 3 or shape[1] != 1 or repeats is None:
+        return None
+    if repeats.shape != (len(shape),) or repeats[1] == 1 or (repeats[2:] == 1).all():
+        return None
+    along_channels = np.ones_like(repeats)
+    along_channels[1] = repeats[1]
+    others = opset1.tile(node.input_value(0), constant(repeats // along_channels, "i64"))
+    result = opset1.tile(others, constant(along_channels, "i64"))
+    others.set_friendly_name(made_for(node.get_friendly_name(), Made.AGAIN))
+    result.set_friendly_name(node.get_friendly_name())
+    block_fusion(others)
+    replace_output(node.output(0), result.output(0))
+    return result
+
+
 def reduce_alone(node: Node) -> Node | None:
     """A reduction takes per-channel constants wrongly as post-operations where an axis before the channels, or theirs, is
     dropped, and at rank 3, and a FakeQuantize to integers where it looks for the greatest or least: wrong numbers, no

@@ -402,6 +402,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        reductions.tile_channels_apart, "Tile", _CPU,
+        "channels that are made of one of open sizes, with more rows or columns, would be read in another order: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         reductions.widen_pool_apart, "AvgPool MaxPool", _CPU,
         "channels that are made of the one of a pool would be read in another order, where it is quantized, too: wrong numbers",
         phase=Phase.ALL,
