@@ -218,7 +218,8 @@ def _returned(node: Node) -> Output | None:
 def normalize_apart(node: Node) -> Node | None:
     """A BatchNormInference of open sizes that follows no layer, apart from what quantizes it. Of the scale and shift by channel
     that the plugin makes of it, and fuses into the interval of a FakeQuantize, it takes the first ones for all: wrong
-    numbers, no error, without LPT, too. After a layer that others read as well it would be a part of the layer for them, too.
+    numbers, no error, without LPT, too. After a layer that others read as well it would be a part of the layer for them, too,
+    and follows none once it is parted from it.
     """
     source = node.input_value(0).get_node()
     if not may_be_open(node.output(0)):
@@ -226,8 +227,8 @@ def normalize_apart(node: Node) -> Node | None:
     shared = source.get_input_size() > 0 and only_reader(source) is None
     if shared:
         block_fusion(source)
-    if links_above(source)[1].get_type_name() in WEIGHTED:
-        return node if shared else None
+    elif links_above(source)[1].get_type_name() in WEIGHTED:
+        return None
     return block_fusion(node)
 
 
