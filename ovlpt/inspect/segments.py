@@ -14,9 +14,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
-from ovlpt.graph.constants import constant_above, is_constant_path, is_real, precision_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_path, is_real, precision_of
 from ovlpt.graph.consumers import targets_of
 from ovlpt.graph.dequantization import DEQUANTIZATION
+from ovlpt.graph.weights import folded_constant
 from ovlpt.openvino_api import Model, Node, Output, opset1
 from ovlpt.operations import OPERATIONS, RECURRENT, WEIGHTED
 
@@ -157,8 +158,10 @@ class Segments:
             return None
         for link in reversed(links):
             low, high = (_with_data(link, end) for end in (low, high))
-        if precision_of(low) != precision:
+        ends = [folded_constant(end) for end in (low, high)]  # a bound that is computed keeps its readers in float
+        if ends[0] is None or ends[1] is None or precision_of(low) != precision:
             return None
+        low, high = (constant(end, precision).output(0) for end in ends)
         return low, high, node.get_attributes()["levels"]
 
 

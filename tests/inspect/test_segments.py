@@ -47,7 +47,9 @@ def shared_dequantization():
     """Two layers read one dequantization, one of them moved."""
     x = parameter([1, 16, 8, 8])
     integers = opset1.fake_quantize(x, const(-2.56), const(2.54), const(-128.0), const(127.0), 256)
-    shifted = opset1.subtract(opset1.convert(opset1.convert(integers, "i8"), "f32"), const(20.0))
+    shifted = opset1.subtract(
+        opset1.convert(opset1.convert(integers, "i8"), "f32"), opset1.convert(const(20, "i8"), "f32")
+    )
     shared = opset1.multiply(shifted, const(0.02))
     moved = opset1.transpose(shared, const([0, 1, 3, 2], "i64"))
     return model([convolution(shared, 16), convolution(shared, 16, seed=1), convolution(moved, 16, seed=2)], x)
