@@ -41,11 +41,8 @@ def multiplies_slowly() -> bool:
     So it is with AVX2 without VNNI, where the convolution takes half of the time and less. Processors with more are not
     asked, unless an instruction set limits them.
     """
-    flags = Path("/proc/cpuinfo")
-    if not _is_limited() and flags.exists():
-        found = set(flags.read_text().split())
-        if "avx2" not in found or {"avx512f", "avx_vnni"} & found:
-            return False
+    if (found := unlimited_flags()) and ("avx2" not in found or {"avx512f", "avx_vnni"} & found):
+        return False
     data, weights = opset1.parameter([1, 16, 32], Type.u8), constant(np.ones((32, 32)), "i8")
     product = relaxed("MatMul", [data.output(0), weights.output(0)], "f32", {"transpose_a": False, "transpose_b": True})
     compiled = Core().compile_model(
@@ -60,8 +57,7 @@ def has_recurrent_kernels() -> bool:
 
     Processors with AVX2 are not asked, unless an instruction set limits them.
     """
-    flags = Path("/proc/cpuinfo")
-    if not _is_limited() and flags.exists() and "avx2" in flags.read_text().split():
+    if "avx2" in unlimited_flags():
         return True
     data = opset1.parameter([1, 1, 8], Type.f32)
     quantized = opset1.fake_quantize(data, *map(constant, (-1, 1, -1, 1)), 256)
@@ -81,8 +77,11 @@ def has_recurrent_kernels() -> bool:
     return True
 
 
-def _is_limited() -> bool:
-    return any(limit in os.environ for limit in ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA"))
+def unlimited_flags() -> set[str]:
+    """The flags of this machine's processor; empty where no file tells, and where an instruction set limits the process."""
+    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
+    is_limited = any(limit in os.environ for limit in limits)
+    return set(flags.read_text().split()) if flags.exists() and not is_limited else set()
 
 
 def _layers(compiled: CompiledModel) -> list[tuple[str, str, str]]:

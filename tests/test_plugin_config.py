@@ -50,7 +50,9 @@ def test_gpu_by_its_hardware():
 
 def test_cpu_by_its_architecture():
     machine = Machine(CPU="FP32 INT8")
-    assert plugin_config.for_device(machine, "CPU") == cpu.config(slow_mat_mul=this_cpu.multiplies_slowly())
+    assert plugin_config.for_device(machine, "CPU") == cpu.config(
+        slow_mat_mul=this_cpu.multiplies_slowly(), recurrent_kernels=this_cpu.has_recurrent_kernels()
+    )
     machine.architecture = "arm64"
     assert plugin_config.for_device(machine, "CPU").name.startswith("ARM CPU")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from ovlpt.device.properties import UNCACHED, simulation
 from ovlpt.graph.constants import constant
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Core, Model, Type, opset1
+from ovlpt.plugin_config.this_cpu import unlimited_flags
 
 
 def saturates(core: Core, device: str = "CPU") -> bool:
@@ -60,9 +59,7 @@ def reads_few_channels_slowly() -> bool:
 
     A layer is compiled to find out only where the processor's flags do not tell.
     """
-    flags, limits = Path("/proc/cpuinfo"), ("OV_CPU_MAX_ISA", "ONEDNN_MAX_CPU_ISA")
-    if not any(limit in os.environ for limit in limits) and flags.exists():
-        found = set(flags.read_text().split())
+    if found := unlimited_flags():
         return bool({"avx512_vnni", "avx_vnni"} & found) and "amx_int8" not in found
     data, weights = opset1.parameter([1, 3, 8, 8], Type.u8), constant(np.ones((16, 3, 3, 3)), "i8")
     attributes = {
