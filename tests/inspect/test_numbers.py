@@ -128,6 +128,35 @@ def test_chance_has_a_mean_and_a_fault_another(mine, stock, ok, core):
     assert not compare_numbers(net, [variant], simulate, first_four).ok  # given samples are all that there are
 
 
+def trembling(gain: float) -> Model:
+    """``pointwise`` with a sine of ``gain`` times its data before the second quantization."""
+    net = pointwise([1, 16, 4, 4])
+    middle = next(node for node in net.get_ops() if node.get_friendly_name() == "middle")
+    waves = opset1.sin(opset1.multiply(middle.input_value(0), np.float32(gain)))
+    middle.input(0).replace_source_output(waves.output(0))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("net", "share", "floats", "verdict"),
+    [
+        (pointwise([1, 16, 4, 4]), 1.0, "f32", Verdict.FAR),
+        (pointwise([1, 16, 4, 4]), 0.3, "f32", Verdict.NEAR),
+        (trembling(1e4), 1.0, "f32", Verdict.NEAR),
+        (pointwise([1, 16, 4, 4]), np.inf, "f32", Verdict.WRONG),
+        (pointwise([1, 16, 4, 4]), np.inf, "f16", Verdict.NEAR),
+    ],
+    ids=["twice as large", "a third larger", "as the network trembles", "infinite", "overflowing in f16"],
+)
+def test_what_stock_has_wrong_is_wrong(net, share, floats, verdict, core):
+    """What was 0 dB from the simulation passed as "all as close as stock", and what was infinite, too."""
+    simulate = simulator("CPU", core)
+    wrong = lambda net: simulate(off(net, share, 0, ()))  # noqa: E731
+    found = compare_numbers(net, [Variant(COMPILED, "f32", wrong, wrong, None, floats)], simulate, cases_of(net, None))
+    assert [record.verdict for record in found.records] == [verdict]
+    assert found.ok is (verdict is Verdict.NEAR)
+
+
 @pytest.mark.parametrize(("native", "ok"), [((0.05, 0, ()), True), ((0.02, 0, ()), False)])
 def test_where_stock_throws_its_transformations_stand_in(native, ok, core):
     """A network that rounds a sum once, as stock does, failed for 37.6 dB where stock throws on its input of i16."""

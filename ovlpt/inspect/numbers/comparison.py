@@ -10,9 +10,10 @@ import numpy as np
 
 from ovlpt.inspect.inputs import output_names
 from ovlpt.inspect.numbers.cases import REMEDY, Case
-from ovlpt.inspect.numbers.distance import ENOUGH, Distance, Numbers, OutputNumbers, Verdict, verdict
+from ovlpt.inspect.numbers.distance import ENOUGH, POOR, Distance, Numbers, OutputNumbers, Verdict, verdict
 from ovlpt.inspect.numbers.layer import first_wrong_layer
 from ovlpt.inspect.numbers.runs import Compile, Network, add, at_sizes, distances_of, sizes_of, started, with_expected
+from ovlpt.inspect.numbers.steadiness import steadiness
 from ovlpt.inspect.numbers.variants import Variant
 from ovlpt.inspect.numbers.without_distance import floats_above, made_of
 from ovlpt.openvino_api import Model
@@ -104,13 +105,18 @@ def _records(
 ) -> list[OutputNumbers]:
     """What is said of each output, by the distances of ovlpt and of the plugin's own LPT on ``case``."""
     found = []
+    steady: Sequence[float] = ()
     for place, (name, distance) in enumerate(zip(output_names(source), distances, strict=True)):
         other = others[place] if others is not None else None
         sources = None
         if distance.broken or distance.noise:
             sources = floats_above(source, place, case)
         made = None if sources is None else partial(made_of, source, sources, variant, simulate, case)
-        mine, stock, judged, text = _judged(distance, other, made)
+        mine, stock, judged, text = _judged(distance, other, made, variant.floats)
+        if made is None and not judged.fails and mine < POOR and distance.signal:
+            steady = steady or steadiness(source, simulate, case)
+            if mine < min(steady[place], ENOUGH) - POOR:
+                judged, text = Verdict.FAR, text or "as with the plugin's own LPT"
         found.append(OutputNumbers(name, *_place(variant, case), mine, stock, judged, text))
     return found
 
@@ -139,11 +145,15 @@ def _with_more(
 
 
 def _judged(
-    distance: Distance, other: Distance | None, made: Callable[[], tuple[float, float | None, str]] | None
+    distance: Distance,
+    other: Distance | None,
+    made: Callable[[], tuple[float, float | None, str]] | None,
+    floats: str,
 ) -> tuple[float, float | None, Verdict, str]:
     """SQNR of ovlpt and of the plugin's own LPT, the verdict, and what is wrong.
 
-    ``made``: the same of the real numbers that an output without distance is made of, where there are such.
+    ``made``: the same of the real numbers that an output without distance is made of, where there are such. ``floats``:
+    in f16 they overflow, whoever transforms the model.
     """
     stock, text = None if other is None else other.sqnr, distance.broken
     mine, broken = distance.sqnr, bool(distance.broken)
@@ -155,7 +165,7 @@ def _judged(
         else:
             mine, broken = stock, False
     if broken and other is not None and other.broken:
-        broken, stock = False, -math.inf  # the plugin's own LPT does no better
+        broken, stock = floats != "f16", -math.inf
         text = f"{text}, as with the plugin's own LPT"
     needed = stock is not None or mine < ENOUGH
     return mine, stock, verdict(mine, stock, broken) if needed else Verdict.NEAR, text

@@ -13,6 +13,7 @@ from ovlpt.operations.families import REARRANGES
 
 BELOW = 3.0  # dB
 ENOUGH = 40.0  # dB
+POOR = 10.0  # dB: an error of a third of the signal
 
 
 class Verdict(StrEnum):
@@ -21,11 +22,12 @@ class Verdict(StrEnum):
     NEAR = "as near"  # as stock, or near enough
     NEARER = "nearer"  # than stock
     BELOW = "below"  # stock, by too much
+    FAR = "far"  # from what roundings may do, as stock is
     WRONG = "wrong"  # another shape, no finite number, other integers, or it does not run
 
     @property
     def fails(self) -> bool:
-        return self in (Verdict.BELOW, Verdict.WRONG)
+        return self in (Verdict.BELOW, Verdict.FAR, Verdict.WRONG)
 
 
 @dataclass(frozen=True, slots=True)

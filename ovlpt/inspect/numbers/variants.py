@@ -25,13 +25,16 @@ _STOCK, _NATIVE = "stock", "native"
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of running both sides. ``native``: the plugin's own transformations done by ovlpt, where it throws on them."""
+    """One way of running both sides. ``native``: the plugin's own transformations done by ovlpt, where it throws on them.
+    ``floats``: the type of what is not quantized.
+    """
 
     form: str
     setting: str
     ovlpt: Compile
     stock: Compile
     native: Compile | None = None
+    floats: str = "f32"
 
     def __str__(self) -> str:
         return f"{self.form}, {self.setting}"
@@ -44,15 +47,17 @@ class Variants:
         self, device: str, core: Core, config: PluginConfig | None, properties: Mapping[str, object], folder: Path
     ):
         self._device, self._core, self._config, self._folder = device, core, config, folder
+        self._physical = plugin_config.physical_devices(core, device)[0]
         self._properties = {**properties, **UNCACHED}
         self._ready: dict[tuple[int, str, str], tuple[Model, Model]] = {}  # a model stays while its id is a key
 
     def __iter__(self) -> Iterator[Variant]:
         for name, more in self._settings():
             properties = {key: value for key, value in {**self._properties, **more}.items() if value is not None}
+            floats = inference_precision(self._core, self._physical, properties)
             for form in (COMPILED, SAVED):
                 run = partial(partial, self._run, properties)
-                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE))
+                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE), floats)
 
     def _run(self, properties: Mapping[str, object], form: str, model: Model) -> CompiledModel:
         if form == _STOCK:
@@ -61,8 +66,7 @@ class Variants:
         return self._core.compile_model(ready, self._device, {**properties, **lpt_properties(ready, self._device)})
 
     def _transformed(self, model: Model, form: str, properties: Mapping[str, object]) -> Model:
-        physical = plugin_config.physical_devices(self._core, self._device)[0]
-        precision = inference_precision(self._core, physical, properties)
+        precision = inference_precision(self._core, self._physical, properties)
         key = id(model), form, precision
         if key not in self._ready:
             more = {"serializable": form == SAVED, "precision": precision, "native_only": form == _NATIVE}
