@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,40 @@ def test_a_stride_along_an_open_width_of_several_outputs_a_channel(core):
     expected = core.compile_model(fixed, "CPU", TRUTH)(values)[0]
     found = ovlpt.compile_model(net, "CPU", {**EXACT, "INFERENCE_NUM_THREADS": 1}, core=core)(values)[0]
     assert_close([found], [expected], level=0.03 * np.abs(expected).max(), share=1)
+
+
+SEVERAL_OUTPUTS = {  # sizes of data, open ones; outputs of each channel; taps, stride and padding along each axis
+    "line": ([12, 9], [-1, 12, -1], 2, (3, 1, 1)),
+    "image": ([8, 9, 8], [1, 8, 9, 8], 3, (2, 2, 0)),
+    "one pixel": ([8, 1, 1], [-1, 8, -1, -1], 2, (3, 2, 1)),
+    "over three axes": ([16, 5, 6, 4], [1, 16, 5, 6, 4], 2, (2, 2, 0)),
+}
+
+
+ZERO_POINTS = {  # of eight bits for each channel
+    "of each": lambda channels: np.random.default_rng(1).integers(60, 200, channels),
+    "i8": lambda channels: np.full(channels, 128),
+    "u8": np.zeros,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("case", "kind"), [*product(("line", "image", "one pixel"), ZERO_POINTS), ("over three axes", "of each")]
+)
+def test_several_outputs_of_each_channel_of_whole_weights(by_form, form, case, kind):
+    """Gemm cut sums of two products to 16 bits without VNNI, and with it where each channel has a zero point of its own."""
+    (channels, *space), opened, outputs, (taps, stride, pad) = SEVERAL_OUTPUTS[case]
+    axes, ones, random = len(space), [1] * len(space), np.random.default_rng(0)
+    step = np.linspace(0.005, 0.02, channels)
+    begin = -step * ZERO_POINTS[kind](channels)
+    ends = [const(end.reshape(1, channels, *ones)) for end in (begin, begin + 255 * step)]
+    x, stored = parameter(opened), random.integers(-127, 128, (channels, outputs, 1, *[taps] * axes))
+    weights = opset1.multiply(opset1.convert(const(stored, "i8"), "f32"), const(np.float32(0.01)))
+    window = [stride] * axes, [pad] * axes, [pad] * axes, ones
+    layer = opset1.group_convolution(opset1.fake_quantize(x, *ends, *ends, 256), weights, *window)
+    net, values = model(opset1.relu(layer), x), [random.uniform(-1, 2, (1, channels, *space)).astype(np.float32)]
+    assert_close([by_form(net, values, form)], [by_form(net, values)])
 
 
 FEW_GROUPS = {  # sizes of data, with open ones in the model; and of weights

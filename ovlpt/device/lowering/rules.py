@@ -147,16 +147,12 @@ RULES = (
         "the plugin would make a layer that is not relaxed of a Pad and the layer, which throws",
     ),
     _rule(
-        windows.join_few_groups, "GroupConvolution", _CPU,
-        "a small layer of few groups with several outputs per channel would be zero, or ignore a zero point: wrong numbers",
+        kernels.repeat_channels, "GroupConvolution", _CPU,
+        "several outputs of a channel would be cut to 16 bits, be zero or infinite, or be read from the wrong rows: wrong numbers",
     ),
     _rule(
         windows.pool_strides, CONVOLUTIONS, _CPU,
         "with AVX2 threads of a strided 1x1 layer would write into each other's data: wrong numbers, in some inferences",
-    ),
-    _rule(
-        windows.see_every_column, "GroupConvolution", _CPU,
-        "a strided layer with several outputs per channel and one column would read the wrong rows: wrong numbers",
     ),
     _rule(
         windows.see_padding_alone, CONVOLUTIONS, _CPU,

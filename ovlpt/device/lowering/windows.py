@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer
-from ovlpt.device.lowering.kernels import BLOCK, with_older_kernels
+from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
 from ovlpt.graph.constants import constant, constant_above, is_real, precision_of, same_operation, values_of
@@ -19,9 +18,6 @@ from ovlpt.graph.relaxed import has_older_kernels, relaxed, same_on
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Constant, Node, Output, PartialShape, opset1, opset8
-
-_FEW_GROUPS = 16  # with more, the plugin was not seen to take gemm
-_FEW_PRODUCTS = 1024
 
 
 def pool_strides(convolution: Node) -> Node | None:
@@ -62,72 +58,6 @@ def _gathers_half(convolution: Node) -> bool:
         and channels is not None
         and channels % 16 in (6, 7, 8)
     )
-
-
-def see_every_column(convolution: Node) -> Node | None:
-    """A window that stands on one place only, as wide as its data, with zeros as the weights added, and the stride 1.
-
-    Where each channel has several outputs, and these are one column wide, a stride along it makes the kernel read all
-    rows after the first from elsewhere: wrong numbers, no error, with the plugin's own LPT, too. Where the width is dynamic,
-    and may be so, another kernel is asked for.
-    """
-    weights, attributes = convolution.input_value(1).get_node(), convolution.get_attributes()
-    data, result = (shape_of(value) for value in (convolution.input_value(0), convolution.output(0)))
-    if not isinstance(weights, Constant) or data is None or result is None:
-        return None
-    _, outputs, inputs, *kernel = convolution.get_input_shape(1)
-    strides, dilations = (attributes[each] for each in ("strides", "dilations"))
-    may_be_one = convolution.get_output_partial_shape(0)[len(result) - 1].get_min_length() <= 1
-    is_wrong = len(kernel) == 2 and inputs == 1 < outputs and may_be_one and kernel[-1] > 1 and strides[-1] > 1
-    if not is_wrong:
-        return None
-    if None in (data[-1], result[-1]):
-        return with_older_kernels(convolution)
-    if dilations[-1] > 1 or attributes["auto_pad"].startswith("same"):
-        return None
-    columns = data[-1] + attributes["pads_begin"][-1] + attributes["pads_end"][-1]
-    spread = np.zeros((*weights.shape[:-1], columns), weights.data.dtype)
-    spread[..., : kernel[-1]] = values_of(weights)
-    inputs = [convolution.input_value(0), constant(spread, precision_of(weights.output(0))).output(0)]
-    wide = relaxed(
-        "GroupConvolution", inputs, precision_of(convolution.output(0)), attributes | {"strides": [strides[0], 1]}
-    )
-    wide.set_friendly_name(convolution.get_friendly_name())
-    replace_output(convolution.output(0), wide.output(0))
-    return wide
-
-
-def join_few_groups(convolution: Node) -> Node | None:
-    """Few groups of one channel with several outputs each as fewer groups, with zeros for the channels of the others.
-
-    Of few products the plugin makes gemm, with its own LPT, too: no error, but mostly zeros where a factor after an activation
-    or an interval is fused into it, and without the zero point of data of dynamic sizes. Kernels read channels in fours, so
-    that a group of up to four takes no longer.
-    """
-    weights = convolution.input_value(1).get_node()
-    if not isinstance(weights, Constant) or not is_int8_layer(convolution):
-        return None
-    groups, outputs, inputs, *kernel = convolution.get_input_shape(1)
-    is_wrong = inputs == 1 < outputs and 1 < groups <= _FEW_GROUPS and _has_few_products(convolution)
-    if not is_wrong:
-        return None
-    joined = next(count for count in (BLOCK, 3, 2, *range(BLOCK + 1, groups + 1)) if groups % count == 0)
-    values = values_of(weights).reshape(-1, joined, outputs, *kernel)
-    whole = np.zeros((*values.shape[:3], joined, *kernel), values.dtype)
-    for channel in range(joined):
-        whole[:, channel, :, channel] = values[:, channel]
-    whole = whole.reshape(-1, joined * outputs, joined, *kernel)
-    inputs = [convolution.input_value(0), constant(whole, precision_of(weights.output(0))).output(0)]
-    new = relaxed("GroupConvolution", inputs, precision_of(convolution.output(0)), convolution.get_attributes())
-    new.set_friendly_name(convolution.get_friendly_name())
-    replace_output(convolution.output(0), new.output(0))
-    return new
-
-
-def _has_few_products(convolution: Node) -> bool:
-    """Whether there may be so few that the plugin takes gemm: it was seen up to 288, for those of one image."""
-    sizes = shape_of(convolution.output(0))
-    return sizes is None or None in sizes or prod((*sizes, *convolution.get_input_shape(1)[3:])) <= _FEW_PRODUCTS
 
 
 def as_first_version(pool: Node) -> Node | None:

@@ -325,18 +325,20 @@ def keep_apart(model: Model) -> list[Node]:
 
 def pad_before_zero_point(convolution: Node) -> Node | None:
     """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
-    the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, the layer runs in
-    float. A depthwise convolution is right.
+    the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, padded or not, the
+    layer runs in float. A depthwise convolution is right.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
     begin, end = attributes["pads_begin"], attributes["pads_end"]
-    if subtract.get_type_name() != "Subtract" or len(begin) != 3 or attributes["auto_pad"].startswith("same"):
+    if subtract.get_type_name() != "Subtract" or len(begin) != 3:
         return None
     zero_point, depthwise = constant_above(subtract.input_value(1)), list(convolution.get_input_shape(1)[1:3]) == [1, 1]
-    if depthwise or not any((*begin, *end)) or zero_point is None:
+    if depthwise or zero_point is None:
         return None
     if not is_scalar_like(zero_point):
         return _in_float(convolution)
+    if not any((*begin, *end)) or attributes["auto_pad"].startswith("same"):
+        return None
     data, pads = subtract.input_value(0), (constant(np.array([0, 0, *pad]), "i64") for pad in (begin, end))
     padded = opset1.pad(data, *pads, "constant", constant(zero_point.flat[0], precision_of(data)))
     return _on_other_data(convolution, padded, {"pads_begin": [0] * 3, "pads_end": [0] * 3, "auto_pad": "explicit"})
