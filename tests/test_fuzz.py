@@ -1224,6 +1224,9 @@ MORE = {
     "levels that int8 has not": (
         (1, 3, 8, 4), "", ("FakeQuantize", 567190364, (1, 3, 8, 4)), ("Pointwise", 1720360477, (1, 8, 8, 4))
     ),
+    "several outputs of each channel": (
+        (1, 8, 5, 5), "", ("FakeQuantize", 398315349, (1, 8, 5, 5)), ("GroupConvolution", 6, (1, 16, 4, 3))
+    ),
     "Reshapes": (
         (1, 1, 8, 8), "batch", ("FakeQuantize", 398315349, (1, 1, 8, 8)), ("MatMul", 1687377904, (1, 1, 8, 4)),
         ("AddBiasLast", 491799360, (1, 1, 8, 4)),
