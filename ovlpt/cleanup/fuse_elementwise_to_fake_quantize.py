@@ -37,8 +37,9 @@ class FuseElementwiseToFakeQuantizeTransformation(CleanupTransformation):
         )
         reject_unless(self.details(quantize) is not None, "dynamic_intervals", "its intervals are not constant")
         values, data = values_of(other), shape_of(node.input_value(0))
+        keeps_shape = self._keeps_shape(node) and (data is not None or values.size == 1)
+        reject_unless(keeps_shape, "broadcast", "the constant broadcasts the data")
         if values.size > 1:
-            reject_unless(data is not None and self._keeps_shape(node), "broadcast", "the constant broadcasts the data")
             aligned = (1,) * (len(data) - values.ndim) + values.shape
             reject_unless(
                 all(size == 1 for size in aligned[2:]),

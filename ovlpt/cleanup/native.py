@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ovlpt.attributes import Precisions
 from ovlpt.cleanup import (
     eliminate_fake_quantize,
     fuse_convert,
@@ -28,13 +29,18 @@ class EliminateFakeQuantizeTransformation(eliminate_fake_quantize.EliminateFakeQ
 
 
 class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
-    """After a layer of integers, and of types that no kernel computes with, too."""
+    """After a layer of integers, and of types that no kernel computes with, too; the inputs lose what markup says of them."""
 
     def _check_source(self, source: str) -> None:
         pass
 
     def _check_layer(self, data: Output) -> None:
         pass
+
+    def transform(self, node: Node) -> None:
+        for port in range(node.get_input_size()):
+            self.attributes.remove(node.input(port), Precisions)
+        super().transform(node)
 
 
 class _BySizesAsInferred(fuse_elementwise_to_fake_quantize.FuseElementwiseToFakeQuantizeTransformation):

@@ -102,5 +102,6 @@ class MultiplyPartialTransformation(ElementwiseTransformation):
         inputs = [data, constant(joined.astype(np.float32), self.params.deq_precision).output(0)]
         product = relaxed("Multiply", inputs, original, {"auto_broadcast": "numpy"}, origin=self.params.deq_precision)
         product.set_friendly_name(node.get_friendly_name())
+        self.attributes.move(node, product)
         replace_output(node.output(0), product.output(0))
         insert_after(node.output(0), product.output(0), targets, [])

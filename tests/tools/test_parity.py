@@ -62,8 +62,8 @@ NATIVE = Params(native_only=True)
 NATIVE_FAILS = {("Broadcast rank", 1)}
 
 
-def assert_native(graph, precisions=(), granularity=(), params=NATIVE, disabled=()) -> None:
-    disabled = {NOT_ON_CPU, *disabled}
+def assert_native(graph, precisions=(), granularity=(), params=NATIVE, disabled=(), on_cpu=True) -> None:
+    disabled = {*disabled, *([NOT_ON_CPU] if on_cpu else ())}
     expected = run_native(graph, precisions, granularity, params, disabled=disabled)
     manager = Manager()
     manager.register_pass(LowPrecision(precisions, granularity, params, PassConfig(disabled)))
@@ -829,9 +829,41 @@ BY_COLUMN = {
 def test_a_scale_by_column_of_fewer_axes_gets_all_of_them(name, read):
     """It is by column then for what makes grouped convolutions of scales, too."""
     data = opset1.multiply(parameter((1, 4, 4, 3)), f32([0.1, 0.2, 0.3]))
-    graph = model(BY_COLUMN[name](data).outputs()[-1], *([opset1.exp(data)] if read else []))
-    expected = run_native(graph, params=NATIVE)
-    manager = Manager()
-    manager.register_pass(LowPrecision(params=NATIVE))
-    manager.run_passes(graph)
-    assert compare(expected, graph).equal
+    assert_native(model(BY_COLUMN[name](data).outputs()[-1], *([opset1.exp(data)] if read else [])), on_cpu=False)
+
+
+@pytest.mark.parametrize("sizes", [(), (1, 4, 1), "unlike"])
+@pytest.mark.parametrize("zero_point", [9e-6, -9e-6, 2e-5])
+def test_a_zero_point_that_is_next_to_nothing_in_a_sum(zero_point, sizes):
+    """As rounding leaves it of two equal ones, in what is less its mean."""
+    shift = np.full((1, 4, 1) if sizes == "unlike" else sizes, -10 * zero_point, np.float32)
+    if sizes == "unlike":
+        shift[0, 0] = 0
+    data = opset1.fake_quantize(parameter((1, 4, 8)), f32(shift), f32(shift + 2550), f32(shift), f32(shift + 2550), 256)
+    other = fake_quantize(parameter((1, 4, 8), "x2"), 0.0, 7.65)
+    assert_native(model(opset1.add(opset1.reduce_mean(data, i64(2), True), other)))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("low", [-1.28, -1.0, 0.0])
+@pytest.mark.parametrize("default", [("u8", "i8"), ("i8", "u8")])
+@pytest.mark.parametrize("taken", [("u8",), ("i8",), ("u8", "i8")])
+def test_types_of_a_factor_that_becomes_a_grouped_convolution(taken, default, low, first):
+    """Of one on the left they follow the data, where that has a zero point."""
+    data = fake_quantize(parameter(SHAPE), low, 1.27)
+    factor = f32(np.linspace(0.5, 1.5, 3).reshape(1, 3, 1, 1))
+    product = opset1.multiply(factor, data) if first else opset1.multiply(data, factor)
+    precisions = (PrecisionsRestriction.create("Convolution", {0: taken, 1: ["i8"]}),)
+    graph = model(opset1.tanh(product), convolution(data))
+    assert_native(graph, precisions, params=Params(default_precisions=default, native_only=True), on_cpu=False)
+
+
+def test_a_scale_stays_after_a_quantization_whose_open_sizes_a_layer_narrows():
+    difference = opset1.add(f32(0.3), opset1.multiply(parameter((-1, 2, -1, -1)), f32(-1)))
+    assert_native(model(fake_quantize(difference, -1.1, 1.4)), on_cpu=False)
+
+
+@pytest.mark.parametrize("operation", [opset1.multiply, opset1.subtract])
+def test_a_constant_with_more_axes_than_what_is_quantized(operation):
+    shifted = operation(fake_quantize(parameter((1, 2, 6, 4)), 0.0, 2.55), f32(np.full((1, 1, 1, 1, 1), 2.0)))
+    assert_native(model(shifted), disabled=["MultiplyPartialTransformation"])

@@ -51,7 +51,16 @@ class _Elementwise(ElementwiseTransformation):
         super()._check_branches(node, full)
 
 
+_ZERO_SHIFT = 1e-5  # the largest zero point that counts as none
+
+
 class AddTransformation(_Elementwise, add.AddTransformation):
+    def _combined(self, node: Node, full: int) -> tuple[np.ndarray, np.ndarray]:
+        """Without a zero point that is next to nothing, where there is one for all channels: what rounding leaves of two."""
+        scale, zero_point = super()._combined(node, full)
+        is_one = (zero_point == np.ravel(zero_point)[0]).all()
+        return scale, zero_point * 0 if is_one and (np.abs(zero_point) <= _ZERO_SHIFT).all() else zero_point
+
     def _check_moved(self, node: Node) -> None:
         """A constant that overflows is moved."""
 
