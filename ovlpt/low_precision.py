@@ -341,7 +341,7 @@ class LowPrecision(ModelPass):
             kind: Any = self._form(cleanup_native.NATIVE, MultiplyToGroupConvolutionTransformation)
             cleanup.append(kind(restrictions=self.precision_restrictions, **settings))
         self._rewrite(model, cleanup)
-        self._rewrite(model, [FoldFakeQuantizeTransformation(**settings)])
+        self._rewrite(model, [self._form(cleanup_native.NATIVE, FoldFakeQuantizeTransformation)(**settings)])
         FoldConstants(**settings).run_on_model(model)
 
     def _form(self, native: Mapping[type[T], type[T]], kind: type[T]) -> type[T]:

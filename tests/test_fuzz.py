@@ -512,6 +512,19 @@ def test_sizes_that_the_native_library_forgets_are_its_own(spoilt, monkeypatch):
 
 
 @against_native
+@pytest.mark.parametrize("high", [0.5, 2.55])
+def test_a_point_that_the_native_pass_rounds_is_its_own_fault(high):
+    graph = model(opset1.relu(fake_quantize(parameter((-1, 3, 8, 8)), 0.5, high)))
+    settings = native.settings_of(1)
+    assert settings.params.update_precisions
+    if high == 0.5:
+        with pytest.raises(NativePassFails, match="points"):
+            native._native(graph, settings)
+    else:
+        native._native(graph, settings)
+
+
+@against_native
 def test_open_sizes_whose_bounds_a_layer_narrows_keep_a_scale_natively():
     """A FakeQuantize that takes a zero point has the bounds of a GroupConvolution above it, its scale those from before."""
     shape = (1, 3, 8, 8)

@@ -5,6 +5,7 @@ import numpy as np
 from ovlpt.cleanup.cleanup_transformation import CleanupTransformation
 from ovlpt.fake_quantize.definition import fake_quantize
 from ovlpt.graph.constants import constant, precision_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import Node
@@ -28,9 +29,11 @@ class FoldFakeQuantizeTransformation(CleanupTransformation):
         reject_unless(one_axis, "not_per_channel", "an interval varies along several axes")
 
     def transform(self, node: Node) -> None:
-        details = self.details(node)
-        values = fake_quantize(folded_constant(node.input_value(0)), *details.intervals, details.levels)
+        values = self._values(node, self.details(node))
         precision = precision_of(node.output(0))
         folded = constant(np.rint(values) if precision.startswith(("u", "i")) else values, precision)
         folded.set_friendly_name(node.get_friendly_name())
         replace_output(node.output(0), folded.output(0))
+
+    def _values(self, node: Node, details: QuantizationDetails) -> np.ndarray:
+        return fake_quantize(folded_constant(node.input_value(0)), *details.intervals, details.levels)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ovlpt.attributes import Precisions
 from ovlpt.cleanup import (
     eliminate_fake_quantize,
+    fold_fake_quantize,
     fuse_convert,
     fuse_elementwise_to_fake_quantize,
     multiply_to_group_convolution,
@@ -26,6 +29,22 @@ class EliminateFakeQuantizeTransformation(eliminate_fake_quantize.EliminateFakeQ
 
     def _keeps(self, limit: float, details: QuantizationDetails) -> bool:
         return True
+
+
+class FoldFakeQuantizeTransformation(fold_fake_quantize.FoldFakeQuantizeTransformation):
+    """Over any data of known sizes, too, where its output intervals are points."""
+
+    def has_form(self, node: Node) -> bool:
+        if super().has_form(node):
+            return True
+        details = self.details(node)
+        is_known = node.get_output_partial_shape(0).is_static
+        return is_known and details is not None and np.array_equal(details.output_low, details.output_high)
+
+    def _values(self, node: Node, details: QuantizationDetails) -> np.ndarray:
+        if super().has_form(node):
+            return super()._values(node, details)
+        return np.broadcast_to(details.output_low, node.get_output_shape(0))
 
 
 class FuseConvertTransformation(fuse_convert.FuseConvertTransformation):
@@ -89,6 +108,7 @@ class ScaleAdjustment(scale_adjustment.ScaleAdjustment):
 
 NATIVE = replacing(
     EliminateFakeQuantizeTransformation,
+    FoldFakeQuantizeTransformation,
     FuseConvertTransformation,
     FuseMultiplyToFakeQuantizeTransformation,
     FuseSubtractToFakeQuantizeTransformation,

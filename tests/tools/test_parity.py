@@ -62,13 +62,17 @@ NATIVE = Params(native_only=True)
 NATIVE_FAILS = {("Broadcast rank", 1)}
 
 
+def model_after(graph, precisions=(), granularity=(), params=NATIVE, disabled=()) -> Model:
+    manager = Manager()
+    manager.register_pass(LowPrecision(precisions, granularity, params, PassConfig(set(disabled))))
+    manager.run_passes(graph)
+    return graph
+
+
 def assert_native(graph, precisions=(), granularity=(), params=NATIVE, disabled=(), on_cpu=True) -> None:
     disabled = {*disabled, *([NOT_ON_CPU] if on_cpu else ())}
     expected = run_native(graph, precisions, granularity, params, disabled=disabled)
-    manager = Manager()
-    manager.register_pass(LowPrecision(precisions, granularity, params, PassConfig(disabled)))
-    manager.run_passes(graph)
-    result = compare(expected, graph)
+    result = compare(expected, model_after(graph, precisions, granularity, params, disabled))
     assert result.equal, f"{result.matched} / {result.total}: {result.differences}"
 
 
@@ -867,3 +871,23 @@ def test_a_scale_stays_after_a_quantization_whose_open_sizes_a_layer_narrows():
 def test_a_constant_with_more_axes_than_what_is_quantized(operation):
     shifted = operation(fake_quantize(parameter((1, 2, 6, 4)), 0.0, 2.55), f32(np.full((1, 1, 1, 1, 1), 2.0)))
     assert_native(model(shifted), disabled=["MultiplyPartialTransformation"])
+
+
+def quantized_to(low: float, high: float):
+    """Two results: of data whose output interval that is, and of the data."""
+    data = parameter((1, 2, 6, 4))
+    quantize = opset1.fake_quantize(opset1.sigmoid(data), f32(0), f32(1), f32(low), f32(high), 256)
+    return model(opset1.tanh(quantize), opset1.exp(data))
+
+
+@pytest.mark.parametrize(("low", "high", "update"), [(5.4, 5.4, False), (5.0, 5.0, True), (-3.4e38, 0.0, True)])
+def test_a_quantization_that_gives_one_value_is_a_constant(low, high, update):
+    """So does one whose scale overflows once it is back in the interval."""
+    assert_native(quantized_to(low, high), params=Params(update, native_only=True))
+
+
+def test_the_native_pass_rounds_a_quantization_that_gives_one_value():
+    """Which is why `native_only` does otherwise: 5.4 is 5 in u8."""
+    results = [run_native(quantized_to(5.4, 5.4), params=NATIVE), model_after(quantized_to(5.4, 5.4))]
+    found = [np.unique(graph.get_results()[0].input_value(0).get_node().data) for graph in results]
+    assert np.allclose(found, np.tanh([[5.0], [5.4]]))

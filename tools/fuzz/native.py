@@ -21,7 +21,8 @@ from ovlpt import (
 from ovlpt.common_optimizations import fold_stored_integers
 from ovlpt.device.known_sizes import known_sizes
 from ovlpt.graph.bodies import all_nodes, with_bodies
-from ovlpt.graph.constants import constant, converted, elementwise, precision_of, values_of
+from ovlpt.graph.constants import constant, converted, elementwise, is_constant_path, precision_of, values_of
+from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.weights import folded_constant
 from ovlpt.layer_transformation import replace_output
 from ovlpt.openvino_api import RELEASE, Constant, Manager, Model, Node, Output, PartialShape
@@ -223,11 +224,21 @@ def _native(model: Model, settings: Settings) -> Model:
         raise NativePassFails("the native pass drops a rounding to f8")
     if _constants_of_several_ranks(result) > _constants_of_several_ranks(model):
         raise NativePassFails("the native pass gives one constant to scales of several ranks")
+    if settings.params.update_precisions and any(map(_gives_points, all_nodes(model))):
+        raise NativePassFails("the native pass rounds the points that a quantization gives")
     read = _read_by_reshapes(model)
     for name, shape in _read_by_reshapes(result).items():
         if name in read and not shape.compatible(read[name]):
             raise NativePassFails("the native pass changes a shape that a Reshape reads")
     return result
+
+
+def _gives_points(node: Node) -> bool:
+    """Whether a FakeQuantize of data gives one value per channel, which becomes an integer of 8 bits."""
+    details = QuantizationDetails.of(node) if node.get_type_name() == "FakeQuantize" else None
+    return (
+        details is not None and not is_constant_path(node) and np.array_equal(details.output_low, details.output_high)
+    )
 
 
 def _roundings_to_float_8(model: Model) -> list[int]:
