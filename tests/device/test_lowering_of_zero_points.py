@@ -37,6 +37,33 @@ def test_zero_points_of_two_consumers_are_not_merged(core, infer):
     assert_close(list(compiled(inputs).values()), infer(net, inputs, "YES"))
 
 
+ON_COPIES = {  # sizes of data; sizes of the weights, stride and padding of two layers that read it
+    "repeated channels": ((1, 8, 9, 9), ((8, 2, 1, 3, 3), 2, 1), ((8, 2, 1, 5, 5), 2, 2)),
+    "padded alike over three axes": ((1, 8, 5, 6, 4), ((4, 3, 2, 3, 3, 3), 1, 1), ((4, 5, 2, 3, 3, 3), 1, 1)),
+    "equal strides": ((1, 8, 6, 6), ((16, 8, 1, 1), 2, 0), ((24, 8, 1, 1), 2, 0)),
+}
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["fixed", "open"])
+@pytest.mark.parametrize("case", ON_COPIES)
+def test_zero_points_of_equal_copies_of_the_data_are_not_merged(core, infer, case, is_open):
+    """Each layer had a Gather, a Pad or a MaxPool of its own, of which the plugin made one: float, or -2 dB at open sizes."""
+    shape, *layers = ON_COPIES[case]
+    axes = len(shape) - 2
+    x = parameter([-1, shape[1], *[-1] * axes] if is_open else shape)
+    data, results = quantized(x, -1, 1.55), []
+    for number, (sizes, stride, pad) in enumerate(layers):
+        layer = opset1.group_convolution if len(sizes) > axes + 2 else opset1.convolution
+        window = [stride] * axes, [pad] * axes, [pad] * axes, [1] * axes
+        results.append(opset1.relu(layer(data, int8_weights(list(sizes), seed=number), *window)))
+    net = model(results, x)
+    inputs, fixed = [np.random.default_rng(0).uniform(-1, 1.5, shape).astype(np.float32)], net.clone()
+    fixed.reshape(shape)
+    compiled = core.compile_model(drop_in(net, core), "CPU", EXACT)
+    assert all(layer.is_int8 for layer in weighted(execution_types(compiled, inputs)))
+    assert_close(list(compiled(inputs).values()), infer(fixed, inputs, "NO"))
+
+
 def with_zero_point_in_u8(data, low, high):
     """A QuantizeLinear and a DequantizeLinear."""
     scale = (high - low) / 255

@@ -112,6 +112,16 @@ EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     ("timm/tiny_vit_5m_224", "onnx_runtime"): {"layers": _SUMS},
     ("timm/hiera_tiny_224", "onnx_runtime"): {"layers": _SUMS},
     **{
+        (f"timm/{name}", quantizer): {
+            "layers": (
+                "channels are repeated before convolutions of several outputs for each: a Gather and two Reorders, and two "
+                "thirds of the time"
+            )
+        }
+        for name in ("fastvit_t8", "fastvit_mci0")
+        for quantizer in (DEFAULT, "mixed", "every_range_halved", "smooth_quant", "onnx_runtime", "onnx_runtime_signed")
+    },
+    **{
         ("timm/botnet26t_256", quantizer): {
             "layers": (
                 "one product more than in stock runs in int8, with sums of integers; with a dynamic batch the zero point of "

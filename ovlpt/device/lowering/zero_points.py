@@ -19,7 +19,7 @@ from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
 from ovlpt.layer_transformation import move_tensor_names, replace_output
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, opset1
 from ovlpt.operations import WEIGHTED
-from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC
+from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, PASSES_ON
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 from ovlpt.predicates import is_decompression_multiply
@@ -30,6 +30,8 @@ _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
     "Log", "Maximum", "Minimum", "Mod", "Negative", "Power", "Relu", "Round", "Sign", "Sin", "Sinh", "Sqrt",
     "SquaredDifference", "Tan",
 }  # fmt: skip
+
+_MERGED = PASSES_ON | {"Gather", "MaxPool", "Pad"}  # where they are equal
 
 
 def subtract_in_f32(subtract: Node) -> Node | None:
@@ -301,12 +303,21 @@ def sibling_numbers(model: Model) -> dict[int, int]:
     Two equal zero-point Subtracts on one tensor are merged, and the plugin then drops the zero point of the second
     convolution: wrong numbers, no error. Siblings get input type lists of different lengths, which keeps them apart.
     """
-    siblings: dict[tuple[int, int], list[Node]] = defaultdict(list)
+    siblings: dict[tuple, list[Node]] = defaultdict(list)
     for node in all_nodes(model):
         if node.get_type_name() == "Subtract" and is_relaxed(node):
-            source = node.input_value(0)
-            siblings[source.get_node().get_instance_id(), source.get_index()].append(node)
+            siblings[_merged(node.input_value(0))].append(node)
     return {node.get_instance_id(): number for group in siblings.values() for number, node in enumerate(group)}
+
+
+def _merged(value: Output) -> tuple:
+    """A key that is the same for what the plugin will have merged: other rules give each layer such an operation of its own."""
+    node = value.get_node()
+    constants = [constant_above(each) for each in node.input_values()[1:]]
+    if node.get_type_name() not in _MERGED or any(each is None for each in constants):
+        return node.get_instance_id(), value.get_index()
+    plain = (each.tolist() for each in constants if each is not None)
+    return node.get_type_name(), repr(node.get_attributes()), repr([*plain]), _merged(node.input_value(0))
 
 
 def keep_apart(model: Model) -> list[Node]:
