@@ -114,8 +114,8 @@ EXPECTED: dict[tuple[str, str], dict[str, str]] = {
     **{
         (f"timm/{name}", quantizer): {
             "layers": (
-                "channels are repeated before convolutions of several outputs for each: a Gather and two Reorders, and two "
-                "thirds of the time"
+                "channels are repeated before convolutions of several outputs for each: a Gather and two Reorders more, in less "
+                "time"
             )
         }
         for name in ("fastvit_t8", "fastvit_mci0")
