@@ -44,12 +44,16 @@ def has_avx512(core: Core) -> bool:
 
 @functools.cache
 def multiplies_groups_by_gemm() -> bool:
-    """Whether int8 convolutions in groups run in gemm where their data has a zero point: with AVX-512 and no VNNI.
-
-    AVX2 takes gemm for them, too, and computes them rightly.
+    """Whether int8 convolutions in groups run in gemm where their data has a zero point: without VNNI. It is wrong before
+    a clip and a factor.
     """
-    core = Core()
-    return saturates(core) and has_avx512(core)
+    return saturates(Core())
+
+
+@functools.cache
+def multiplies_groups_wrongly() -> bool:
+    """Whether gemm is wrong before a bias and an interval, too: with AVX-512."""
+    return multiplies_groups_by_gemm() and has_avx512(Core())
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from ovlpt.device.lowering.links import (
     other_constant,
 )
 from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
-from ovlpt.device.this_cpu import multiplies_groups_by_gemm
+from ovlpt.device.this_cpu import multiplies_groups_by_gemm, multiplies_groups_wrongly
 from ovlpt.graph.constants import (
     constant,
     constant_above,
@@ -168,7 +168,7 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     if reader is not None and (is_in_f64(reader) or reader.get_type_name() in ("Relu", "PRelu")):
         return None  # done before the model was saved; no fusion reaches through
     if not links or links[0].get_type_name() != "Multiply" or is_quantized_by_rows(node, links):
-        return node if guard_output(node, floor=_has_groups_with_zero_point(node)) else None
+        return node if guard_output(node, floor=_may_be_scaled_in_gemm(node)) else None
     if node.get_type_name() != "MatMul" or not _is_before_interval(links[-1]):
         links = links[: 2 if len(links) > 1 and links[1].get_type_name() == "Add" else 1]
     last, value = links[-1].output(0), converted(node.output(0), "f64").output(0)
@@ -423,7 +423,14 @@ def _has_groups_with_zero_point(node: Node) -> bool:
     return groups > 1 and outputs * inputs > 1 and node.input_value(0).get_node().get_type_name() == "Subtract"
 
 
+def _may_be_scaled_in_gemm(node: Node) -> bool:
+    """Where only intervals follow, a Floor would keep them from the layer."""
+    if not _has_groups_with_zero_point(node) or not multiplies_groups_by_gemm():
+        return False
+    return any(target.get_node().get_type_name() != "FakeQuantize" for target in node.output(0).get_target_inputs())
+
+
 def _runs_in_gemm(node: Node) -> bool:
     if has_older_kernels(node):
         return falls_back_to_gemm(node)
-    return _has_groups_with_zero_point(node) and multiplies_groups_by_gemm()
+    return _has_groups_with_zero_point(node) and multiplies_groups_wrongly()
