@@ -24,6 +24,7 @@ def _when(rule: Rule) -> str:
         "" if rule.lpt_on is None else f"the plugin's own LPT is {'on' if rule.lpt_on else 'off'}",
         f"floats in {rule.precision}" if rule.precision else "",
         "the model is compiled on this machine" if rule.for_speed else "",
+        f"the model may be saved, or `{rule.here.__name__}` holds of this CPU" if rule.here else "",
     )
     return ", ".join(filter(None, conditions))
 

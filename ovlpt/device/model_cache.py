@@ -22,9 +22,9 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
+from ovlpt.device import this_cpu
 from ovlpt.device.digests import digest, kept_digest
 from ovlpt.device.saving import save_model
-from ovlpt.device.this_cpu import multiplies_groups_by_gemm, multiplies_groups_wrongly, reads_few_channels_slowly
 from ovlpt.errors import InputError, warn
 from ovlpt.openvino_api import CompiledModel, Core, Model
 
@@ -151,8 +151,13 @@ def machine(core: Core, device: str) -> object:
         return found
     if not _CPU.exists():
         probed = plugin_config.this_cpu
-        of_layers = multiplies_groups_by_gemm(), multiplies_groups_wrongly(), reads_few_channels_slowly()
-        return [*found, probed.takes_signed_activations(), probed.multiplies_slowly(), *of_layers]
+        of_layers = (
+            this_cpu.gathers_strides,
+            this_cpu.multiplies_groups_by_gemm,
+            this_cpu.multiplies_groups_wrongly,
+            this_cpu.reads_few_channels_slowly,
+        )
+        return [*found, probed.takes_signed_activations(), probed.multiplies_slowly(), *(each() for each in of_layers)]
     lines = {line for line in _CPU.read_text().splitlines() if line.startswith(_DECIDING)}
     limits = {name: value for name, value in os.environ.items() if name.startswith(_LIMITS)}
     return [*found, sorted(lines), limits]

@@ -57,6 +57,13 @@ def multiplies_groups_wrongly() -> bool:
 
 
 @functools.cache
+def gathers_strides() -> bool:
+    """Whether strided 1x1 int8 convolutions run in kernels for AVX2: without AVX-512."""
+    found = unlimited_flags()
+    return "avx512f" not in found if found else not has_avx512(Core())
+
+
+@functools.cache
 def reads_few_channels_slowly() -> bool:
     """Whether brgemm runs an int8 convolution of two to four channels, with VNNI and without AMX: oneDNN's older kernels are
     faster there (docs/experiments.md). It was not measured elsewhere, or with AVX-512 alone is slower as often.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 import ovlpt
-from ovlpt.device import PluginLowering, instruction_sets, subprocess_call
+from ovlpt.device import PluginLowering, instruction_sets, lowering, subprocess_call
+from ovlpt.device.lowering import rules
 from ovlpt.graph.relaxed import relaxed
 from ovlpt.openvino_api import Core, Manager, PartialShape, Type, opset1
 from ovlpt.trace import InputError
@@ -408,3 +410,15 @@ def test_strides_of_8_channels_over_16(core, tmp_path, shape, low, form):
     for _ in range(1500 if shape[1] == 22 else 20):
         (found,) = compiled(values).values()
         assert_close([found], [expected], level=0.02 * np.abs(expected).max(), share=1)
+
+
+@pytest.mark.parametrize("serializable", [False, True], ids=["compiled here", "saved"])
+@pytest.mark.parametrize("gathers", [False, True])
+def test_only_a_cpu_that_may_be_wrong_has_a_pool_for_strides(core, monkeypatch, gathers, serializable):
+    """A saved model may come to any; of one that is compiled here a RegNet had three layers more for nothing."""
+    table = [replace(rule, here=lambda: gathers) if rule.name == "pool_strides" else rule for rule in rules.RULES]
+    monkeypatch.setattr(lowering, "RULES", table)
+    x = parameter([1, 8, 6, 6])
+    layer = opset1.convolution(quantized(x, 0, 2.55), int8_weights([8, 8, 1, 1]), [2, 2], [0, 0], [0, 0], [1, 1])
+    made = ovlpt.transform(model(layer, x), core=core, serializable=serializable)
+    assert ("MaxPool" in {node.get_type_name() for node in made.get_ops()}) is (gathers or serializable)

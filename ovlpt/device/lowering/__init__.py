@@ -100,6 +100,7 @@ class PluginLowering(ModelPass):
             and (self.faster_kernels or not rule.for_speed)
             and rule.lpt_on in (None, bool(self.lpt_on))
             and rule.precision in (None, self.precision)
+            and (rule.here is None or self.serializable or rule.here())
         )
 
     def _lowered(self, phase: Phase, nodes: Iterable[tuple[Node, str]]) -> list[tuple[Node, str]]:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from ovlpt import plugin_config
+from ovlpt.device import this_cpu
 from ovlpt.device.lowering import (
     element_types,
     fake_quantize,
@@ -63,7 +64,7 @@ class Rule:
     changed. ``defect``: what the plugin would do without it. ``saved_only``: only in a model that may be saved.
     ``lpt_on``: only where the plugin's own LPT is on, or off. ``precision``: only where a GPU runs what is not in low
     precision in this type. ``for_speed``: it changes no number, and what is faster depends on the CPU: only in a model that
-    is compiled here.
+    is compiled here. ``here``: only where this is true of the CPU at hand, or in a model that may be saved, and come to any.
     """
 
     apply: Callable[..., Any]
@@ -75,6 +76,7 @@ class Rule:
     lpt_on: bool | None = None
     precision: str | None = None
     for_speed: bool = False
+    here: Callable[[], bool] | None = None
 
     @property
     def name(self) -> str:
@@ -153,6 +155,7 @@ RULES = (
     _rule(
         windows.pool_strides, CONVOLUTIONS, _CPU,
         "with AVX2 threads of a strided 1x1 layer would write into each other's data: wrong numbers, in some inferences",
+        here=this_cpu.gathers_strides,
     ),
     _rule(
         windows.see_padding_alone, CONVOLUTIONS, _CPU,
