@@ -16,6 +16,7 @@ from tests.graphs import opset3, opset5, opset6
 from tests.lowered import drop_in, layer_of_eight, recurrent, weighted
 from tests.networks import (
     const,
+    int8_weights,
     model,
     one_convolution,
     parameter,
@@ -108,29 +109,60 @@ def test_what_stays_in_real_numbers_beside_a_recurrent_layer(core, infer, serial
 
 
 @needs_avx2
-@pytest.mark.parametrize("serializable", [False, True])
-@pytest.mark.parametrize("between", ["nothing", "reshape", "shift"])
+@pytest.mark.parametrize("way", ["compiled", "saved", "pipeline"])
+@pytest.mark.parametrize("between", ["nothing", "reshape", "shift", "divided", "divisor", "turned"])
 @pytest.mark.parametrize("kind", ["mvn", "normalize"])
-def test_a_normalization_beside_a_recurrent_layer(core, kind, between, serializable):
+def test_a_normalization_beside_a_recurrent_layer(core, kind, between, way):
     """The plugin's own LPT would move the scale after a normalization, and with it eps, which is a large part here."""
-    x, (other, _) = parameter([1, 8, 6, 6]), recurrent()
+    x = parameter([1, 8, 6, 6])
     data = quantized(x, -0.0253, 0.0257)
     if between == "reshape":
         data = opset1.reshape(data, const([1, 8, 36, 1], "i64"), False)
     elif between == "shift":
         data = opset1.add(opset1.max_pool(data, [1, 1], [0, 0], [0, 0], [2, 2]), const(0.001))
+    elif between == "divided":
+        data = opset1.divide(data, const(1.7))
+    elif between == "divisor":
+        data = opset1.divide(const(0.01), opset1.add(opset1.abs(data), const(0.5)))
+    elif between == "turned":
+        data = opset1.negative(quantized(x, 0.0, 0.0257))
     if kind == "mvn":
         normalized = opset6.mvn(data, const([2, 3], "i64"), True, 1e-3, "inside_sqrt")
     else:
         normalized = opset1.normalize_l2(data, const([1], "i64"), 1e-2, "add")
-    results = [opset1.relu(normalized), opset1.relu(data)]
-    net = model([*results, other.get_results()[0].input_value(0).get_node()], [x, *other.get_parameters()])
-    lowered = ovlpt.transform(net, core=core, serializable=serializable)
-    assert lpt_properties(lowered, "CPU")["LP_TRANSFORMS_MODE"] == "YES"
     images = np.random.default_rng(0).normal(0, 0.01, (1, 8, 6, 6)).astype(np.float32)
-    found = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})([images, *inputs_of(other)])
-    expected = core.compile_model(model(results, x), "CPU", TRUTH)([images])
-    assert_close(list(found.values())[:2], list(expected.values()), level=1e-5, share=1)
+    results = [opset1.relu(normalized), opset1.relu(data)] if between != "turned" else [normalized]
+    found, expected = _beside_a_recurrent_layer(core, results, x, images, way)
+    assert_close(found, expected, level=1e-5, share=1)
+
+
+@needs_avx2
+@pytest.mark.parametrize("way", ["compiled", "saved", "pipeline"])
+@pytest.mark.parametrize("sizes", [[2, 5, 8], [2, 5, -1]], ids=["fixed", "open"])
+@pytest.mark.parametrize("low", [0.0, -3.2], ids=["u8", "i8"])
+@pytest.mark.parametrize("kind", ["plus", "minus", "constant minus"])
+def test_a_sum_of_integers_beside_a_recurrent_layer(core, kind, low, sizes, way):
+    """The plugin's own LPT would move the scale after the sum, and add integers of 8 bits."""
+    x, random = parameter(sizes), np.random.default_rng(0)
+    data = quantized(x, low, 3.2, levels=255 if low else 256)
+    shift = const(random.normal(0, 1, (1, 1, 8)))
+    pairs = {"plus": (opset1.add, data, shift), "minus": (opset1.subtract, data, shift)}
+    operation, *operands = pairs.get(kind, (opset1.subtract, shift, data))
+    results = [operation(*operands), opset1.matmul(data, int8_weights([4, 8]), False, True)]
+    rows = random.normal(0, 1.5, (2, 5, 8)).astype(np.float32)
+    found, expected = _beside_a_recurrent_layer(core, results, x, rows, way)
+    assert_close(found, expected)
+
+
+def _beside_a_recurrent_layer(core, results, x, values, way):
+    """What the results are with a recurrent layer in the model, and what they are to be."""
+    other, _ = recurrent()
+    net = model([*results, other.get_results()[0].input_value(0).get_node()], [x, *other.get_parameters()])
+    lowered = drop_in(net, core) if way == "pipeline" else ovlpt.transform(net, core=core, serializable=way == "saved")
+    assert lpt_properties(lowered, "CPU")["LP_TRANSFORMS_MODE"] == "YES"
+    found = core.compile_model(lowered, "CPU", {**EXACT, **lpt_properties(lowered, "CPU")})([values, *inputs_of(other)])
+    expected = core.compile_model(model(results, x), "CPU", TRUTH)([values])
+    return list(found.values())[: len(results)], list(expected.values())
 
 
 @needs_avx2

@@ -8,6 +8,8 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from ovlpt.graph.constants import constant, is_constant_path, kept_apart, precision_of, values_of
@@ -17,7 +19,9 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.openvino_api import Constant, Model, Node, NodeFactory, Output, PartialShape, opset1
 from ovlpt.operations import RECURRENT, WEIGHTED
 from ovlpt.operations.families import AFFINE
-from ovlpt.precisions import REAL
+from ovlpt.precisions import INT8, REAL
+
+_FACTORS = ("Divide", "Multiply", "Negative")
 
 
 def hide_from_lpt(model: Model) -> list[Node]:
@@ -36,10 +40,7 @@ def hide_real_values(model: Model) -> list[Node]:
     What reads it takes no integers, for a reason; the plugin's LPT would try it again by its own rules. Recurrent layers
     have what they read as it is.
     """
-    layers = [node for node in model.get_ordered_ops() if node.get_type_name() in RECURRENT]
-    read = {
-        each.get_node().get_instance_id() for node in layers for value in node.input_values() for each in sources(value)
-    }
+    read = _read_by_recurrent_layers(model.get_ordered_ops())
     changed = []
     for node in model.get_ordered_ops():
         if node.get_type_name() != "FakeQuantize" or node.get_instance_id() in read:
@@ -48,8 +49,27 @@ def hide_real_values(model: Model) -> list[Node]:
         is_real = precision_of(node.output(0)) in REAL and not isinstance(data, Constant)
         if is_real and isinstance(highest, Constant):
             node.input(4).replace_source_output(_folded_late(highest, precision_of(node.input_value(4))))
+            _keep_from_factors(node)
             changed.append(node)
     return changed
+
+
+def _keep_from_factors(quantize: Node) -> None:
+    """Keep what is multiplied by constants apart from a FakeQuantize: the plugin would take the factor into its interval,
+    and compute that anew.
+    """
+    value = quantize.output(0)
+    targets = [each for each in value.get_target_inputs() if each.get_node().get_type_name() in _FACTORS]
+    if targets:
+        apart = kept_apart(value).output(0)
+        for target in targets:
+            target.replace_source_output(apart)
+
+
+def _read_by_recurrent_layers(nodes: Iterable[Node]) -> set[int]:
+    """What gives the values that recurrent layers read, by instance."""
+    values = [value for node in nodes if node.get_type_name() in RECURRENT for value in node.input_values()]
+    return {each.get_node().get_instance_id() for value in values for each in sources(value)}
 
 
 def hide_recurrent_weights(model: Model) -> list[Node]:
@@ -112,11 +132,11 @@ def _folded_late(stored: Constant, precision: str) -> Output:
     return fake_quantize_node(constant(values).output(0), ends, 3, precision).output(0)
 
 
-def _fold_late(link: Node) -> None:
+def _fold_late(link: Node, port: int = 1) -> None:
     """Let the constant that is added or multiplied be folded late."""
-    stored = link.input_value(1)
+    stored = link.input_value(port)
     late, precision = _folded_late(stored.get_node(), "f32"), precision_of(stored)
-    link.input(1).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
+    link.input(port).replace_source_output(late if precision == "f32" else opset1.convert(late, precision).output(0))
 
 
 def hide_shifts(model: Model) -> list[Node]:
@@ -145,32 +165,44 @@ def hide_shifts(model: Model) -> list[Node]:
 
 
 def hide_scales(model: Model) -> list[Node]:
-    """Hide the scale of what is normalized from the plugin's own LPT, as `hide_zero_points` does.
+    """Hide the scales of integers, and of what is normalized, from the plugin's own LPT, as `hide_zero_points` does.
 
-    It would move the scale after the normalization and leave eps as it is. Of what `LowPrecision` leaves before one, the zero
-    point has become an Add (`add_zero_point`), which does not keep it from that.
+    It would move a scale after a sum with a constant, which is then computed in the type of the integers; or after a
+    normalization, and leave eps as it is. Of what `LowPrecision` leaves before one, the zero point has become an Add
+    (`add_zero_point`), which does not keep it from that. Recurrent layers have what they read as it is.
     """
-    changed = []
-    for node in model.get_ordered_ops():
-        if node.get_type_name() not in ("MVN", "NormalizeL2") or is_relaxed(node):
-            continue
-        if (scale := _scale_above(node)) is not None:
-            _fold_late(scale)
-            changed.append(scale)
-    return changed
+    nodes = model.get_ordered_ops()
+    read = _read_by_recurrent_layers(nodes)
+    normalizations = (node for node in nodes if node.get_type_name() in ("MVN", "NormalizeL2"))
+    found = [factor for node in normalizations if not is_relaxed(node) for factor in _factors_above(node)]
+    found += [(node, 1) for node in nodes if _scales_integers(node) and node.get_instance_id() not in read]
+    changed = {node.get_instance_id(): (node, port) for node, port in found}.values()
+    for node, port in changed:
+        _fold_late(node, port)
+    return [node for node, _ in changed]
 
 
-def _scale_above(node: Node) -> Node | None:
-    """The Multiply by a Constant from which only operations on one tensor lead to a node."""
+def _scales_integers(node: Node) -> bool:
+    """Whether a constant is the scale of integers, with or without a zero point."""
+    if node.get_type_name() != "Multiply" or not isinstance(node.input_value(1).get_node(), Constant):
+        return False
+    value = node.input_value(0)
+    while precision_of(value) in REAL and value.get_node().get_type_name() in ("Add", "Convert", "Subtract"):
+        value = value.get_node().input_value(0)
+    return precision_of(value) in INT8 and not is_constant_path(value.get_node())
+
+
+def _factors_above(node: Node) -> Iterator[tuple[Node, int]]:
+    """The constants that data is multiplied with or divided by, or that it divides, up to what gives the data."""
     while (
         len(data := [value.get_node() for value in node.input_values() if not is_constant_path(value.get_node())]) == 1
     ):
         node = data[0]
-        if node.get_type_name() == "Multiply" and isinstance(node.input_value(1).get_node(), Constant):
-            return node
         if node.get_type_name() in WEIGHTED | {"FakeQuantize"}:
-            return None
-    return None
+            return
+        if node.get_type_name() in _FACTORS:
+            ports = enumerate(node.input_values())
+            yield from ((node, port) for port, value in ports if isinstance(value.get_node(), Constant))
 
 
 def _is_shared(link: Node) -> bool:

@@ -620,8 +620,8 @@ RULES = (
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
-        hiding.hide_scales, "MVN NormalizeL2", _CPU,
-        "the plugin's own LPT would move a scale after a normalization and not adjust its eps: wrong numbers",
+        hiding.hide_scales, "Multiply MVN NormalizeL2", _CPU,
+        "the plugin's own LPT would move a scale after a sum of integers, which saturates, or a normalization with its eps: wrong numbers",
         phase=Phase.BODIES, lpt_on=True,
     ),
     _rule(
