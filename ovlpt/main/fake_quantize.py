@@ -118,14 +118,15 @@ class FakeQuantizeTransformation(LayerTransformation):
             }
             if len(shapes) > 1 or None in shapes:
                 return None
-            if any(size != 1 for size in sizes[self._varying_axes(sizes, *shapes) :]):
+            if any(size != 1 for size in sizes[_varying_axes(sizes, *shapes) :]):
                 return None
             return port
         return None
 
-    def _varying_axes(self, sizes: Sequence[int | None], data: Sequence[int | None]) -> int:
-        """Along how many of its first axes a constant of these sizes may vary."""
-        return 2
+
+def _varying_axes(sizes: Sequence[int | None], data: Sequence[int | None]) -> int:
+    """Along how many of its first axes a constant may vary: those that stand for the first two of the data."""
+    return max(2 - (len(data) - len(sizes)), 0)
 
 
 def _has_types(node: Node) -> bool:

@@ -18,12 +18,13 @@ from tests.graphs import f32, fake_quantize, model, parameter, weights
         ((6, 4), (4,), True),
     ],
 )
+@pytest.mark.parametrize("native_only", [False, True])
 @pytest.mark.parametrize("operation", ["Multiply", "Add"])
-def test_a_constant_of_fewer_axes_than_its_data_in_native_only(shape, sizes, fused, operation):
-    """Its axes are the last ones of the data."""
+def test_a_constant_of_fewer_axes_than_its_data(shape, sizes, fused, operation, native_only):
+    """Its axes are the last ones of the data: there is no FakeQuantize kernel along those."""
     constant = f32(np.linspace(0.5, 1.5, int(np.prod(sizes))).reshape(sizes))
     moved = getattr(opset1, operation.lower())(opset1.sigmoid(parameter(shape)), constant)
-    result = Transformed(model(fake_quantize(moved, -1, 1, 255)), Params(native_only=True))
+    result = Transformed(model(fake_quantize(moved, -1, 1, 255)), Params(native_only=native_only))
     assert result.transformed("FakeQuantize") is fused
     result.assert_numbers()
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.main import fake_quantize, fake_quantize_decomposition, recurrent_cell
 from ovlpt.openvino_api import Node, Output
 
 
 class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
-    def _varying_axes(self, sizes: Sequence[int | None], data: Sequence[int | None]) -> int:
-        """Of the first two axes of the data, those that the constant has."""
-        return max(2 - (len(data) - len(sizes)), 0)
-
     def _stays(self, link: Node, below: Node) -> bool:
         """Whoever else reads the scale or bias, it is taken in."""
         return False
