@@ -60,12 +60,13 @@ def simulate(
 
     What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a float
     network is kept from it: small i8 weights of a MatMul (2024.6), reductions that take per-channel constants, a MatMul that
-    takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a small convolution
-    of them before a sum, a GroupNormalization, a BatchNormInference of dynamic sizes, quantized weights of a recurrent layer, a
-    FakeQuantize of so many levels that it drops it, or of dynamic sizes that constants per channel or column are fused into,
-    or that a Clamp is of whose values none lies within it, or after a pool a scale by channel that is negative, intervals
-    along an axis after the channels, and what is computed from constants and would be overwritten. Raises `InputError` for a
-    model that the device cannot compile.
+    takes constants or slopes by channel for those of its columns, what follows an If of dynamic sizes, a small
+    convolution of them before a sum, a strided 1x1 convolution after one of several outputs, a GroupNormalization, a
+    BatchNormInference of dynamic sizes, quantized weights of a recurrent layer, a FakeQuantize of so many levels that
+    it drops it, or of dynamic sizes that constants per channel or column are fused into, or that a Clamp is of whose
+    values none lies within it, or after a pool a scale by channel that is negative, intervals along an axis after the
+    channels, and what is computed from constants and would be overwritten. Raises `InputError` for a model that the
+    device cannot compile.
     """
     dropped = plugin_config.dropped_levels(device)
     clone = _computed_before(_computed_rightly(model, dropped), device, core)

@@ -10,6 +10,8 @@ from ovlpt.plugin_config import cpu
 
 import ovlpt
 from ovlpt.device import PluginLowering, execution_types, this_cpu
+from ovlpt.graph.weights import folded_constant
+from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Manager, NodeFactory, opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.lowered import FORMS, compiled_in, drop_in, weighted
@@ -366,6 +368,46 @@ def test_strides_of_a_float_layer_after_a_split(core, infer, layers):
     truth = network(lambda data: opset1.strided_slice(data, *ends, [1, 0], [1, 1]))
     inputs = inputs_of(split)
     assert_close(infer(drop_in(split, core), inputs), infer(truth, inputs))
+
+
+BETWEEN = {
+    "relu": lambda data: opset1.relu(data),
+    "clamp": lambda data: opset1.clamp(quantized(data, -2, 2, levels=65536), -1.0, 1.0),
+    "elu": lambda data: opset1.elu(data, 1.0),
+    "dropped": lambda data: quantized(data, -4, 4, levels=65536),
+}
+PARTS = {
+    "split": lambda x: opset1.split(x, const(1, "i64"), 2).output(1),
+    "parts": lambda x: opset1.variadic_split(x, const(1, "i64"), const([4, 4], "i64")).output(1),
+    "greatest": lambda x: opset1.topk(x, const(4, "i64"), 1, "max", "value").output(0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*passes unchanged")
+@pytest.mark.parametrize("way", ["simulated", "compiled", "pipeline"])
+@pytest.mark.parametrize("between", BETWEEN)
+@pytest.mark.parametrize("part", PARTS)
+def test_strides_after_one_of_several_outputs(core, infer, part, between, way):
+    """OpenVINO makes a MaxPool of the first output, or throws, in a model that passes unchanged and in a simulation, too."""
+    x = parameter([2, 8, 6, 6])
+    weights = int8_weights([4, 4, 1, 1])
+    net = model(opset1.convolution(BETWEEN[between](PARTS[part](x)), weights, [2, 2], [0, 0], [0, 0], [1, 1]), x)
+    inputs = [np.random.default_rng(0).standard_normal((2, 8, 6, 6)).astype(np.float32)]
+    values = np.sort(inputs[0], axis=1)[:, :3:-1] if part == "greatest" else inputs[0][:, 4:]
+    if between == "relu":
+        values = np.maximum(values, 0)
+    elif between == "elu":
+        values = np.where(values > 0, values, np.expm1(np.minimum(values, 0)))
+    elif between == "clamp":
+        values = np.clip(values, -1, 1)
+    if way == "simulated":
+        found = [simulate(net, core)(inputs)[0]]
+    elif way == "compiled":
+        found = [ovlpt.compile_model(net, core=core, properties=EXACT)(inputs)[0]]
+    else:
+        found = infer(drop_in(net, core), inputs)
+    expected = np.einsum("nchw,oc->nohw", values[:, :, ::2, ::2], folded_constant(weights.output(0))[..., 0, 0])
+    assert_close(found, [expected], level=1e-3, share=1)
 
 
 def test_strides_after_a_padded_layer(core, infer):

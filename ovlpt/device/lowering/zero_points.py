@@ -24,11 +24,11 @@ from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
 from ovlpt.predicates import is_decompression_multiply
 
-# Elementwise arithmetic of one or two inputs, through which a stride is moved up
-_MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Elu", "Swish"}) | {
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Cos", "Cosh", "Erf", "Exp", "Floor", "FloorMod",
-    "Log", "Maximum", "Minimum", "Mod", "Negative", "Power", "Relu", "Round", "Sign", "Sin", "Sinh", "Sqrt",
-    "SquaredDifference", "Tan",
+# Elementwise arithmetic of one or two inputs, and what becomes such, through which a stride is moved up
+_MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Swish"}) | {
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormInference", "Ceiling", "Clamp", "Cos", "Cosh", "Erf",
+    "Exp", "Floor", "FloorMod", "Log", "Maximum", "Minimum", "Mod", "Negative", "Power", "Relu", "Round", "Sign", "Sin",
+    "Sinh", "SoftSign", "Sqrt", "SquaredDifference", "Tan",
 }  # fmt: skip
 
 _MERGED = PASSES_ON | {"Gather", "MaxPool", "Pad"}  # where they are equal
@@ -411,9 +411,9 @@ def _on_other_data(convolution: Node, data: Node, changed: dict[str, object]) ->
 def keep_stride(convolution: Node) -> Node | None:
     """The stride of a 1×1 Convolution would be moved up through the Subtract of its zero point (StridesOptimization), as
     MaxPools of both of its inputs: the layer then runs in float. Through any elementwise operation the padding, its own or
-    that of a 1×1 Convolution between, stays and comes to other cells: another shape, wrong numbers. Where it ends after a
-    Split, the MaxPool reads the first output: wrong numbers, or it throws. A grouped convolution, here of one group, keeps
-    its stride, and has the same kernel.
+    that of a 1×1 Convolution between, stays and comes to other cells: another shape, wrong numbers. Where it ends after an
+    operation of several outputs, the MaxPool reads the first one: wrong numbers, or it throws. A grouped convolution, here of
+    one group, keeps its stride, and has the same kernel.
     """
     if not _moves_stride(convolution):
         return None
@@ -447,14 +447,14 @@ def _is_pointwise(convolution: Node) -> bool:
 
 
 def _meets_other_cells(convolution: Node) -> bool:
-    """Whether what a stride is moved up through is padded on the way, or has data from an output that is not the first of
-    its node.
+    """Whether what a stride is moved up through is padded on the way, or has data from a node of several outputs, except the
+    first of a Split or MaxPool: OpenVINO reads the first, or throws.
     """
     pending, seen = [convolution.input_value(0)], set()
     while pending:
         value = pending.pop()
         node = value.get_node()
-        if value.get_index() > 0:
+        if value.get_index() > 0 or (node.get_output_size() > 1 and node.get_type_name() not in ("MaxPool", "Split")):
             return True
         if node.get_instance_id() in seen:
             continue
