@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,31 @@ def test_an_interval_by_rows_or_columns_of_a_product(core, by_form, after, axis,
     found["simulation"] = simulate(net, core, properties=threads)(inputs)[0]
     level = 0.02 * float(np.abs(expected).max())
     assert {form for form, values in found.items() if np.abs(values - expected).max() > level} == set()
+
+
+@pytest.mark.parametrize("threads", [{}, {"INFERENCE_NUM_THREADS": 1}], ids=["threads", "one thread"])
+@pytest.mark.parametrize("sizes", [(1, 12, 16), (-1, 12, 16), (1, -1, 16)], ids=["fixed", "batch", "rows"])
+@pytest.mark.parametrize("factor", ["weights", "tensor"])
+@pytest.mark.parametrize(
+    "other", [lambda scores: scores, opset1.sqrt, partial(opset1.softmax, axis=2)], ids=["output", "root", "softmax"]
+)
+def test_an_interval_by_rows_of_a_product_that_others_read(core, by_form, other, factor, sizes, threads):
+    """Nothing fuses it, and nothing has to keep it apart: that was a layer more."""
+    random = np.random.default_rng(0)
+    values = [random.uniform(-1, 1, (1, _ROWS, _SIZE)).astype(np.float32) for _ in range(2)]
+    data = [parameter([1, _ROWS, _SIZE], name=name) for name in ("q", "k")[: 1 + (factor == "tensor")]]
+    scores = opset1.matmul(data[0], data[1] if factor == "tensor" else const(values[1][0]), False, True)
+    high = _HIGHEST.reshape(1, _ROWS, 1)
+    quantize = opset1.fake_quantize(scores, const(-high), const(high), const(-high), const(high), 256)
+    net = model([quantize, other(scores)], data)
+    net.reshape({each: (sizes[0], sizes[1] if each is net.inputs[0] else _ROWS, _SIZE) for each in net.inputs})
+    inputs, product = values[: len(data)], values[0] @ values[1].swapaxes(1, 2)
+    for form in FORMS:
+        found = by_form(net, inputs, form, **threads)
+        assert np.abs(found - _quantize(product, -high, high)).max() < 0.02
+    mine = ovlpt.compile_model(net, "CPU", EXACT | threads, core=core)
+    kinds = [layer.layer_type for layer in ovlpt.execution_types(mine).executed]
+    assert len(kinds) <= (2 if other(scores) is scores else 3), kinds
 
 
 @pytest.mark.parametrize("serializable", [False, True])

@@ -563,3 +563,27 @@ def test_integers_times_their_own_transpose_quantized_again(core, infer, sizes):
     layers = weighted(ovlpt.execution_types(compiled, data))
     assert [layer.is_int8 for layer in layers] == [True]
     assert_close(list(compiled(data).values()), infer(net, data, "NO"), level=3 / 255)
+
+
+def strided_after(before: str):
+    """A strided layer of floats, of single elements."""
+    x = parameter([1, 8, 8, 8])
+    data, shift, others = quantized(x, -1, 1.5), const(np.linspace(-1, 1, 8).reshape(1, 8, 1, 1)), []
+    if before == "a layer":
+        data = opset1.relu(opset1.add(convolution(data, 8), shift))
+    else:
+        data = opset1.add(data, shift)
+        others = [convolution(data, 4)]
+    weights = const(np.random.default_rng(0).uniform(-1, 1, (16, 8, 1, 1)))
+    return model([opset1.convolution(data, weights, [2, 2], [0, 0], [0, 0], [1, 1]), *others], x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("before", ["a layer", "a zero point of its own"])
+def test_a_stride_of_floats_stays_after_a_dequantization(core, by_form, before, form):
+    """Moved up to the Convert, it was a pool, a layer more than in stock."""
+    net = strided_after(before)
+    inputs = inputs_of(net)
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.01)
+    compiled = ovlpt.compile_model(net, core=core, properties=EXACT)
+    assert "Pooling" not in {layer.layer_type for layer in execution_types(compiled).executed}

@@ -447,7 +447,7 @@ def steady(
     with contextlib.suppress(RuntimeError):  # it may throw, and is then run without its own LPT
         for _ in range(_REPEATS):
             outputs = run(model, inputs, lpt, **hint)
-            found -= {port for port in found if _wrong(outputs[port], first[port])}
+            found -= {port for port in found if is_wrong(outputs[port], first[port])}
             if not found:
                 break
     return found
@@ -480,7 +480,7 @@ def is_as_wrong_at_times(
     wrong = _wrong_ports(found, simulated)
     with contextlib.suppress(RuntimeError):  # it may throw, too, and is then run without its own LPT
         runs = (run(model, inputs, "YES", **hint) for _ in range(_REPEATS))
-        return any(all(_wrong(outputs[port], simulated[port]) for port in wrong) for outputs in runs)
+        return any(all(is_wrong(outputs[port], simulated[port]) for port in wrong) for outputs in runs)
     return False
 
 
@@ -503,7 +503,7 @@ def is_unsteady_without_lpt(
 
 
 def _wrong_ports(found: list[np.ndarray], simulated: list[np.ndarray]) -> list[int]:
-    return [port for port, values in enumerate(zip(found, simulated, strict=True)) if _wrong(*values)]
+    return [port for port, values in enumerate(zip(found, simulated, strict=True)) if is_wrong(*values)]
 
 
 def of_numbers(
@@ -520,14 +520,14 @@ def of_numbers(
     """
     stock = None
     for port, (a, b) in enumerate(zip(found, simulated, strict=True)):
-        if not _wrong(a, b):
+        if not is_wrong(a, b):
             continue
         near_off = 2 * max(_off(outputs[port], b) for outputs in near())
         if _off(a, b) > near_off:
             # native rules are on where stock is wrong at all
             as_wrong = 0.0 if way == NATIVE_ONLY else 0.5 * min(_off(a, b), 1)
             like_theirs = theirs is not None and (
-                not _wrong(a, theirs[port]) or _off(theirs[port], b) > max(near_off, as_wrong)
+                not is_wrong(a, theirs[port]) or _off(theirs[port], b) > max(near_off, as_wrong)
             )
             failure = Failure(way, "numbers", f"y{port}: off by {_off(a, b):.1%} of the largest")
             if not like_theirs:
@@ -555,7 +555,7 @@ def is_as_native_layers(
         return all(
             _off(value, other) < max(_LEVEL, 2 * max(_off(outputs[port], right) for outputs in near()))
             for port, (value, other, right) in enumerate(zip(found, values, simulated, strict=True))
-            if _wrong(value, right)
+            if is_wrong(value, right)
         )
 
     for made in (native_result, lowered_native_result):
@@ -701,7 +701,7 @@ def is_without_16_bits(graph: Graph, found: list[np.ndarray], simulated: list[np
     except NoTruth:
         return False
     values = zip(found, without, simulated, strict=True)
-    return not any(_wrong(one, clipped) for one, clipped, right in values if _wrong(one, right))
+    return not any(is_wrong(one, clipped) for one, clipped, right in values if is_wrong(one, right))
 
 
 def unfused(model: Model) -> Model:
@@ -759,7 +759,7 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-3)) if found.size else 0.0
 
 
-def _wrong(found: np.ndarray, expected: np.ndarray) -> bool:
+def is_wrong(found: np.ndarray, expected: np.ndarray) -> bool:
     """More than a level, or less but in most elements."""
     off = _off(found, expected)
     if off <= 1e-4:

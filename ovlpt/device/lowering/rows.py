@@ -21,8 +21,10 @@ from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import Shape, may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations.values import is_scalar_like
+
+_DROPPED = {"FakeQuantize", "Convert", "Pad", "Reshape", "ShapeOf", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 def part_by_head(product: Node) -> Node | None:
@@ -84,6 +86,8 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
     varies by rows there.
     """
     source = quantize.input_value(0).get_node()
+    if _is_read_otherwise(quantize.input_value(0)):
+        return None
     ends = map(constant_above, quantize.input_values()[1:])  # one of them may no longer be known to be a constant
     intervals = [values for values in ends if values is not None and not is_scalar_like(values)]
     if not any(map(_has_rows, (*intervals, *_zero_point_after(quantize), *_taken_by_interval(source)))):
@@ -93,6 +97,11 @@ def quantize_rows_alone(quantize: Node) -> Node | None:
         return None
     block_fusion(source)
     return quantize
+
+
+def _is_read_otherwise(value: Output) -> bool:
+    """Whether more than FakeQuantizes read it, which no layer then fuses; what the plugin drops or moves does not count."""
+    return any(target.get_node().get_type_name() not in _DROPPED for target in value.get_target_inputs())
 
 
 def _taken_by_interval(source: Node) -> list[np.ndarray]:

@@ -388,7 +388,7 @@ RULES = (
     ),
     _rule(
         zero_points.keep_stride, "Convolution", _BOTH,
-        "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: it runs in float, or gives wrong numbers",
+        "the stride of a 1x1 convolution would be moved before its zero point, padding or Split: a pool more, in float, or wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(

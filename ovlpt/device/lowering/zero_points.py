@@ -448,7 +448,8 @@ def _is_pointwise(convolution: Node) -> bool:
 
 def _meets_other_cells(convolution: Node) -> bool:
     """Whether what a stride is moved up through is padded on the way, or has data from a node of several outputs, except the
-    first of a Split or MaxPool: OpenVINO reads the first, or throws.
+    first of a Split or MaxPool: OpenVINO reads the first, or throws. Below a
+    dequantization a MaxPool would be a layer more, where the plugin's own LPT has none.
     """
     pending, seen = [convolution.input_value(0)], set()
     while pending:
@@ -458,6 +459,8 @@ def _meets_other_cells(convolution: Node) -> bool:
             return True
         if node.get_instance_id() in seen:
             continue
+        if node.get_type_name() in ("Convert", "FakeQuantize") and seen:
+            return True
         seen.add(node.get_instance_id())
         if node.get_type_name() in _MOVED_THROUGH:
             pending += node.input_values()
