@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ovlpt.attributes import AttributeTable
+from ovlpt.canonicalize.added_axes import AddedAxes
 from ovlpt.canonicalize.channel_shuffles import ChannelShuffles
 from ovlpt.canonicalize.dequantization_before_moves import DequantizationBeforeMoves
 from ovlpt.canonicalize.fewer_levels import FewerLevels, has_few_levels
@@ -121,6 +122,7 @@ MISREAD: tuple[type[LayerTransformation], ...] = (
 # Before all else, too: afterwards a dequantization is no longer in one place.
 BEFORE_COMMON_OPTIMIZATIONS: tuple[type[LayerTransformation], ...] = (
     *MISREAD,
+    AddedAxes,
     DequantizationBeforeMoves,
     StoredWeights,
 )

@@ -44,6 +44,7 @@ _PLACEMENT, _SETTINGS, _DEVICE = Cause.PLACEMENT, Cause.SETTINGS, Cause.HARDWARE
 # Of transformations that no answer quotes, or that no quantization and no setting changes.
 _OF_THE_GRAPH = [
     "absent",
+    "added_axes",
     "align_corners",
     "as_convolution",
     "assigned",

@@ -19,6 +19,7 @@ class Made(StrEnum):
 
     AGAIN = "Again"  # the same on other data
     ALONE = "Alone"  # keeps what follows out of a fusion
+    AXES = "Axes"  # before a constant adds some, or after
     CHANNELS_FIRST = "channels_first"
     CLIP = "Clip"
     DEQUANTIZATION = "Dequantization"  # Convert, Subtract, Multiply or Sums after it
