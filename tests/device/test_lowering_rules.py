@@ -6,15 +6,15 @@ import inspect
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ovlpt import Trace, compile_model, data, transform
 from ovlpt.device import lowering
 from ovlpt.device.lowering.rules import RULES, Phase
-from ovlpt.openvino_api import PartialShape, opset1
+from ovlpt.openvino_api import PartialShape
 from ovlpt.trace import Outcome
-from tests.graphs import fake_quantize, model, parameter, weights
+from tests.device.test_lowering_of_branches import branching
+from tests.graphs import fake_quantize, model, parameter
 from tests.networks import one_convolution, shared_zero_point
 
 
@@ -86,15 +86,14 @@ def test_compiling_tells_as_much(core):
     assert trace.summary()["compute_scale_in_f64", "lowered"] == 1
 
 
-@pytest.mark.parametrize("shape", [(-1, 5, 8), (-1, 5, -1)], ids=str)
+@pytest.mark.parametrize("shape", [(-1, 3, 6, 6), (-1, 3, -1, -1)], ids=str)
 def test_an_output_that_nothing_may_be_fused_into_keeps_its_names(core, shape):
-    """A per-row interval after a MatMul of dynamic sizes is kept out of it."""
-    layer = opset1.matmul(fake_quantize(parameter((1, 5, 8)), 0.0, 2.55), weights((4, 8), 0.01), False, True)
-    low = np.linspace(-2, -1, 5).reshape(1, 5, 1)
-    net = model(layer, fake_quantize(layer, low, -low * 127 / 128, name="rows"))
-    for port, name in zip(net.outputs, ("layer", "rows"), strict=True):
+    """What follows an If of dynamic sizes waits for it."""
+    branches = branching(parameter((1, 3, 6, 6)), [-1, 3, -1, -1])
+    net = model(branches, fake_quantize(branches, 0.0, 5.1))
+    for port, name in zip(net.outputs, ("branches", "quantized"), strict=True):
         port.get_tensor().set_names({name})
-    net.reshape(PartialShape(list(shape)))
+    net.reshape({net.input(0): PartialShape(list(shape))})
     result = transform(net, core=core)
     assert any(node.get_friendly_name().endswith("/Alone") for node in result.get_ops())
     assert [port.get_names() for port in result.outputs] == [port.get_names() for port in net.outputs]
