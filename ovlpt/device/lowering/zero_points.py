@@ -451,7 +451,7 @@ def _meets_other_cells(convolution: Node) -> bool:
     first of a Split or MaxPool: OpenVINO reads the first, or throws. Below a
     dequantization a MaxPool would be a layer more, where the plugin's own LPT has none.
     """
-    pending, seen = [convolution.input_value(0)], set()
+    pending, seen = [convolution.input_value(0)], set[int]()
     while pending:
         value = pending.pop()
         node = value.get_node()
