@@ -14,9 +14,10 @@ from ovlpt.graph.constants import (
 from ovlpt.graph.names import Made, made_for
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node, opset1
+from ovlpt.operations.families import ARITHMETIC
 from ovlpt.trace import Reason
 
-_OPERATIONS = ("Add", "Divide", "Maximum", "Minimum", "Multiply", "Subtract")
+_OPERATIONS = ARITHMETIC | {"Maximum", "Minimum"}
 
 
 class AddedAxes(LayerTransformation):
@@ -29,7 +30,7 @@ class AddedAxes(LayerTransformation):
 
     @classmethod
     def type_names(cls) -> list[str]:
-        return [f"opset1.{kind}" for kind in _OPERATIONS]
+        return [f"opset1.{kind}" for kind in sorted(_OPERATIONS)]
 
     def concerns(self, node: Node) -> bool:
         return _data_port(node) is not None

@@ -22,9 +22,10 @@ from ovlpt.graph.relaxed import is_relaxed
 from ovlpt.graph.shapes import Shape, may_be_open, shape_of
 from ovlpt.graph.weights import folded_constant, varies_along
 from ovlpt.openvino_api import Constant, Node, Output
+from ovlpt.operations.families import REARRANGES
 from ovlpt.operations.values import is_scalar_like
 
-_DROPPED = {"FakeQuantize", "Convert", "Pad", "Reshape", "ShapeOf", "Squeeze", "Transpose", "Unsqueeze"}
+_DROPPED = REARRANGES | {"FakeQuantize", "Convert", "Pad", "ShapeOf"}
 
 
 def part_by_head(product: Node) -> Node | None:
