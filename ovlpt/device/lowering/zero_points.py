@@ -448,8 +448,8 @@ def _is_pointwise(convolution: Node) -> bool:
 
 def _meets_other_cells(convolution: Node) -> bool:
     """Whether what a stride is moved up through is padded on the way, or has data from a node of several outputs, except the
-    first of a Split or MaxPool: OpenVINO reads the first, or throws. Below a
-    dequantization a MaxPool would be a layer more, where the plugin's own LPT has none.
+    first of a Split or MaxPool: OpenVINO reads the first, or throws. Below a dequantization a MaxPool would be a layer more,
+    where the plugin's own LPT has none.
     """
     pending, seen = [convolution.input_value(0)], set[int]()
     while pending:
