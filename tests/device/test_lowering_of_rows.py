@@ -11,7 +11,7 @@ import ovlpt
 from ovlpt.device import instruction_sets, subprocess_call
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import Core, Model, PartialShape, opset1
-from tests.conftest import EXACT, TRUTH
+from tests.conftest import EXACT, TRUTH, assert_close
 from tests.lowered import FORMS
 from tests.networks import const, model, parameter, quantized
 
@@ -190,6 +190,24 @@ def test_what_varies_by_channel_between_a_matmul_and_a_quantization(core, by_for
     found["simulation"] = simulate(net, core)(inputs)[0]
     expected = _quantize(expected, -1.5, 1.5)
     assert {form for form, values in found.items() if np.abs(values - expected).max() > 0.02} == set()
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_bias_that_an_activation_and_a_quantization_read_of_open_sizes(core, by_form, rows):
+    """The quantization of a gate's data takes no constants that others read, and needs nothing that keeps them out of it."""
+    rng, x = np.random.default_rng(0), parameter([-1, 12])
+    summed = opset1.add(opset1.matmul(x, const(rng.uniform(-1, 1, (8, 12))), False, True), const(np.linspace(-3, 2, 8)))
+    gate = quantized(opset1.sigmoid(summed), 0, 1)
+    net = model(quantized(opset1.multiply(quantized(summed, -4, 3.5), gate), -1, 4), x)
+    inputs, fixed = [rng.uniform(-1, 1, (rows, 12)).astype(np.float32)], net.clone()
+    fixed.reshape([rows, 12])
+    for form in FORMS:
+        assert_close([by_form(net, inputs, form)], [by_form(fixed, inputs)], level=0.02, share=0.02)
+    mine, stock = (
+        ovlpt.execution_types(compiled).executed
+        for compiled in (ovlpt.compile_model(net, core=core, properties=EXACT), core.compile_model(net, "CPU", EXACT))
+    )
+    assert len(mine) <= len(stock)
 
 
 @pytest.mark.parametrize("serializable", [False, True])

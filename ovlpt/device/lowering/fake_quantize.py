@@ -15,6 +15,7 @@ from ovlpt.device.lowering.links import (
     block_fusion,
     is_in_f64,
     links_above,
+    merged_target,
     other_constant,
 )
 from ovlpt.device.lowering.rows import takes_rows_for_columns
@@ -338,12 +339,12 @@ def _is_of_integers(data: Output) -> bool:
 
 
 def _taken_into_interval(node: Node, low: np.ndarray) -> list[Node]:
-    """What the plugin may fold into the interval that begins at ``low``: scale and bias of a layer go into that, unless its
-    result is read elsewhere, too, and a Relu that stays keeps what is above it, as a sum of two tensors does. A per-channel
-    interval without need is wrong after one element in bf16.
+    """What the plugin may fold into the interval that begins at ``low``: nothing that others read; scale and bias of a layer
+    go into that, unless its result is read elsewhere, too, and a Relu that stays keeps what is above it, as a sum of two
+    tensors does. A per-channel interval without need is wrong after one element in bf16.
     """
     above, source = links_above(node.input_value(0).get_node())
-    links = list(takewhile(lambda link: not _is_of_two_tensors(link), above))
+    links = list(takewhile(lambda link: merged_target(link) is not None and not _is_of_two_tensors(link), above))
     is_next = len(links) == len(above)
     links += _of_transposed_convolution(source) if is_next else []
     if is_next and source.get_type_name() in CONVOLUTIONS:
