@@ -19,6 +19,7 @@ from tests.graphs import opset14
 from tests.lowered import FORMS, compiled_in, drop_in, weighted
 from tests.networks import (
     const,
+    convolution,
     int8_weights,
     model,
     parameter,
@@ -230,6 +231,36 @@ def test_a_window_on_a_column_of_padding_alone(core, infer, case, low, groups):
         fixed.reshape([1, 16, *size])
         expected = infer(fixed, values, "NO")
         assert_close(infer(drop_in(net, core), values), expected, level=0.05)
+
+
+@pytest.mark.parametrize("how", [ovlpt.transform, drop_in], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_depthwise_window_on_a_row_of_padding_alone(core, infer, how, stride, outputs):
+    """The process ended where the batch is open and data have a zero point, with the plugin's own LPT too."""
+    x, channels = parameter([-1, 16 // outputs, 5, 7]), 16 // outputs
+    layer = quantized(x, -1, 1.55), int8_weights([channels, outputs, 1, 1, 1]), [1, stride], [0, 0], [1, 0], [1, 1]
+    net = model(convolution(quantized(opset1.group_convolution(*layer), -1, 1.2), 8, kernel=1), x)
+    values, fixed = [np.random.default_rng(0).uniform(-1, 1.5, (1, channels, 5, 7)).astype(np.float32)], net.clone()
+    fixed.reshape([1, channels, 5, 7])
+    expected = infer(fixed, values, "NO")
+    assert_close(infer(how(net, core=core), values), expected, level=0.05 * np.abs(expected[0]).max(), share=0.1)
+
+
+@pytest.mark.parametrize("hint", ["f32", "bf16"])
+@pytest.mark.parametrize("low", [0, -1.28, -1], ids=["u8", "i8", "zero_point"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_groups_of_one_channel_over_three_axes(core, outputs, low, hint):
+    """With a zero point compiling throws where floats are bf16; without, two outputs of each were no numbers there."""
+    x, ones = parameter([-1, 12, 1, 7, 4]), [1, 1, 1]
+    weights = int8_weights([12, outputs, 1, 1, 3, 1])
+    net = model(opset1.group_convolution(quantized(x, low, low + 2.55), weights, ones, [0, 1, 0], [0, 0, 0], ones), x)
+    values, fixed = np.random.default_rng(0).uniform(low, low + 2.5, (1, 12, 1, 7, 4)).astype(np.float32), net.clone()
+    fixed.reshape(values.shape)
+    (expected,) = core.compile_model(fixed, "CPU", TRUTH)(values).values()
+    compiled = core.compile_model(drop_in(net, core), "CPU", {"INFERENCE_PRECISION_HINT": hint})
+    (found,) = compiled(values).values()
+    assert_close([found], [expected], level=0.02 * np.abs(expected).max(), share=1)
 
 
 def test_a_window_over_data_of_an_open_rank(core, infer):

@@ -16,7 +16,6 @@ from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
 BLOCK = 4  # channels
 _IMAGE = 4  # axes
 _WINDOWS = (3, 7)  # sizes for which they were measured to be faster
-_DEPTHWISE_AXES = 5  # of weights, for kernels over two axes of space
 
 
 def with_older_kernels(layer: Node) -> Node:
@@ -69,7 +68,7 @@ def repeat_channels(convolution: Node) -> Node | None:
     """
     data, weights = convolution.input_values()
     shape = shape_of(weights)
-    if shape is None or None in shape or len(shape) > _DEPTHWISE_AXES or not is_int8_layer(convolution):
+    if shape is None or None in shape or not is_int8_layer(convolution):
         return None
     groups, outputs, inputs, *kernel = shape
     if not inputs == 1 < outputs or groups == 1:

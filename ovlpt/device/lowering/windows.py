@@ -206,17 +206,27 @@ def see_padding_alone(convolution: Node) -> Node | None:
     """A window that stands on a column of padding and on no data, at some place along the last axis, with older kernels.
 
     Those of brgemm give what they find in memory there, or write beyond it, which ends the process; with the plugin's own
-    LPT, too. Along other axes they are right.
+    LPT, too. Along other axes they are right, but for depthwise kernels.
     """
-    shapes = (convolution.get_input_partial_shape(port) for port in (0, 1))
-    data, weights = (shape[-1] if shape.rank.is_static else PartialShape([-1])[0] for shape in shapes)
-    if weights.is_dynamic or has_older_kernels(convolution):
+    attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
+    if weights is None or has_older_kernels(convolution):
         return None
-    window = _Window.of(convolution.get_attributes(), weights.get_length())
-    least = max(data.get_min_length(), 1)
-    most = max(least, data.get_max_length()) if data.get_max_length() >= 0 else np.inf
-    widths = range(least, int(min(most, least + window.reach + window.stride)) + 1)  # wider data repeats these
-    return with_older_kernels(convolution) if any(map(window.misses, widths)) else None
+    space = len(attributes["strides"])
+    is_depthwise = convolution.get_type_name() == "GroupConvolution" and tuple(weights[1:3]) == (1, 1)
+    data = convolution.get_input_partial_shape(0)
+    for axis in range(-space if is_depthwise else -1, 0):
+        size = data[axis] if data.rank.is_static else PartialShape([-1])[0]
+        if weights[axis] is not None and _may_miss(_Window.of(attributes, axis, weights[axis]), size):
+            return with_older_kernels(convolution)
+    return None
+
+
+def _may_miss(window: _Window, size: Any) -> bool:
+    """Whether the window stands beside data of a ``size``, which may be dynamic, at some place."""
+    least = max(size.get_min_length(), 1)
+    most = max(least, size.get_max_length()) if size.get_max_length() >= 0 else np.inf
+    sizes = range(least, int(min(most, least + window.reach + window.stride)) + 1)  # larger data repeats these
+    return any(map(window.misses, sizes))
 
 
 @dataclass(frozen=True)
@@ -231,9 +241,9 @@ class _Window:
     same: str
 
     @classmethod
-    def of(cls, attributes: Mapping[str, Any], taps: int) -> _Window:
+    def of(cls, attributes: Mapping[str, Any], axis: int, taps: int) -> _Window:
         stride, dilation, begin, end = (
-            attributes[name][-1] for name in ("strides", "dilations", "pads_begin", "pads_end")
+            attributes[name][axis] for name in ("strides", "dilations", "pads_begin", "pads_end")
         )
         mode = attributes["auto_pad"]
         begin, end = (0, 0) if mode == "valid" else (begin, end)
@@ -244,7 +254,7 @@ class _Window:
         return (self.taps - 1) * self.dilation + 1
 
     def misses(self, width: int) -> bool:
-        """Whether the window stands beside data of this width at some place."""
+        """Whether the window stands beside data of this width, along its axis, at some place."""
         begin, end = self.begin, self.end
         if self.same:
             both = max((-(-width // self.stride) - 1) * self.stride + self.reach - width, 0)

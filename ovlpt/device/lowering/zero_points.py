@@ -337,16 +337,17 @@ def keep_apart(model: Model) -> list[Node]:
 def pad_before_zero_point(convolution: Node) -> Node | None:
     """A grouped convolution over three axes of space pads wrongly what has a zero point: wrong numbers, no error, with
     the plugin's own LPT too. A Pad before it puts the zero point there; where it differs between channels, padded or not, the
-    layer runs in float. A depthwise convolution is right.
+    layer runs in float. So it does where groups are of one channel, whose kernels with a zero point are of f32: with floats in
+    bf16 compiling throws.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
     begin, end = attributes["pads_begin"], attributes["pads_end"]
     if subtract.get_type_name() != "Subtract" or len(begin) != 3:
         return None
-    zero_point, depthwise = constant_above(subtract.input_value(1)), list(convolution.get_input_shape(1)[1:3]) == [1, 1]
-    if depthwise or zero_point is None:
+    zero_point = constant_above(subtract.input_value(1))
+    if zero_point is None:
         return None
-    if not is_scalar_like(zero_point):
+    if not is_scalar_like(zero_point) or convolution.get_input_shape(1)[2] == 1:
         return _in_float(convolution)
     if not any((*begin, *end)) or attributes["auto_pad"].startswith("same"):
         return None
