@@ -153,6 +153,7 @@ def machine(core: Core, device: str) -> object:
         probed = plugin_config.this_cpu
         of_layers = (
             this_cpu.gathers_strides,
+            this_cpu.has_vnni_of_512_bits,
             this_cpu.multiplies_groups_by_gemm,
             this_cpu.multiplies_groups_wrongly,
             this_cpu.reads_few_channels_slowly,

@@ -57,6 +57,13 @@ def multiplies_groups_wrongly() -> bool:
 
 
 @functools.cache
+def has_vnni_of_512_bits() -> bool:
+    """Whether int8 layers run with AVX-512 and VNNI."""
+    found, core = unlimited_flags(), Core()
+    return "avx512_vnni" in found if found else has_avx512(core) and not saturates(core)
+
+
+@functools.cache
 def gathers_strides() -> bool:
     """Whether strided 1x1 int8 convolutions run in kernels for AVX2: without AVX-512."""
     found = unlimited_flags()

@@ -130,6 +130,25 @@ SEVERAL_OUTPUTS = {  # sizes of data, open ones; outputs of each channel; taps, 
 }
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [0, -1.28, -1], ids=["u8", "i8", "zero_point"])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize(
+    ("sizes", "dilation"), [([64, 40], 1), ([64, 9, 9], 2), ([64, 9, 9], 1), ([-1, 64, -1, -1], 1)], ids=str
+)
+def test_slopes_by_channel_after_a_depthwise_layer(by_form, form, sizes, dilation, outputs, low):
+    """With AVX-512 and VNNI kernels before brgemm read others for u8 data, with the plugin's own LPT too: -1 to 5 dB."""
+    x, shape = parameter(sizes if -1 in sizes else [1, *sizes]), [1, 64, 9, 9] if -1 in sizes else [1, *sizes]
+    axes = len(shape) - 2
+    window = [1] * axes, [dilation] * axes, [dilation] * axes, [dilation] * axes
+    layer = opset1.group_convolution(
+        quantized(x, low, low + 2.55), int8_weights([64, outputs, 1, *[3] * axes]), *window
+    )
+    net = model(opset1.prelu(layer, const(np.random.default_rng(1).uniform(-0.2, 0.5, 64 * outputs))), x)
+    values = [np.random.default_rng(0).uniform(low, low + 2.5, shape).astype(np.float32)]
+    assert_close([by_form(net, values, form)], [by_form(net, values)])
+
+
 ZERO_POINTS = {  # of eight bits for each channel
     "of each": lambda channels: np.random.default_rng(1).integers(60, 200, channels),
     "i8": lambda channels: np.full(channels, 128),

@@ -25,16 +25,17 @@ from ovlpt.graph.constants import constant_above, is_constant_above, precision_o
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import is_relaxed
+from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.layer_transformation import insert_after, replace_output
-from ovlpt.openvino_api import Constant, Node, NodeFactory, Output
+from ovlpt.openvino_api import RELEASE, Constant, Node, NodeFactory, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE, ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
 _IMAGE = 3  # channels
+_SLOPES_WRONG_FROM = 48  # channels
 _FEW_WEIGHTS = 256  # with more, there are too many products for that kernel at one place of the result
 _COARSE = 64  # levels: half a step of more is less than 1 % of an interval
 
@@ -52,6 +53,27 @@ def compute_by_channel(node: Node) -> Node | None:
         block_fusion(last)
         return node
     return with_older_kernels(node)
+
+
+def part_from_slopes(layer: Node) -> Node | None:
+    """Slopes by channel after a depthwise layer of u8 data without a zero point, by kernels before brgemm: dilated, over one
+    axis, with those kernels asked for, and any in OpenVINO 2024.
+
+    With AVX-512 and VNNI they read the slopes from elsewhere from 48 channels on, with the plugin's own LPT, too: no error. A
+    maximum with the least number keeps the PRelu from the layer.
+    """
+    weights, attributes = shape_of(layer.input_value(1)), layer.get_attributes()
+    is_depthwise = is_int8_layer(layer) and weights is not None and tuple(weights[1:3]) == (1, 1)
+    if not is_depthwise or precision_of(layer.input_value(0)) != "u8":
+        return None
+    is_older = len(attributes["strides"]) == 1 or set(attributes["dilations"]) != {1} or has_older_kernels(layer)
+    if not (is_older or RELEASE < (2025, 0)) or (weights[0] is not None and weights[0] < _SLOPES_WRONG_FROM):
+        return None
+    last = first_by_channel([layer, *affine_links(layer)][-1], but=POST_OPERATIONS - {"PRelu"})
+    if last is None:
+        return None
+    block_fusion(last)
+    return layer
 
 
 def part_from_sum(node: Node) -> Node | None:

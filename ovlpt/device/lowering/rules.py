@@ -248,6 +248,11 @@ RULES = (
         "per-channel constants would be read wrongly at dynamic sizes of one element: wrong numbers",
     ),
     _rule(
+        guards.part_from_slopes, "GroupConvolution", _CPU,
+        "with AVX-512 and VNNI a PRelu by channel after a depthwise layer, dilated or over one axis, would read other slopes: wrong numbers",
+        here=this_cpu.has_vnni_of_512_bits,
+    ),
+    _rule(
         guards.part_by_column, "MatMul", _CPU,
         "a MatMul of two tensors would read per-column constants from beyond their array: wrong numbers",
     ),
