@@ -24,7 +24,7 @@ from ovlpt.canonicalize.redundant_fake_quantize import RedundantFakeQuantize
 from ovlpt.canonicalize.relu_before_fake_quantize import ReluBeforeFakeQuantize
 from ovlpt.canonicalize.reshapes_before_fake_quantize import ReshapesBeforeFakeQuantize
 from ovlpt.canonicalize.rounded_integers import RoundedIntegers
-from ovlpt.canonicalize.stored_slopes import StoredSlopes
+from ovlpt.canonicalize.stored_operands import StoredOperands
 from ovlpt.canonicalize.stored_weights import StoredWeights
 from ovlpt.canonicalize.symmetric_weights import SymmetricIntegerWeights, SymmetricQuantizedWeights
 from ovlpt.canonicalize.unshared_constants import UnsharedConstants
@@ -141,7 +141,7 @@ CANONICALIZATIONS: tuple[type[LayerTransformation], ...] = (
     RecurrentGrid,
     SymmetricIntegerWeights,
     SymmetricQuantizedWeights,
-    StoredSlopes,
+    StoredOperands,
     UnsharedConstants,
 )
 

@@ -161,7 +161,7 @@ _OF_THE_GRAPH = [
     "split_axis",
     "stored_integers",
     "stored_low",
-    "stored_slope",
+    "stored_operand",
     "strides",
     "training_output",
     "transposed",

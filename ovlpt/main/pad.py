@@ -33,6 +33,7 @@ class PadTransformation(MoveDequantizationAfter):
 
     def move_dequantization_after(self, node: Node, found: Dequantization, *constants, **settings) -> Node:
         if node.get_input_size() > 3:
-            value = node.input_value(3).get_node().data
+            is_read = node.get_attributes()["pad_mode"] == "constant"
+            value = node.input_value(3).get_node().data if is_read else 0
             node.input(3).replace_source_output(constant(value, found.data_precision).output(0))
         return super().move_dequantization_after(node, found, *constants, **settings)

@@ -274,10 +274,11 @@ def known_count(facts: NodeFacts) -> Reason | None:
 
 def paddable(facts: NodeFacts) -> Reason | None:
     begin, end, mode = facts.constants[1], facts.constants[2], facts.attributes["pad_mode"]
+    if (value := pad_value(facts)) is None:
+        return Reason("not_constant", "the padding value is not stored as a constant")
     if (begin <= 0).all() and (end <= 0).all():
         return None  # it crops at most
     padded = sorted({int(axis) for pads in (begin, end) for axis in np.flatnonzero(pads)})
-    value = pad_value(facts)
     if mode == "constant":
         values = [facts.zero_point] if facts.zero_point is not None else []
         if value != 0:

@@ -55,10 +55,11 @@ def interpolated_axes(facts: NodeFacts) -> list[int] | None:
     return list(range(facts.rank))
 
 
-def pad_value(facts: NodeFacts) -> float:
+def pad_value(facts: NodeFacts) -> float | None:
+    """What it pads with, 0 in other modes; None: not known."""
     if facts.attributes["pad_mode"] != "constant" or len(facts.constants) < 4:
         return 0.0
-    return float(np.ravel(facts.constants[3])[0])
+    return None if facts.constants[3] is None else float(np.ravel(facts.constants[3])[0])
 
 
 def to_scalar_if_possible(values: np.ndarray) -> np.ndarray:
