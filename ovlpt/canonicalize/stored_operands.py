@@ -16,7 +16,9 @@ class StoredOperands(LayerTransformation):
     other slope.
     """
 
-    why = Reason("stored_operand", "its slope or padding value is computed from constants, which would keep it in float")
+    why = Reason(
+        "stored_operand", "its slope or padding value is computed from constants, which would keep it in float"
+    )
 
     @classmethod
     def type_names(cls) -> list[str]:

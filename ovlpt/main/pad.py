@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
+
 from ovlpt.graph.constants import constant
 from ovlpt.graph.dequantization import Dequantization
-from ovlpt.layer_transformation import MoveDequantizationAfter
+from ovlpt.layer_transformation import MoveDequantizationAfter, constant_input
 from ovlpt.openvino_api import Node
 from ovlpt.operations import OPERATIONS
 from ovlpt.precisions import NUMPY, is_low
@@ -33,7 +35,7 @@ class PadTransformation(MoveDequantizationAfter):
 
     def move_dequantization_after(self, node: Node, found: Dequantization, *constants, **settings) -> Node:
         if node.get_input_size() > 3:
-            is_read = node.get_attributes()["pad_mode"] == "constant"
-            value = node.input_value(3).get_node().data if is_read else 0
+            value = constant_input(node.input_value(3))
+            value = np.zeros(()) if value is None else value  # in other modes nothing reads it
             node.input(3).replace_source_output(constant(value, found.data_precision).output(0))
         return super().move_dequantization_after(node, found, *constants, **settings)

@@ -32,7 +32,9 @@ def test_the_dequantization_passes(slope):
     activation = next(node for node in result.after.get_ops() if node.get_type_name() == "PRelu")
     assert isinstance(activation.input_value(1).get_node(), Constant)
     assert result.transformed("PRelu")
-    assert [event.reason.code for event in result.trace if event.transformation == "StoredOperands"] == ["stored_operand"]
+    assert [event.reason.code for event in result.trace if event.transformation == "StoredOperands"] == [
+        "stored_operand"
+    ]
     result.assert_numbers()
 
 
