@@ -157,6 +157,14 @@ def test_what_stock_has_wrong_is_wrong(net, share, floats, verdict, core):
     assert found.ok is (verdict is Verdict.NEAR)
 
 
+def test_what_stock_has_wrong_is_wrong_on_more_samples_too(core):
+    """More were compared, of which nothing was known: it threw."""
+    net, simulate = pointwise([1, 16, 4, 4]), simulator("CPU", core)
+    mine, stock = (lambda net, hits=hits: simulate(off(net, 0.9, 3, hits)) for hits in ((1,), (9,)))
+    found = compare_numbers(net, [Variant(COMPILED, "f32", mine, stock)], simulate, cases_of(net, None))
+    assert [record.verdict for record in found.records] == [Verdict.FAR]
+
+
 @pytest.mark.parametrize(("native", "ok"), [((0.05, 0, ()), True), ((0.02, 0, ()), False)])
 def test_where_stock_throws_its_transformations_stand_in(native, ok, core):
     """A network that rounds a sum once, as stock does, failed for 37.6 dB where stock throws on its input of i16."""
