@@ -1115,7 +1115,11 @@ _SINGLE = [
     ),
     Case("depthwise over three axes", lambda: _of_all_three_axes(1)),
     Case("depthwise over three axes, a zero point", lambda: _of_all_three_axes(1, -0.5), (("zero_point",),)),
-    Case("two outputs for each channel over three axes, a zero point", lambda: _of_all_three_axes(2, -0.5)),
+    Case(
+        "two outputs for each channel over three axes, a zero point",
+        lambda: _of_all_three_axes(2, -0.5),
+        (("zero_point",),),
+    ),
     *(
         Case(
             f"MatMul of ranks {len(first)} and {len(second)}",

@@ -25,9 +25,9 @@ def is_int8_layer(node: Node) -> bool:
 
 
 def is_depthwise_over_three_axes(node: Node) -> bool:
-    """Whose kernels with a zero point are of floats."""
-    weights = tuple(shape_of(node.input_value(1)) or ()) if node.get_type_name() == "GroupConvolution" else ()
-    return len(weights) == 6 and weights[1:3] == (1, 1)
+    """Groups of one channel: with a zero point they run in float."""
+    weights = shape_of(node.input_value(1)) or () if node.get_type_name() == "GroupConvolution" else ()
+    return len(weights) == 6 and weights[2] == 1
 
 
 def _precision_read(value: Output) -> str:

@@ -8,12 +8,13 @@ from ovlpt import LowPrecision
 from ovlpt.openvino_api import Manager, opset1
 from tests.conftest import EXACT, TRUTH, assert_close, inputs_of
 from tests.graphs import f32, fake_quantize, model, parameter, weights
+from tests.networks import int8_weights
 
 _SHAPE = (1, 2, 6, 4)
 
 
 def layer(data):
-    return opset1.matmul(data, weights((8, 4), 0.02), False, True)
+    return opset1.matmul(data, int8_weights([8, 4]), False, True)
 
 
 # What a constant with more axes than the data stands after or before
