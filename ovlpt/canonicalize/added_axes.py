@@ -12,6 +12,7 @@ from ovlpt.graph.constants import (
     same_operation,
 )
 from ovlpt.graph.names import Made, made_for
+from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import LayerTransformation, replace_output
 from ovlpt.openvino_api import Node, opset1
 from ovlpt.operations.families import ARITHMETIC
@@ -60,13 +61,14 @@ def _data_port(node: Node) -> int | None:
     """Of data whose rank is known, and less than that of the constant beside it."""
     if not is_real(precision_of(node.output(0))):
         return None
-    for port in (0, 1):
-        data, other = _rank(node, port), _rank(node, 1 - port)
-        if data and other and data < other and is_constant_above(node.input_value(1 - port)):
-            return None if is_constant_path(node.input_value(port).get_node()) else port
-    return None
+    ranks = [_rank(node, port) for port in (0, 1)]
+    if not all(ranks) or ranks[0] == ranks[1]:
+        return None
+    port = ranks.index(min(ranks))
+    is_added = is_constant_above(node.input_value(1 - port)) and not is_constant_path(node.input_value(port).get_node())
+    return port if is_added else None
 
 
-def _rank(node: Node, port: int) -> int | None:
-    rank = node.get_input_partial_shape(port).rank
-    return rank.get_length() if rank.is_static else None
+def _rank(node: Node, port: int) -> int:
+    """0 of a scalar, and where it is not known."""
+    return len(shape_of(node.input_value(port)) or ())

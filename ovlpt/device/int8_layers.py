@@ -24,6 +24,12 @@ def is_int8_layer(node: Node) -> bool:
     )
 
 
+def is_depthwise(node: Node) -> bool:
+    """A convolution, transposed or not, in groups of one channel with one output."""
+    weights = shape_of(node.input_value(1)) if node.get_type_name().startswith("Group") else None
+    return weights is not None and weights[1:3] == (1, 1)
+
+
 def is_depthwise_over_three_axes(node: Node) -> bool:
     """Groups of one channel: with a zero point they run in float."""
     weights = shape_of(node.input_value(1)) or () if node.get_type_name() == "GroupConvolution" else ()

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from ovlpt.device.int8_layers import is_int8_layer
+from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.graph.constants import precision_of, values_of
 from ovlpt.graph.names import given
 from ovlpt.openvino_api import Constant, Model, Node, Output
@@ -67,7 +67,7 @@ def overflow_risks(model: Model) -> list[OverflowRisk]:
 
 def _risk(node: Node) -> OverflowRisk | None:
     weights = _integers(node.input_value(1))
-    if precision_of(weights) != "i8" or not isinstance(weights.get_node(), Constant) or _is_depthwise(node):
+    if precision_of(weights) != "i8" or not isinstance(weights.get_node(), Constant) or is_depthwise(node):
         return None
     paired = _in_pairs(node, weights_by_channel(node, values_of(weights.get_node())))
     risky = risky_pairs(paired)
@@ -82,11 +82,6 @@ def _risk(node: Node) -> OverflowRisk | None:
         risky_channels=int(risky.any(axis=1).sum()),
         worst=int(np.abs(paired[:, 0::2] + paired[:, 1::2]).max()),
     )
-
-
-def _is_depthwise(node: Node) -> bool:
-    """Its kernels multiply in 32 bits."""
-    return node.get_type_name().startswith("Group") and list(node.get_input_shape(1)[1:3]) == [1, 1]
 
 
 def _in_pairs(node: Node, weights: np.ndarray) -> np.ndarray:

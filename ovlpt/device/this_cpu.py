@@ -59,8 +59,10 @@ def multiplies_groups_wrongly() -> bool:
 @functools.cache
 def has_vnni_of_512_bits() -> bool:
     """Whether int8 layers run with AVX-512 and VNNI."""
-    found, core = unlimited_flags(), Core()
-    return "avx512_vnni" in found if found else has_avx512(core) and not saturates(core)
+    if found := unlimited_flags():
+        return "avx512_vnni" in found
+    core = Core()
+    return has_avx512(core) and not saturates(core)
 
 
 @functools.cache

@@ -1,16 +1,18 @@
 """What the CPU plugin executes of a transformed model, against what it executes with its own LPT.
 
 What is meant is not told: what a quantization to 16 bits clips is clipped, which stock leaves out, and it waits for an If of
-dynamic sizes; a strided layer has a pool before it where CPUs with AVX2 need that; a layer that a CPU computes wrongly in int8 stays in float, and so does one of data with more levels than int8 has, which stock rounds to fewer; MatMuls
-become convolutions where those are faster, Reorders included; a layer that is in int8 here alone may need one before and one after
-it that converts; and layers that stock fuses into others may be what makes its numbers wrong. A Reshape is none: it moves nothing.
+dynamic sizes; a strided layer has a pool before it where CPUs with AVX2 need that, and channels are repeated before one of
+several outputs for each; a layer that a CPU computes wrongly in int8 stays in float, and so does one of data with more levels
+than int8 has, which stock rounds to fewer; MatMuls become convolutions where those are faster, Reorders included; a layer that
+is in int8 here alone may need one before and one after it that converts; and layers that stock fuses into others may be what
+makes its numbers wrong. A Reshape is none: it moves nothing.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -21,9 +23,8 @@ from ovlpt.canonicalize.mat_mul_to_convolution import MatMulToConvolution
 from ovlpt.choices import OVLPT
 from ovlpt.choices import STOCK as STOCK_VARIANT
 from ovlpt.device import ExecutionTypes
-from ovlpt.device.lowering import guards, windows
+from ovlpt.device.lowering import guards, kernels, windows
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.shapes import shape_of
 from ovlpt.inspect.check.execution import Executed, execute
 from ovlpt.openvino_api import Manager, Model
 from ovlpt.qdq_stripping import QDQStripping
@@ -36,6 +37,7 @@ from tools.parity.driver import core
 
 WAY = "execution"
 _CONVERTING = {"Convert", "Eltwise", "FakeQuantize", "Reorder", "Subgraph"}  # floats to integers, or back
+_MEANT = {kernels.repeat_channels.__name__: "Gather", windows.pool_strides.__name__: "Pooling"}  # what rules add
 
 
 def failures(graph: Graph, only: str | None = None) -> Iterator[Failure]:
@@ -67,8 +69,7 @@ def _difference(model: Model, stock: Executed) -> Failure | None:
             code = _why_in_float(model, difference.layer)
             cause = f"int8 {difference.kind}: {difference.layer_type}"
             return Failure(STOCK, f"{cause}, {code}") if code else Failure(WAY, cause, str(difference))
-    meant = Counter(Gather=_with_several_outputs(model), Pooling=_lowered_by(model, windows.pool_strides))
-    if found := _unmeant(mine, stock) - meant:
+    if (found := _unmeant(mine, stock)) and (found := found - _lowered(model)):
         config = plugin_config.for_device(core(), "CPU")
         plain = replace(config, disabled=(*config.disabled, MatMulToConvolution.__name__))
         found &= _unmeant(execute(model, "CPU", [OVLPT], plain, core=core()), stock)
@@ -116,11 +117,11 @@ def clipped(model: Model) -> Model:
     return result
 
 
-def _lowered_by(model: Model, rule: Callable[..., object]) -> int:
-    """How many nodes a rule of the lowering changes for this CPU."""
+def _lowered(model: Model) -> Counter[str]:
+    """The layers that the lowering makes for this CPU on purpose, by type."""
     trace = Trace()
     ovlpt.compile_model(model.clone(), "CPU", core=core(), trace=trace)
-    return sum(each.outcome == Outcome.LOWERED and each.transformation == rule.__name__ for each in trace)
+    return Counter(_MEANT[each.transformation] for each in trace if each.transformation in _MEANT)
 
 
 def _why_in_float(model: Model, layer: str) -> str:
@@ -139,13 +140,6 @@ def _has_many_levels(model: Model, layer: str) -> bool:
     node = next((each for each in all_nodes(model) if each.get_friendly_name() == layer), None)
     source = None if node is None else node.input_value(0).get_node()
     return source is not None and source.get_type_name() == "FakeQuantize" and source.get_attributes()["levels"] > 256
-
-
-def _with_several_outputs(model: Model) -> int:
-    """Convolutions of several outputs for each channel, before which channels are repeated: numbers are right so, and sooner."""
-    layers = (node for node in all_nodes(model) if node.get_type_name() == "GroupConvolution")
-    shapes = (shape_of(layer.input_value(1)) for layer in layers)
-    return sum(shape is not None and shape[2] == 1 and shape[1] != 1 for shape in shapes)
 
 
 def _in_int8(executed: Executed, variant: str) -> int:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ovlpt.common_optimizations import group_normalization
-from ovlpt.device.int8_layers import is_int8_layer
+from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.device.lowering.kernels import falls_back_to_gemm, with_older_kernels
 from ovlpt.device.lowering.links import (
     POST_OPERATIONS,
@@ -63,8 +63,7 @@ def part_from_slopes(layer: Node) -> Node | None:
     maximum with the least number keeps the PRelu from the layer.
     """
     weights, attributes = shape_of(layer.input_value(1)), layer.get_attributes()
-    is_depthwise = is_int8_layer(layer) and weights is not None and tuple(weights[1:3]) == (1, 1)
-    if not is_depthwise or precision_of(layer.input_value(0)) != "u8":
+    if not (is_int8_layer(layer) and is_depthwise(layer)) or precision_of(layer.input_value(0)) != "u8":
         return None
     is_older = len(attributes["strides"]) == 1 or set(attributes["dilations"]) != {1} or has_older_kernels(layer)
     if not (is_older or RELEASE < (2025, 0)) or (weights[0] is not None and weights[0] < _SLOPES_WRONG_FROM):

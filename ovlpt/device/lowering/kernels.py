@@ -84,7 +84,6 @@ def repeat_channels(convolution: Node) -> Node | None:
     else:
         taps = reshaped(weights, alone)
     new = relaxed_like(convolution, [data, taps.output(0)], precision_of(convolution.output(0)))
-    new.set_friendly_name(convolution.get_friendly_name())
     replace_output(convolution.output(0), new.output(0))
     return new
 

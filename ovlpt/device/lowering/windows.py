@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.int8_layers import is_int8_layer
+from ovlpt.device.int8_layers import is_depthwise, is_int8_layer
 from ovlpt.device.lowering.kernels import with_older_kernels
 from ovlpt.device.lowering.links import block_fusion
 from ovlpt.device.lowering.reshaping import ELEMENTWISE, chain_after, end_in, is_constant
@@ -211,10 +211,8 @@ def see_padding_alone(convolution: Node) -> Node | None:
     attributes, weights = convolution.get_attributes(), shape_of(convolution.input_value(1))
     if weights is None or has_older_kernels(convolution):
         return None
-    space = len(attributes["strides"])
-    is_depthwise = convolution.get_type_name() == "GroupConvolution" and tuple(weights[1:3]) == (1, 1)
-    data = convolution.get_input_partial_shape(0)
-    for axis in range(-space if is_depthwise else -1, 0):
+    data, space = convolution.get_input_partial_shape(0), len(attributes["strides"])
+    for axis in range(-space if is_depthwise(convolution) else -1, 0):
         size = data[axis] if data.rank.is_static else PartialShape([-1])[0]
         if weights[axis] is not None and _may_miss(_Window.of(attributes, axis, weights[axis]), size):
             return with_older_kernels(convolution)

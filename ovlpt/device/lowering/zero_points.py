@@ -313,11 +313,13 @@ def sibling_numbers(model: Model) -> dict[int, int]:
 def _merged(value: Output) -> tuple:
     """A key that is the same for what the plugin will have merged: other rules give each layer such an operation of its own."""
     node = value.get_node()
-    constants = [constant_above(each) for each in node.input_values()[1:]]
-    if node.get_type_name() not in _MERGED or any(each is None for each in constants):
+    constants = (
+        [constant_above(each) for each in node.input_values()[1:]] if node.get_type_name() in _MERGED else [None]
+    )
+    plain = [each.tolist() for each in constants if each is not None]
+    if len(plain) < len(constants):
         return node.get_instance_id(), value.get_index()
-    plain = (each.tolist() for each in constants if each is not None)
-    return node.get_type_name(), repr(node.get_attributes()), repr([*plain]), _merged(node.input_value(0))
+    return node.get_type_name(), repr(node.get_attributes()), repr(plain), _merged(node.input_value(0))
 
 
 def keep_apart(model: Model) -> list[Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -130,18 +131,18 @@ def _with_more(
     """The case with `SURE` samples, whose distances are added to those of both ``sides``; None where there are no more."""
     if case.draw is None:
         return None
-    wide = Case(case.inputs, [*case.samples, *map(case.draw, range(len(case.samples), SURE))])
+    samples, found = list(map(case.draw, range(len(case.samples), SURE))), [*case.expected]
     sizes = sizes_of(source, case)
     try:
         simulated = Network(simulate(at_sizes(source, dict(enumerate(sizes))) if sizes else source))
-        for sample in wide.samples[len(case.samples) :]:
-            expected = simulated(sample)
+        for sample in samples:
+            found.append(expected := simulated(sample))
             for network, distances in sides:
                 if network is not None and distances is not None:
                     add(distances, expected, network(sample))
     except RuntimeError:  # the model does not take every sample
         return None
-    return wide
+    return replace(case, samples=[*case.samples, *samples], expected=found)
 
 
 def _judged(
