@@ -586,6 +586,11 @@ RULES = (
         phase=Phase.MODEL, precision="f32",
     ),
     _rule(
+        zero_points.unmark_dequantization, "Multiply Subtract", _CPU,
+        "a dequantization before floats would be layers of its own, which a model that was saved does not have",
+        phase=Phase.BODIES,
+    ),
+    _rule(
         half.keep_sums_in_f32, ANY, _GPU,
         "sums of integers, and their scales, would be rounded to f16, or overflow it",
         phase=Phase.MODEL, precision="f16",

@@ -32,6 +32,7 @@ _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Swish"}) | {
 }  # fmt: skip
 
 _MERGED = PASSES_ON | {"Gather", "MaxPool", "Pad"}  # where they are equal
+_DEQUANTIZATION = "dequantization_node_0"
 
 
 def subtract_in_f32(subtract: Node) -> Node | None:
@@ -333,6 +334,20 @@ def keep_apart(model: Model) -> list[Node]:
         apart = relaxed("Subtract", subtract.input_values(), output, {"auto_broadcast": "numpy"}, siblings=number)
         apart.set_friendly_name(subtract.get_friendly_name())
         replace_output(subtract.output(0), apart.output(0))
+    return changed
+
+
+def unmark_dequantization(model: Model) -> list[Node]:
+    """Takes the mark of dequantizations, which common optimizations leave and no file keeps, from those that stay in front of
+    floats: of a marked one the plugin makes no multiplication and addition in one layer, which reads integers.
+    """
+    changed = [
+        node
+        for node in model.get_ops()
+        if node.get_type_name() in ("Multiply", "Subtract") and _DEQUANTIZATION in node.get_rt_info()
+    ]
+    for node in changed:
+        del node.get_rt_info()[_DEQUANTIZATION]
     return changed
 
 
