@@ -74,6 +74,7 @@ class CommonOptimizations(ModelTransformation):
     def run_on_model(self, model: Model) -> bool:
         model = as_model(model)
         ConvertPrecision(**self.settings()).run_on_model(model)
+        _store_masks(model)
         kinds = _kinds(model)
         if not _DECOMPOSED.keys().isdisjoint(kinds):
             self._decompose(model)  # before: what weights pass through goes into them
@@ -141,6 +142,15 @@ class CommonOptimizations(ModelTransformation):
     def _is_kernel(self, node: Node) -> bool:
         kind = node.get_type_name()
         return kind in self.kernels and self.kernels[kind](node)
+
+
+def _store_masks(model: Model) -> None:
+    """Booleans that become real numbers are integers of 8 bits before, as the CPU plugin stores them: a dequantization."""
+    for node in all_nodes(model):
+        if node.get_type_name() != "Convert" or precision_of(node.input_value(0)) != "boolean":
+            continue
+        if precision_of(node.output(0)) in REAL:
+            node.input(0).replace_source_output(opset1.convert(node.input_value(0), "u8").output(0))
 
 
 def _kinds(model: Model) -> set[str]:

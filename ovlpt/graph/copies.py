@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovlpt.graph.constants import constant_above
+from ovlpt.graph.constants import constant_above, precision_of
 from ovlpt.openvino_api import Node, Output
 from ovlpt.operations import OPERATIONS
 from ovlpt.operations.values import copies_values
@@ -36,6 +36,20 @@ def _chosen(node: Node) -> tuple[int, ...]:
         pads = [constant_above(node.input_value(port)) for port in (2, 3)]
         return (0,) if all(each is not None and not np.any(each) for each in pads) else ()
     return ()
+
+
+def holds_booleans(value: Output) -> bool:
+    """Whether the data is a mask of booleans that are stored as integers, or in part."""
+    pending, seen = [value], set()
+    while pending:
+        node = pending.pop().get_node()
+        if node.get_instance_id() in seen:
+            continue
+        seen.add(node.get_instance_id())
+        if node.get_type_name() == "Convert" and precision_of(node.input_value(0)) == "boolean":
+            return True
+        pending += copied_data(node)
+    return False
 
 
 def is_of_use(node: Node) -> bool:

@@ -287,12 +287,13 @@ def _hands_on(node: Node) -> bool:
 
 
 def _is_dequantization(node: Node) -> bool:
-    """Whether it dequantizes stored integers."""
-    for _ in range(3):
+    """Whether it dequantizes stored integers, or scales a mask of booleans, which are stored as integers."""
+    for depth in range(3):
         if node.get_type_name() not in DEQUANTIZATION:
             return False
         value = node.input_value(0)
-        if node.get_type_name() == "Convert" and is_low(precision_of(value)):
+        stored = precision_of(value)
+        if node.get_type_name() == "Convert" and (is_low(stored) or (depth > 0 and stored == "boolean")):
             return True
         node = value.get_node()
     return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovlpt.attributes import Bias
+from ovlpt.graph.copies import holds_booleans
 from ovlpt.graph.dequantization import Dequantization
 from ovlpt.layer_transformation import LayerTransformation, read_once, shape_of
 from ovlpt.openvino_api import Constant, Node, Output
@@ -52,7 +53,8 @@ class ElementwiseTransformation(LayerTransformation):
         """The index of the full branch; None where one input is constant.
 
         The criteria in their order of priority: a branch that alone is in low precision is empty; a branch that alone
-        has a FakeQuantize before its dequantization is full, since that FakeQuantize absorbs the new scale; of two, the
+        is a mask is full, since in bf16 its zero point would round the other away; a branch that alone has a FakeQuantize
+        before its dequantization is full, since that FakeQuantize absorbs the new scale; of two, the
         one with a single consumer is full; a branch of 1x1 space is full where both or neither come from a weighted
         operation (OpenVINO's guide has the smaller volume, which its library compares in this case only); a branch with
         several consumers on its way is empty; the branch after a weighted operation is full; else the first.
@@ -66,6 +68,9 @@ class ElementwiseTransformation(LayerTransformation):
             return 1 if quantized[0] else 0
         if not self.params.update_precisions:
             return 1 if not one.empty and other.empty else 0
+        masks = self._is_mask(one), self._is_mask(other)
+        if masks[0] != masks[1]:
+            return 0 if masks[0] else 1
         added = _added_consumers(one, other)
         has_fake_quantize = [source.get_type_name() == "FakeQuantize" for source in data]
         if has_fake_quantize[0] != has_fake_quantize[1]:
@@ -86,6 +91,9 @@ class ElementwiseTransformation(LayerTransformation):
         if is_target[0] != is_target[1]:
             return 0 if is_target[0] else 1
         return 0
+
+    def _is_mask(self, branch: Dequantization) -> bool:
+        return holds_booleans(branch.data)
 
     def _weighted_parent(self, data: Output) -> Node:
         """The operation after a chain of FakeQuantize, and after its bias."""

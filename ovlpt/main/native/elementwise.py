@@ -17,6 +17,9 @@ from ovlpt.trace import reject_unless
 
 
 class _Elementwise(ElementwiseTransformation):
+    def _is_mask(self, branch: Dequantization) -> bool:
+        return False
+
     def _check_products(self, node: Node) -> None:
         """It gives up where it finds no constant."""
         for port, branch in enumerate(self.branches(node)):

@@ -1,0 +1,74 @@
+"""Masks of booleans, which the CPU plugin stores as integers of 8 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ovlpt
+from ovlpt.device import execution_types
+from ovlpt.openvino_api import opset1
+from tests.conftest import EXACT, assert_close
+from tests.lowered import FORMS, weighted
+from tests.networks import const, convolution, int8_weights, model, parameter, quantized
+
+_SHAPE = (2, 8, 6, 6)
+
+
+def _hidden(data, by: float):
+    """0 where the data is positive, and -``by`` elsewhere."""
+    mask = opset1.convert(opset1.greater(data, const(0.0123)), "f32")
+    return opset1.multiply(opset1.subtract(mask, const(1)), const(by))
+
+
+def _inputs():
+    return [np.random.default_rng(0).standard_normal(_SHAPE).astype(np.float32)]
+
+
+def _open(net):
+    net.reshape({net.input(0): [-1, _SHAPE[1], -1, -1]})
+    return net
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("kind", ["Convolution", "MatMul"])
+def test_a_mask_into_a_layer(by_form, core, form, is_open, kind):
+    """It ran in float, where the plugin's own LPT has it in int8."""
+    data = parameter(_SHAPE)
+    hidden = _hidden(data, 100)
+    if kind == "MatMul":
+        layer = opset1.matmul(hidden, int8_weights((4, 6)), False, True)
+    else:
+        layer = convolution(hidden, 4)
+    net = model([layer, quantized(data, -1.28, 1.27)], data)
+    inputs = _inputs()
+    expected = by_form(net, inputs)
+    net = _open(net) if is_open and kind == "Convolution" else net
+    assert_close([by_form(net, inputs, form)], [expected])
+    (found,) = weighted(execution_types(ovlpt.compile_model(net, "CPU", EXACT, core=core)))
+    assert found.is_int8
+
+
+def test_a_mask_before_a_quantization(core):
+    """No layer converts it to floats."""
+    data = parameter(_SHAPE)
+    moved = opset1.reshape(_hidden(data, 100), const([0, 0, -1, 1], "i64"), True)
+    net = _open(model(convolution(quantized(moved, -100, 0, 255), 4), data))
+    compiled = ovlpt.compile_model(net, "CPU", EXACT, core=core)
+    assert "Convert" not in {layer.layer_type for layer in execution_types(compiled).executed}
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_mask_beside_quantized_scores(by_form, core, precision, is_open, first):
+    """The zero point of the mask, in steps of the scores, would round these away in bf16 (9 %)."""
+    data = parameter(_SHAPE)
+    added = [quantized(data, -3, 3, 255), _hidden(data, 100)]
+    net = model(opset1.softmax(opset1.add(*(added[::-1] if first else added)), 3), data)
+    inputs = _inputs()
+    expected = by_form(net, inputs)
+    net = _open(net) if is_open else net
+    found = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": precision}, core=core)(inputs)[0]
+    assert np.sqrt(((found - expected) ** 2).mean() / (expected**2).mean()) < 0.02
