@@ -381,7 +381,7 @@ class LowPrecision(ModelPass):
             steps.append(MarkupQuantizationGranularity(self.quantization_restrictions, **settings))
         if "AvgPool" in kinds:
             steps.append(self._form(markup_native.NATIVE, MarkupAvgPoolPrecisionPreserved)(**settings))
-        steps.append(PropagatePrecisions(**settings))
+        steps.append(self._form(markup_native.NATIVE, PropagatePrecisions)(**settings))
         if "Concat" in kinds:
             # the native order is the other one, which makes no difference there
             aligned = AlignQuantizationParameters, AlignQuantizationIntervals

@@ -809,12 +809,12 @@ _SINGLE = [
         )
         for port, low, product, codes in (
             (0, -1.28, True, (("zero_point",),)),
-            (1, -1.28, True, (("zero_point",),)),
+            (1, -1.28, True, ()),
             (0, 0.0, True, ()),
             (1, 0.0, True, (("zero_point",),)),
             (0, -1.28, False, ()),
-            (1, -1.28, False, (("consumer_forbids",),)),
-            (1, 0.0, False, (("consumer_forbids",),)),
+            (1, -1.28, False, ()),
+            (1, 0.0, False, ()),
         )
     ),
     *(

@@ -39,6 +39,7 @@ class Made(StrEnum):
     ROW = "Row"  # a vector as a matrix of one row
     SCALE = "Scale"
     SHIFT = "Shift"
+    SIGNED = "Signed"  # quantizes to i8 what others read as u8
     STRIDES = "Strides"  # of a convolution, in a pool
     TWO_AXES = "TwoAxes"
     WIDE = "Wide"  # of some columns more, which are sliced off

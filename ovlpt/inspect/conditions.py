@@ -206,20 +206,23 @@ def _is_read_as_unsigned(quantize: Node) -> bool:
 
 def _of_other_readers(node: Node, port: int, quantize: Node) -> Iterator[Lack]:
     """An interval around zero suits a product as i8, and a convolution as u8 with a zero point; one quantization for both
-    does not suit the product, nor the convolution where the product takes nothing but i8.
+    does not suit the product, unless it is right before what takes nothing but i8: that is quantized anew.
     """
     ends, name = real_interval(quantize), quantize.get_friendly_name()
-    if ends is None:
+    if ends is None or not _is_product(node, port):
         return
-    is_signed = bool((ends[0] < 0).any())
+    is_signed, is_first = bool((ends[0] < 0).any()), not _takes_signed(node, port)
+    is_direct = node.input_value(port).get_node().get_instance_id() == quantize.get_instance_id()
     for reader, at in _readers(quantize):
-        if is_signed and _is_product(node, port) and at == 0 and reader.get_type_name() in CONVOLUTIONS:
+        if at != 0 or reader.get_type_name() not in CONVOLUTIONS:
+            continue
+        if is_first and is_signed:
             text = f"{title(reader)} reads {name} as well, as u8 with a zero point, which this MatMul does not take"
             yield Lack(DATA, Reason("zero_point", text), title(quantize), quantize_input(node, port))
             return
-        if node.get_type_name() in CONVOLUTIONS and _is_product(reader, at) and _takes_signed(reader, at):
-            text = f"{title(reader)} reads {name} as well, and takes only i8, where a convolution takes u8"
-            yield Lack(DATA, Reason("consumer_forbids", text), title(quantize), quantize_input(reader, at))
+        if not is_first and not is_direct:
+            text = f"{title(reader)} reads {name} as well, as u8, and this MatMul takes only i8"
+            yield Lack(DATA, Reason("consumer_forbids", text), title(quantize), quantize_input(node, port))
             return
 
 

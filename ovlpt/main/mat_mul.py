@@ -10,6 +10,8 @@ from ovlpt.attributes import Precisions
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
 from ovlpt.graph.decomposition import decompose, quantized_values
 from ovlpt.graph.dequantization import Dequantization, write_dequantization
+from ovlpt.graph.fake_quantize_node import fake_quantize_node
+from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.names import dequantization as dequantization_name
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.graph.relaxed import relaxed, relaxed_like
@@ -29,6 +31,8 @@ from ovlpt.trace import reject_unless
 
 # Contracted elements from which int8 with sums is not slower than float, on a CPU without VNNI.
 LONG = 128
+
+_ROUNDED = 2**-12  # of a step: what f32 leaves of a zero point less itself
 
 
 class MatMulTransformation(LayerTransformation):
@@ -54,6 +58,8 @@ class MatMulTransformation(LayerTransformation):
         b_rank = len(shape_of(node.input_value(1)) or ())
         contracted = b_rank - 1 if attributes["transpose_b"] else b_rank - 2
         is_weights = is_constant_path(node.input_value(1).get_node())
+        if not is_weights:
+            self._check_asked(node)
         quantize = right.data.get_node() if right.empty else None
         if quantize is not None and quantize.get_type_name() == "FakeQuantize":
             details = self.details(quantize)
@@ -82,6 +88,23 @@ class MatMulTransformation(LayerTransformation):
         stored = right.empty or isinstance(right.data.get_node(), Constant)
         if left.zero_point is not None and not (stored and is_weights):
             self._check_sums(node, left, right, "zero_point", "input 0 has a zero point and input 1 is not constant")
+
+    def _check_asked(self, node: Node) -> None:
+        """Whether it has a say in the type of input 1."""
+        found = self.dequantization(node, 1)
+        text = "other layers read input 1 in a type that its kernels do not take"
+        reject_unless(not self._yields(node) or self._is_signed_anew(node, found), "consumer_forbids", text)
+
+    def _yields(self, node: Node) -> bool:
+        """Whether other layers alone decide about the type of input 1."""
+        asked = self.attributes.get(node.input(1), Precisions)
+        return asked is not None and not asked.value
+
+    def _is_signed_anew(self, node: Node, found: Dequantization) -> bool:
+        """Whether input 1, which others read as u8, is quantized to i8 for this operation."""
+        source = found.data.get_node()
+        is_quantized = source.get_type_name() == "FakeQuantize" and not is_constant_path(source)
+        return found.data_precision == "u8" and is_quantized and self._yields(node)
 
     def _check_sums(self, node: Node, left: Dequantization, right: Dequantization, code: str, text: str) -> None:
         """Whether sums over the contracted axis can stand for the zero points."""
@@ -114,7 +137,11 @@ class MatMulTransformation(LayerTransformation):
         return is_scalar_like(values)
 
     def _right(self, node: Node) -> Dequantization:
-        return self.dequantization(node, 1)
+        found = self.dequantization(node, 1)
+        if not self._is_signed_anew(node, found):
+            return found
+        zero_point = (np.zeros((), np.float32) if found.zero_point is None else found.zero_point) - _offset(found)
+        return replace(found, zero_point=np.where(np.abs(zero_point) < _ROUNDED, np.float32(0), zero_point))
 
     def _weights_precision(self, node: Node, details: QuantizationDetails) -> DataPrecision:
         required = self.attributes.get(node.input(1), Precisions)
@@ -232,6 +259,8 @@ class MatMulTransformation(LayerTransformation):
             integers = quantized_values(values, details, parts, precision.precision)
             stored = precision.precision if self.params.update_precisions else precision_of(node.input_value(1))
             return constant(integers, stored).output(0), parts.scale
+        if self._is_signed_anew(node, right):
+            return _signed_anew(source, _offset(self.dequantization(node, 1))), right.scale
         return right.data, right.scale if right.scale is not None else np.ones((), np.float32)
 
     @staticmethod
@@ -250,6 +279,22 @@ class MatMulTransformation(LayerTransformation):
         return (np.broadcast_to(zero_point, (*zero_point.shape[:-1], depth)) @ weights.astype(np.float32)).astype(
             np.float32
         )
+
+
+def _offset(found: Dequantization) -> np.float32:
+    """What is taken from what a FakeQuantize gives in u8, so that it fits i8: its zero point, where that does."""
+    low, high = (values_of(end.get_node()) for end in found.data.get_node().input_values()[3:])
+    point = np.float32(128) if found.zero_point is None else np.rint(found.zero_point.reshape(-1)[0])
+    return point if (low - point >= -128).all() and (high - point <= 127).all() else np.float32(128)
+
+
+def _signed_anew(quantize: Node, offset: np.float32) -> Output:
+    """What a FakeQuantize gives in u8, in i8."""
+    data, *ends = quantize.input_values()
+    ends[2:] = [constant(values_of(end.get_node()) - offset, precision_of(end)).output(0) for end in ends[2:]]
+    signed = fake_quantize_node(data, ends, quantize.get_attributes()["levels"], "i8")
+    signed.set_friendly_name(made_for(quantize.get_friendly_name(), Made.SIGNED))
+    return signed.output(0)
 
 
 def _contracted(node: Node, port: int) -> int:

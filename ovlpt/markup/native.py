@@ -16,9 +16,11 @@ from ovlpt.markup import (
     markup_avg_pool_precision_preserved,
     markup_bias,
     markup_precisions,
+    propagate_precisions,
 )
 from ovlpt.markup.propagation import (
     PropagateThroughPrecisionPreserved,
+    PropagateToInput,
     Propagation,
     UpdateSharedPrecisionPreserved,
 )
@@ -70,6 +72,12 @@ class MarkupAvgPoolPrecisionPreserved(markup_avg_pool_precision_preserved.Markup
     updates = UpdateSharedPrecisionPreserved
 
 
+class PropagatePrecisions(propagate_precisions.PropagatePrecisions):
+    """No layer yields to another."""
+
+    to_inputs = (PropagateToInput,)
+
+
 class MarkupBias(markup_bias.MarkupBias):
     """It knows no bias that is stored in 8 bits, and folds that into intervals."""
 
@@ -83,4 +91,5 @@ NATIVE = replacing(
     MarkupAvgPoolPrecisionPreserved,
     MarkupBias,
     MarkupPrecisions,
+    PropagatePrecisions,
 )

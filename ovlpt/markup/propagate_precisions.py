@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from ovlpt.attributes import Precisions
+from ovlpt.attributes import Precisions, input_key
+from ovlpt.graph.constants import is_constant_path, precision_of
 from ovlpt.markup.propagation import (
     CreateAttribute,
     PropagateThroughPrecisionPreserved,
@@ -10,10 +12,60 @@ from ovlpt.markup.propagation import (
     Propagation,
     Propagations,
 )
+from ovlpt.openvino_api import Node, Output
+from ovlpt.operations import WEIGHTED
+from ovlpt.precisions import is_low
+
+
+class _Decide(PropagateToInput):
+    """What runs in low precision whoever else reads its data, or asks for no type."""
+
+    turn: ClassVar[int] = 0
+
+    def visit(self, node: Node) -> None:
+        if _turn(node) == self.turn:
+            super().visit(node)
+
+
+class _Yield(_Decide):
+    """A layer asks for no type where all that are left would leave its data in floats for those before it, too."""
+
+    operations = WEIGHTED
+
+    def visit(self, node: Node) -> None:
+        if _turn(node) != self.turn:
+            return
+        own = {
+            port: self.attributes.get(input_key(node, port), Precisions) for port, _ in self.sources(node, Precisions)
+        }
+        if any(
+            wanted is not None and wanted.value and source.value and not set(wanted.value) & set(source.value)
+            for port, source in self.sources(node, Precisions)
+            for wanted in (own[port],)
+        ):
+            for port in own:
+                self.attributes.set(input_key(node, port), Precisions(()))
+            return
+        super().visit(node)
+
+
+class _YieldAsProduct(_Yield):
+    """Of two tensors."""
+
+    turn = 1
+
+
+class _YieldInFloat(_Yield):
+    """With weights that are not quantized."""
+
+    turn = 2
 
 
 class PropagatePrecisions(Propagations):
-    """Every FakeQuantize learns which element types all its consumers take, through any precision-preserved chain."""
+    """Every FakeQuantize learns which element types all its consumers take, through any precision-preserved chain.
+
+    Where there is none, products of two tensors yield to other layers, and layers that run in float to both.
+    """
 
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
@@ -25,5 +77,28 @@ class PropagatePrecisions(Propagations):
                 **settings,
             ),
             PropagateThroughPrecisionPreserved(Precisions, **settings),
-            PropagateToInput(Precisions, **settings),
+            *(kind(Precisions, **settings) for kind in self.to_inputs),
         )
+
+    to_inputs: ClassVar[tuple[type[PropagateToInput], ...]] = (_Decide, _YieldAsProduct, _YieldInFloat)
+
+
+def _turn(node: Node) -> int:
+    """When a node is asked for the types that it takes."""
+    kind = node.get_type_name()
+    if kind not in WEIGHTED:
+        return 0
+    weights = node.input_value(1)
+    if kind == "MatMul" and not is_constant_path(weights.get_node()):
+        return 1
+    return 0 if _is_quantized(weights) else 2
+
+
+def _is_quantized(weights: Output) -> bool:
+    """Whether weights come from a FakeQuantize or from integers of 8 bits."""
+    node = weights.get_node()
+    while node.get_input_size():
+        if node.get_type_name() == "FakeQuantize":
+            return True
+        node = node.input_value(0).get_node()
+    return is_low(precision_of(node.output(0)))

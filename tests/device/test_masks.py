@@ -37,10 +37,7 @@ def test_a_mask_into_a_layer(by_form, core, form, is_open, kind):
     """It ran in float, where the plugin's own LPT has it in int8."""
     data = parameter(_SHAPE)
     hidden = _hidden(data, 100)
-    if kind == "MatMul":
-        layer = opset1.matmul(hidden, int8_weights((4, 6)), False, True)
-    else:
-        layer = convolution(hidden, 4)
+    layer = opset1.matmul(hidden, int8_weights((4, 6)), False, True) if kind == "MatMul" else convolution(hidden, 4)
     net = model([layer, quantized(data, -1.28, 1.27)], data)
     inputs = _inputs()
     expected = by_form(net, inputs)

@@ -21,6 +21,10 @@ class MatMulTransformation(mat_mul.MatMulTransformation):
 
     decomposes_data = True
 
+    def _yields(self, node: Node) -> bool:
+        """It decomposes the FakeQuantize whatever others ask for."""
+        return False
+
     def _check_sums(self, node: Node, left: Dequantization, right: Dequantization, code: str, text: str) -> None:
         reject(code, text)
 
