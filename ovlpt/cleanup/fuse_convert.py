@@ -23,6 +23,10 @@ class FuseConvertTransformation(CleanupTransformation):
     def has_form(self, node: Node) -> bool:
         return node.input_value(0).get_node().get_type_name() == "Convert"
 
+    @staticmethod
+    def _check_open_sizes(node: Node) -> None:
+        """Data that is broadcast to the constant is so without the Convert, too."""
+
     def can_be_transformed(self, node: Node) -> None:
         super().can_be_transformed(node)
         convert = node.input_value(0).get_node()
