@@ -367,7 +367,7 @@ RULES = (
     ),
     _rule(
         zero_points.add_zero_point_of_floats, "Subtract", _CPU,
-        "the Convert before the zero point of a layer in float would be a layer of its own in bf16", phase=Phase.ALL,
+        "the Convert before the zero point of floats would be a layer of its own in bf16", phase=Phase.ALL,
     ),
     _rule(
         folding.fold_float_weights, WEIGHTED, _CPU,

@@ -22,7 +22,6 @@ from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import ACTIVATIONS, ARITHMETIC, PASSES_ON
 from ovlpt.operations.values import is_scalar_like
 from ovlpt.precisions import INT8
-from ovlpt.predicates import is_decompression_multiply
 
 # Elementwise arithmetic of one or two inputs, and what becomes such, through which a stride is moved up
 _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Swish"}) | {
@@ -123,9 +122,9 @@ def _negative_added(subtract: Node, data: Output, zero_point: np.ndarray, siblin
 
 
 def add_zero_point_of_floats(subtract: Node) -> Node | None:
-    """The same of integers that are converted to f32, scaled, and read by layers in float alone."""
+    """The same of integers that are given or stored, converted to f32 and scaled."""
     readers, data = readers_of(subtract), subtract.input_value(0)
-    if is_relaxed(subtract) or any(map(is_relaxed, readers)) or not is_decompression_multiply(subtract):
+    if is_relaxed(subtract) or any(map(is_relaxed, readers)):
         return None
     while data.get_node().get_type_name() == "Convert":
         data = data.get_node().input_value(0)
