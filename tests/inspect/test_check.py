@@ -250,6 +250,20 @@ def test_an_attention_that_ovlpt_alone_fuses_has_lost_nothing(core):
     assert not ovlpt.check(net, against="stock", numbers=False, core=core, config=in_float).ok
 
 
+def test_a_second_product_in_int8_within_a_fused_attention_is_not_missed():
+    """Stock runs both as layers, the first in float; the fused kernel has the names of both."""
+    stock = [
+        execution("jit_avx512_f32", "f32", "first", "MatMul"),
+        execution("jit_avx512_I8", "u8", "second", "MatMul"),
+    ]
+    fused = replace(execution("jit_avx512_I8", "u8", "end", "Subgraph"), original_names=("first", "second", "end"))
+    both = {"stock": ExecutionTypes(stock), "ovlpt": ExecutionTypes([fused])}
+    found = Executed("", both, dict.fromkeys(("first", "second"), "MatMul"), second_products={"first": "second"})
+    assert found.against_stock() == []
+    in_float = replace(found, float_inside=frozenset(["second"]))
+    assert [difference.kind for difference in in_float.against_stock()] == [Kind.MISSING]
+
+
 def test_int8_that_is_lost_in_the_default_type_of_floats_alone(monkeypatch, core, net, capsys):
     """The layers are compared in both. The CPU at hand need not have another type: f16 stands for it, its kernels f32's."""
     compiled = []

@@ -104,11 +104,11 @@ class Executed:
 
     def _is_in_attention(self, difference: Difference) -> bool:
         """Whether a product without a layer is in an int8 kernel of a whole attention, which has the name of its second one
-        alone: ovlpt fuses attentions that stock does not.
+        alone, or of both: ovlpt fuses attentions that stock does not.
         """
         fused = (each for each in self.precisions(OVLPT) if each.is_low and each.layer_type not in WEIGHTED_LAYERS)
-        held = {name for layer in fused for name in layer.operations}
-        return self.second_products.get(difference.layer) in held
+        held = {name for layer in fused for name in layer.operations} - self.float_inside
+        return not held.isdisjoint((difference.layer, self.second_products.get(difference.layer, difference.layer)))
 
 
 @dataclass(frozen=True)
