@@ -321,6 +321,11 @@ def mark_of_kept_types() -> tuple[str, Any]:
     return key, next(iter(_read.values())).get_parameters()[0].get_rt_info()[key]
 
 
+def keeps_types(node: Node) -> bool:
+    """Whether a node has either mark."""
+    return f"{_KEPT_TYPES[0]}_0" in node.get_rt_info()
+
+
 def mark_of_f32() -> tuple[str, Any]:
     """Key and value of the runtime information of a node that keeps its types where a plugin runs the model in f16 or
     bf16, as `relaxed` with ``in_f32`` sets it. Releases before 2026.3 take text for the mark, too, and only text stays on

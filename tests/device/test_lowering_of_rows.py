@@ -266,3 +266,23 @@ def test_a_scale_by_rows_where_there_are_no_subgraphs():
     assert max(errors_of_a_scale_by_rows()) < 0.02
     found = subprocess_call.call(errors_of_a_scale_by_rows, environment=instruction_sets.environment("sse41"))[0]
     assert max(found) < 0.02
+
+
+@pytest.mark.parametrize("apart", ["rows", "heads"])
+def test_an_interval_by_column_behind_constants_by_row(core, by_form, apart):
+    """Of open sizes, where a zero point by row or by head keeps the interval from the product: the first column's stood for
+    all, off by 50 to 90 %, in stock, too.
+    """
+    columns = np.linspace(1, 2, 8, dtype=np.float32)
+    ends = [const(end * columns) for end in (-2, 2, -2, 2)]
+    shape = (8, _SIZE) if apart == "rows" else (2, 8, _SIZE)
+    stored = opset1.convert(const(np.random.default_rng(1).integers(20, 64, shape), "i8"), "f32")
+    weights = opset1.multiply(stored, const(columns.reshape(8, 1) / 200))
+    data = parameter([-1, 2, _SIZE] if apart == "rows" else [2, -1, _SIZE])
+    rows = np.array([[1], [1.4]] if apart == "rows" else 1)
+    read = opset1.fake_quantize(data, *[const(end * rows) for end in (-1, 1.55, -1, 1.55)], 256)
+    net = model(opset1.fake_quantize(opset1.matmul(read, weights, False, True), *ends, 256), [data])
+    inputs = [np.random.default_rng(0).uniform(-0.5, 0.5, (2, 2, _SIZE)).astype(np.float32)]
+    expected = simulate(net, core)(inputs)[0]
+    for form in FORMS:
+        assert_close([by_form(net, inputs, form, **EXACT)], [expected], level=0.04, share=0.1)

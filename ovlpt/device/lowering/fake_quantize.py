@@ -471,7 +471,8 @@ def compute_in_steps(node: Node) -> Node | None:
 
     The plugin has no FakeQuantize for it. It throws, or makes a post-operation of it that reads what lies after the
     interval in memory: wrong numbers, no error, with the plugin's own LPT too. Of a MatMul the columns are its channels,
-    unless it multiplies two tensors of dynamic sizes, which fuses none. Of an open rank nobody knows which axis has the
+    unless it multiplies two tensors of dynamic sizes, which fuses none, or dynamic sizes leave a Floor after it
+    (`varies_by_rows`): the first interval is then that of all columns. Of an open rank nobody knows which axis has the
     channels once the model is reshaped.
     """
     details, rank = QuantizationDetails.of(node), node.get_output_partial_shape(0).rank
@@ -481,9 +482,11 @@ def compute_in_steps(node: Node) -> Node | None:
         return None
     if folded_constant(node.input_value(0)) is not None:
         return None
-    _, source = links_above(node.input_value(0).get_node())
+    links, source = links_above(node.input_value(0).get_node())
     by_columns = all(end.shape[-1:] == (end.size,) for end in details.intervals if end.size > 1)
     is_fused = by_columns and source.get_type_name() == "MatMul" and not _multiplies_open_tensors(source)
+    if may_be_open(node.output(0)) and any(link.get_type_name() == "Floor" for link in links):
+        is_fused = False
     if is_fused or (details.input_low >= details.input_high).any():
         return None
     return in_steps(node, details)

@@ -14,13 +14,22 @@ from typing import Any
 
 import numpy as np
 
+from ovlpt.device.lowering.links import affine_links, only_reader
+from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
 from ovlpt.graph.bodies import all_nodes
-from ovlpt.graph.constants import constant, constant_above
-from ovlpt.graph.consumers import readers_of
-from ovlpt.graph.relaxed import is_relaxed, mark_of_f32, mark_of_kept_types
+from ovlpt.graph.constants import constant, constant_above, precision_of
+from ovlpt.graph.consumers import readers_of, targets_of
+from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.relaxed import is_relaxed, keeps_types, mark_of_f32, mark_of_kept_types
 from ovlpt.graph.shapes import shape_of
-from ovlpt.openvino_api import MARKS_TYPES, Model, Node
-from ovlpt.operations import WEIGHTED
+from ovlpt.layer_transformation import replace_output
+from ovlpt.openvino_api import MARKS_TYPES, Constant, Model, Node, opset1
+from ovlpt.operations import OPERATIONS, WEIGHTED
+
+_SHIFTS = ("Add", "FakeQuantize", "Subtract")
+_BEFORE_SHIFT = {each.name for each in OPERATIONS.values() if each.copies} | {
+    "AvgPool", "Clamp", "Convert", "Floor", "ReduceMean", "ReduceSum",
+}  # fmt: skip
 
 
 def keep_types(model: Model) -> None:
@@ -46,18 +55,112 @@ def keep_integer_sums(model: Model) -> None:
                     _mark(reader, key, mark)
 
 
+def keep_product(product: Node) -> Node | None:
+    """Keeps a MatMul of integers in f32 where floats are bf16 and the layer does not fuse the constant that stands for the
+    zero points of its data: each is large, and what they differ by is small. So it is where they differ between rows or
+    heads, after a product of four axes or more, or with weights that differ between heads, and where the result is moved
+    before its dequantization.
+    """
+    if not _is_far_from_zero(product) or _is_fused(product):
+        return None
+    _mark(product, *mark_of_f32())
+    return product
+
+
+def _is_far_from_zero(node: Node) -> bool:
+    """Whether a constant is added to a result before its scale, or its interval is farther from zero than it is wide: its
+    numbers are rounded by more than a level where they are far from zero.
+    """
+    for reader in _readers(node):
+        kind = reader.get_type_name()
+        if kind in ("Add", "Subtract") and constant_above(reader.input_value(1)) is not None:
+            return True
+        if kind == "FakeQuantize" and (details := QuantizationDetails.of(reader)) is not None:
+            low, high = details.input_low, details.input_high
+            if (np.maximum(abs(low), abs(high)) > abs(high - low)).any():
+                return True
+        if kind != "Multiply" and _passes_on(reader) and _is_far_from_zero(reader):
+            return True
+    return False
+
+
+def _is_fused(product: Node) -> bool:
+    """Whether the layer adds a constant by column to its sums, before their type is changed."""
+    reader, weights = only_reader(product), product.input_value(1)
+    if reader is None or reader.get_type_name() not in _SHIFTS:
+        return False
+    shape = shape_of(product.output(0))
+    if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) > 2 or shape is None or len(shape) > 3:
+        return False
+    return not varies_by_rows(product) and not is_quantized_by_rows(product, affine_links(product))
+
+
 def keep_sums(model: Model) -> list[Node]:
     """Keeps a MatMul of integers, and the sums that stand for zero points (`ovlpt.main.mat_mul`), in f32 where floats are
-    bf16: each is large, and what they differ by is small.
+    bf16: each is large, and what they differ by is small. So with what lies between a product that is kept so already and its
+    zero point.
     """
     changed = []
     for product in model.get_ordered_ops():
-        if product.get_type_name() == "MatMul" and is_relaxed(product) and (nodes := _less_sums(product)):
+        if product.get_type_name() != "MatMul" or not is_relaxed(product):
+            continue
+        nodes = _less_sums(product)
+        if not nodes and keeps_types(product):
+            nodes = _up_to_shift(product)
+        if nodes:
             key, mark = mark_of_f32()  # to read it takes 2 ms, and few models need it
             changed.append(product)
             for node in (product, *nodes):
                 _mark(node, key, mark)
     return changed
+
+
+def _up_to_shift(node: Node) -> list[Node]:
+    """What reads a product, up to what adds a constant to it or quantizes it."""
+    found = list[Node]()
+    for reader in _readers(node):
+        kind = reader.get_type_name()
+        if kind in ("Add", "Subtract"):
+            found += _scaled_first(reader)
+        elif kind == "FakeQuantize":
+            found.append(reader)
+        elif _passes_on(reader) and (nodes := _up_to_shift(reader)):
+            found += [reader, *nodes]
+    return found
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether it may lie between a product and the zero point that is subtracted from it."""
+    kind = node.get_type_name()
+    if kind in ("Maximum", "Multiply"):
+        return constant_above(node.input_value(1)) is not None
+    return kind in _BEFORE_SHIFT
+
+
+def _readers(node: Node) -> list[Node]:
+    """Of all outputs, as those of a Split."""
+    return [target.get_node() for value in node.outputs() for target in targets_of(value)]
+
+
+def _scaled_first(shift: Node) -> list[Node]:
+    """``(x - z) * s`` as ``x * s + -z * s``, as the plugin would make of it, without the mark."""
+    values, factor = constant_above(shift.input_value(1)), only_reader(shift)
+    if values is None or precision_of(shift.output(0)) != "f32":
+        return []
+    is_scaled = factor is not None and factor.get_type_name() == "Multiply" and precision_of(factor.output(0)) == "f32"
+    scale = constant_above(factor.input_value(1)) if is_scaled else None
+    values = values if shift.get_type_name() == "Add" else -values
+    last, data = (shift if scale is None else factor), shift.input_value(0)
+    nodes = [] if scale is None else [opset1.multiply(data, constant(scale))]
+    for node in nodes:
+        node.set_friendly_name(shift.get_friendly_name())
+        data = node.output(0)
+    nodes.append(opset1.add(data, constant(values if scale is None else values * scale)))
+    nodes[-1].set_friendly_name(last.get_friendly_name())
+    replace_output(last.output(0), nodes[-1].output(0))
+    # a reference to it would count among the readers of its data
+    shift.input(0).replace_source_output(shift.input_value(1))
+    return nodes
 
 
 def spread_factors(model: Model) -> list[Node]:

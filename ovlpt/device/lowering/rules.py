@@ -211,6 +211,10 @@ RULES = (
     ),
     # layers with weights: what follows them
     _rule(
+        float_types.keep_product, "MatMul", _CPU,
+        "a product of integers would be rounded to bf16 before a zero point that its layer does not fuse: little of it would be left",
+    ),
+    _rule(
         scales.dequantize_before_broadcast, WEIGHTED, _CPU,
         "scale and shift would be moved before the Broadcast and read wrongly at dynamic sizes of one element: wrong numbers; "
         "open sizes would be computed anew",

@@ -34,11 +34,11 @@ from ovlpt.graph.constants import (
     precision_of,
     same_operation,
 )
-from ovlpt.graph.consumers import consumers_of, targets_of
+from ovlpt.graph.consumers import consumers_of, readers_of, targets_of
 from ovlpt.graph.dequantization import dequantization_below
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
-from ovlpt.graph.relaxed import has_older_kernels, is_relaxed
+from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, keeps_types
 from ovlpt.graph.shapes import may_be_open, shape_of
 from ovlpt.graph.weights import varies_along
 from ovlpt.layer_transformation import insert_after, move_tensor_names, replace_output
@@ -156,11 +156,16 @@ def compute_scale_in_f64(node: Node) -> Node | None:
     wrong numbers, no error. No fusion reaches through a Convert to f64, or through the one back. The plugin's change of
     f64 to f32 removes both, after the fusions: it has the same scales, biases and post-operations as with its own LPT.
     After a MatMul all that is fused into an interval is kept from it: with one thread, one by column is read wrongly.
+    A product that stays in f32 for its zero point (`keep_product`) would not, with a scale fused: a Floor stands there, too.
 
     A per-channel factor of what is read elsewhere, too, would be fused for all readers where sizes are dynamic. A maximum
     with the least number stands before it.
     """
     links = affine_links(node)
+    if keeps_types(node):
+        return (
+            node if guard_output(node, floor=any(each.get_type_name() in AFFINE for each in readers_of(node))) else None
+        )
     if varies_by_rows(node) or _runs_in_gemm(node):
         return node if guard_output(node, floor=is_int8_layer(node)) else None
     targets = list(node.output(0).get_target_inputs())
@@ -366,7 +371,7 @@ def shift_after_scale(node: Node) -> Node | None:
     """
     links = affine_links(node)
     at = next((at for at, link in enumerate(links) if link.get_type_name() == "Multiply"), 0)
-    if not at or varies_by_rows(node) or is_quantized_by_rows(node, links):
+    if not at or varies_by_rows(node) or is_quantized_by_rows(node, links) or keeps_types(node):
         return None
     multiply, bias = links[at], [link for link in links[at + 1 : at + 2] if link.get_type_name() == "Add"]
     scale = constant_above(multiply.input_value(1))
