@@ -1,5 +1,5 @@
-"""Products of integers less sums that stand for zero points, where floats are bf16: the numbers tell something on a CPU
-that computes in bf16 only. That the nodes are marked is told on any.
+"""Products of integers less what stands for zero points, and depthwise layers, where floats are bf16: the numbers tell
+something on a CPU that computes in bf16 only. That the nodes are marked is told on any.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 import ovlpt
 from ovlpt.graph.relaxed import keeps_types
 from ovlpt.inspect.float_model import simulate
-from ovlpt.openvino_api import MARKS_TYPES, Model, Node, opset1
+from ovlpt.openvino_api import MARKS_TYPES, CompiledModel, Model, Node, opset1
 from tests.networks import const, int8_weights, model, parameter, quantized
 from tools.real.measure import distance
 
@@ -97,7 +97,7 @@ def values(built: Model) -> list[np.ndarray]:
 @pytest.mark.parametrize("is_saved", [False, True], ids=["compiled", "saved"])
 def test_numbers_in_bf16(is_saved, build, transposed, after, core, tmp_path):
     """The product left its kernel in bf16, and the sums were rounded to it: off by as much as what is left of them."""
-    compare(net(build, after, transposed), is_saved, core, tmp_path)
+    assert precision_of_first(compare(net(build, after, transposed), is_saved, core, tmp_path)) == "u8"
 
 
 @pytest.mark.parametrize("after", AFTER)
@@ -108,10 +108,16 @@ def test_zero_points_that_no_layer_fuses(is_saved, batch, build, after, core, tm
     """As a constant that is added to a product in bf16: off by 5 to 75 % of the result, in stock, too."""
     if is_saved and batch > 0 and not MARKS_TYPES:
         pytest.skip("before 2026.3 a Subgraph takes no marks from a file (docs/saved_models.md)")
-    compare(net(build, after, batch=batch), is_saved, core, tmp_path)
+    assert precision_of_first(compare(net(build, after, batch=batch), is_saved, core, tmp_path)) == "u8"
 
 
-def compare(built: Model, is_saved: bool, core, folder) -> None:
+def precision_of_first(compiled: CompiledModel) -> str:
+    """Of the first layer with weights, or of two tensors."""
+    layers = ovlpt.execution_types(compiled).executed
+    return next(layer.precision for layer in layers if layer.layer_type in WEIGHTED)
+
+
+def compare(built: Model, is_saved: bool, core, folder, least: float = 40) -> CompiledModel:
     if "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         pytest.skip("this CPU, or the instruction set that it is held to, does not compute in bf16")
     if is_saved:
@@ -120,9 +126,8 @@ def compare(built: Model, is_saved: bool, core, folder) -> None:
     else:
         compiled = ovlpt.compile_model(built, config=BF16, core=core)
     inputs = values(built)
-    assert distance([simulate(built, core)(inputs)[0]], [compiled(inputs)[0]]) > 40
-    layers = [layer for layer in ovlpt.execution_types(compiled).executed if layer.layer_type in WEIGHTED]
-    assert layers[0].precision == "u8"
+    assert distance([simulate(built, core)(inputs)[0]], [compiled(inputs)[0]]) > least
+    return compiled
 
 
 @pytest.mark.parametrize("build", [tensors, of_weights], ids=lambda each: each.__name__)
@@ -162,3 +167,24 @@ def test_a_zero_point_that_its_layer_fuses(core):
         model(opset1.relu(opset1.add(product, const(np.linspace(-1, 1, 8)))), [data]), core=core, trace=trace
     )
     assert "keep_product" not in {event.transformation for event in trace if event.outcome == "lowered"}
+
+
+BEFORE_INTERVAL: dict[str, Callable[[Node, Node], Node]] = {
+    "nothing": lambda node, data: node,
+    "bias": lambda node, data: opset1.relu(opset1.add(node, const(np.linspace(-1, 1, 16).reshape(1, 16, 1)))),
+    "sum of tensors": lambda node, data: opset1.add(node, opset1.tanh(data)),
+}
+
+
+@pytest.mark.parametrize("before", BEFORE_INTERVAL)
+@pytest.mark.parametrize("batch", [-1, 2], ids=["dynamic", "static"])
+@pytest.mark.parametrize("is_saved", [False, True], ids=["compiled", "saved"])
+def test_an_interval_by_channel_after_a_depthwise_layer_of_floats(is_saved, batch, before, core, tmp_path):
+    """Over one axis: off by 56 to 175 %, in stock and without any LPT, too."""
+    data = parameter([batch, 16, 9])
+    weights = const(np.random.default_rng(3).normal(size=(16, 1, 1, 3)))
+    layer = BEFORE_INTERVAL[before](opset1.group_convolution(data, weights, [1], [1], [1], [1]), data)
+    ends = np.linspace(0.5, 1.5, 16).reshape(1, 16, 1)
+    read = opset1.fake_quantize(layer, *(const(end * ends) for end in (-1, 1, -1, 1)), 256)
+    net = model(opset1.convolution(read, int8_weights([8, 16, 1], seed=1), [1], [0], [0], [1]), [data])
+    compare(net, is_saved, core, tmp_path, 30)

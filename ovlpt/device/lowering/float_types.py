@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from ovlpt.device.lowering.links import affine_links, only_reader
+from ovlpt.device.int8_layers import is_depthwise
+from ovlpt.device.lowering.links import (
+    POST_OPERATIONS,
+    affine_links,
+    block_fusion,
+    first_by_channel,
+    merged_target,
+    only_reader,
+    other_constant,
+)
 from ovlpt.device.lowering.rows import is_quantized_by_rows, varies_by_rows
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, precision_of
@@ -93,6 +102,25 @@ def _is_fused(product: Node) -> bool:
     if not isinstance(weights.get_node(), Constant) or len(weights.get_shape()) > 2 or shape is None or len(shape) > 3:
         return False
     return not varies_by_rows(product) and not is_quantized_by_rows(product, affine_links(product))
+
+
+def keep_depthwise(layer: Node) -> Node | None:
+    """Keeps a depthwise convolution of floats over one axis in f32 where floats are bf16 and a FakeQuantize by channel follows:
+    the kernel of bf16 reads the intervals from elsewhere, with the plugin's own LPT and without any, too. With another tensor
+    that is added in its kernel it would throw: the FakeQuantize is not fused then.
+    """
+    if is_relaxed(layer) or not is_depthwise(layer) or len(layer.get_attributes()["strides"]) > 1:
+        return None
+    last = first_by_channel(layer, but=POST_OPERATIONS - {"FakeQuantize"})
+    if last is None:
+        return None
+    link = layer
+    while link.get_instance_id() != last.get_instance_id():
+        link = merged_target(link).get_node()
+        if link.get_type_name() == "Add" and other_constant(link) is None:
+            return block_fusion(last)
+    _mark(layer, *mark_of_f32())
+    return layer
 
 
 def keep_sums(model: Model) -> list[Node]:

@@ -482,6 +482,11 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
+        float_types.keep_depthwise, "GroupConvolution", _CPU,
+        "a depthwise layer of bf16 over one axis would read a per-channel interval from elsewhere: wrong numbers",
+        phase=Phase.ALL,
+    ),
+    _rule(
         guards.part_small_from_sum, "Convolution GroupConvolution", _CPU,
         "a small convolution of floats of open sizes would be lost in a sum that is fused into it: wrong numbers",
         phase=Phase.ALL,
