@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovlpt.attributes import Bias, DisableCleanup
-from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, is_constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.fake_quantize_node import fake_quantize_node
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.layer_transformation import LayerTransformation, replace_output, shape_of
-from ovlpt.openvino_api import Constant, Node
+from ovlpt.openvino_api import Constant, Node, Output
 from ovlpt.operations import OPERATIONS, WEIGHTED
 from ovlpt.operations.families import AFFINE
 from ovlpt.precisions import REAL
@@ -70,7 +70,7 @@ class FakeQuantizeTransformation(LayerTransformation):
             return None
         if self._stays(parent, below):
             return None
-        values = values_of(parent.input_value(port).get_node()).astype(np.float32, copy=False)
+        values = constant_above(parent.input_value(port)).astype(np.float32, copy=False)
         if kind == "Multiply":
             if (values <= 0).any():
                 return None
@@ -85,6 +85,10 @@ class FakeQuantizeTransformation(LayerTransformation):
         else:
             low, high = low - values, high - values
         return parent.input_value(1 - port), low, high
+
+    def _is_constant(self, value: Output) -> bool:
+        """Whether a value is one, also where it is stored as integers, as the zero points of ONNX files are."""
+        return is_constant_above(value)
 
     def _stays(self, link: Node, below: Node) -> bool:
         """Whether others than FakeQuantizes, and ``below``, which they take in, need the scale or bias of a layer.
@@ -107,10 +111,9 @@ class FakeQuantizeTransformation(LayerTransformation):
         One that varies comes second, as the native library has it.
         """
         for port in (0, 1):
-            source = parent.input_value(port).get_node()
-            if not isinstance(source, Constant):
+            if not self._is_constant(parent.input_value(port)):
                 continue
-            sizes = shape_of(source.output(0))
+            sizes = shape_of(parent.input_value(port))
             if all(size == 1 for size in sizes):
                 return port
             shapes = {

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+import ovlpt
 from ovlpt import Params
-from ovlpt.openvino_api import opset1
-from tests.conftest import Transformed
+from ovlpt.openvino_api import Type, opset1
+from tests.conftest import Transformed, assert_close
 from tests.graphs import f32, fake_quantize, model, parameter, weights
 
 
@@ -40,3 +41,21 @@ def test_the_scale_of_a_layer_that_others_need_too_is_no_part_of_an_interval(nat
     (node,) = (each for each in result.after.get_ops() if each.get_friendly_name() == "of the layer")
     assert node.input_value(0).get_node().get_type_name() == ("Convolution" if native_only else "Multiply")
     result.assert_numbers()
+
+
+@pytest.mark.parametrize("native_only", [False, True])
+def test_a_stored_zero_point_of_integers_that_are_quantized_again(core, infer, native_only):
+    """The FakeQuantize reads the integers; the zero point was left before it, and in bf16 two layers more."""
+    x = opset1.parameter([1, 4, 8, 8], Type.u8)
+    zero_point = opset1.convert(opset1.constant(np.array(3, np.uint8)), "f32")
+    data = opset1.multiply(opset1.subtract(opset1.convert(x, "f32"), zero_point), f32(0.02))
+    layer = opset1.convolution(
+        fake_quantize(data, -0.1, 5, name="again"), weights((4, 4, 1, 1), f32(0.01)), [1, 1], [0, 0], [0, 0], [1, 1]
+    )
+    net = model(layer)
+    done = ovlpt.transform(net, core=core, native_only=native_only, lowered=False)
+    (node,) = (each for each in done.get_ops() if each.get_friendly_name() == "again")
+    assert (node.input_value(0).get_node().get_type_name() == "Parameter") is not native_only
+    values = [np.random.default_rng(0).integers(0, 256, x.shape).astype(np.uint8)]
+    compiled = ovlpt.compile_model(net, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}, core=core, native_only=native_only)
+    assert_close([compiled(values)[0]], infer(net, values), level=0.03, share=0.02)

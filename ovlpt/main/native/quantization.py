@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from ovlpt.graph.quantization_details import QuantizationDetails
 from ovlpt.main import fake_quantize, fake_quantize_decomposition, recurrent_cell
-from ovlpt.openvino_api import Node, Output
+from ovlpt.openvino_api import Constant, Node, Output
 
 
 class FakeQuantizeTransformation(fake_quantize.FakeQuantizeTransformation):
+    def _is_constant(self, value: Output) -> bool:
+        return isinstance(value.get_node(), Constant)
+
     def _stays(self, link: Node, below: Node) -> bool:
         """Whoever else reads the scale or bias, it is taken in."""
         return False
