@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
-from ovlpt.graph.constants import constant
-from ovlpt.openvino_api import Node, Output, opset1
+from ovlpt.graph.constants import constant, precision_of, values_of
+from ovlpt.openvino_api import Constant, Node, Output, opset1
 
 Shape = tuple[int | None, ...]  # None: a dynamic dimension
 
@@ -35,7 +35,11 @@ def may_be_open(output: Output) -> bool:
 
 
 def reshaped(output: Output, shape: Shape) -> Node:
-    """A Reshape to ``shape``. Of its dynamic dimensions all but the last are those of the data at the same places."""
+    """A Reshape to ``shape``, or the constant that it gives. Of its dynamic dimensions all but the last are those of the data
+    at the same places.
+    """
+    if isinstance(output.get_node(), Constant) and None not in shape:
+        return constant(values_of(output.get_node()).reshape(shape), precision_of(output))
     dynamic = [axis for axis, size in enumerate(shape) if size is None]
     sizes = np.array([-1 if size is None else size for size in shape])
     sizes[dynamic[:-1]] = 0

@@ -6,12 +6,12 @@ import numpy as np
 
 from ovlpt.device.int8_layers import is_int8_layer
 from ovlpt.device.this_cpu import reads_few_channels_slowly
-from ovlpt.graph.constants import constant, constant_above, precision_of, values_of
+from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.shapes import reshaped, shape_of
 from ovlpt.layer_transformation import replace_output
-from ovlpt.openvino_api import Constant, Node, Output, opset1, opset8
+from ovlpt.openvino_api import Node, Output, opset1, opset8
 
 BLOCK = 4  # channels
 _IMAGE = 4  # axes
@@ -79,11 +79,8 @@ def repeat_channels(convolution: Node) -> Node | None:
         data = relaxed_like(shift, repeated, precision_of(data)).output(0)
     else:
         data = _repeated(data, places, len(kernel))
-    if isinstance(weights.get_node(), Constant):
-        taps = constant(values_of(weights.get_node()).reshape(alone), precision_of(weights))
-    else:
-        taps = reshaped(weights, alone)
-    new = relaxed_like(convolution, [data, taps.output(0)], precision_of(convolution.output(0)))
+    taps = reshaped(weights, alone).output(0)
+    new = relaxed_like(convolution, [data, taps], precision_of(convolution.output(0)))
     replace_output(convolution.output(0), new.output(0))
     return new
 

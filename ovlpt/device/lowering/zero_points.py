@@ -435,10 +435,8 @@ def keep_stride(convolution: Node) -> Node | None:
     if not _moves_stride(convolution):
         return None
     attributes, weights = convolution.get_attributes(), convolution.input_value(1)
-    shape = shape_of(weights)
-    inputs, output = [convolution.input_value(0), reshaped(weights, (1, *shape)).output(0)], convolution.output(0)
-    if isinstance(weights.get_node(), Constant):
-        inputs[1] = constant(values_of(weights.get_node()).reshape(1, *shape), precision_of(weights)).output(0)
+    taps = reshaped(weights, (1, *shape_of(weights))).output(0)
+    inputs, output = [convolution.input_value(0), taps], convolution.output(0)
     if is_relaxed(convolution):
         older = has_older_kernels(convolution)
         grouped = relaxed("GroupConvolution", inputs, precision_of(output), attributes, older_kernels=older)
