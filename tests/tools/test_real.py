@@ -20,7 +20,7 @@ from tools.ir import save_ir
 from tools.real import __main__ as command
 from tools.real import measure as measuring
 from tools.real import scores, sound, table, wheels
-from tools.real.measure import FLOAT, OVLPT, RUNTIME, SIMULATION, STOCK, Result, Run, distance, measure
+from tools.real.measure import FLOAT, MOVED, OVLPT, RUNTIME, SIMULATION, STOCK, Result, Run, distance, measure
 from tools.real.networks import REAL, RealNetwork, always, sentences
 from tools.real.wheels import Missing, Wheels
 
@@ -65,6 +65,13 @@ def flipped(count: int, to: float) -> Run:
 @pytest.mark.parametrize("count, to, misses", [(2, 22.0, set()), (20, 22.0, {"SQNR"}), (1, 2.0, {"SQNR"})])
 def test_ties_that_are_rounded_apart_are_noise(count, to, misses):
     assert set(result(flipped(1, 60.0), flipped(count, to)).misses()) == misses
+
+
+@pytest.mark.parametrize("steady, misses", [(0.0, set()), (4.9, set()), (20.0, {"SQNR"}), (200.0, {"SQNR"})])
+def test_a_sample_on_an_edge_is_as_far_where_the_simulation_moves_as_far(steady, misses):
+    found = result(flipped(1, 60.0), flipped(1, 2.0))
+    found.runs[MOVED] = Run((), each=flipped(1, steady).each)
+    assert set(found.misses()) == misses
 
 
 @pytest.mark.parametrize(
@@ -239,6 +246,13 @@ def test_a_network_is_measured(tmp_path, monkeypatch):
     assert json.loads(json.dumps(asdict(found)))["network"] == "tiny"
     assert found.runs[OVLPT].weighted == found.runs[OVLPT].int8 == 1
     assert found.runs[OVLPT].executed <= found.runs[STOCK].executed
+
+
+def test_the_simulation_is_moved_where_samples_are_to_be_explained(tmp_path, monkeypatch):
+    monkeypatch.setattr(Result, "misses", lambda self: {"SQNR": "1.0 dB, stock 30.0"})
+    found = measure(*tiny(tmp_path, monkeypatch))
+    assert len(found.runs[MOVED].each) == len(found.runs[OVLPT].each)
+    assert all(10 < decibels < 60 for decibels in found.runs[MOVED].each)
 
 
 def test_wrong_numbers_are_found(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from ovlpt.inspect.numbers.cases import Case
 from ovlpt.inspect.numbers.runs import Compile, at_sizes, distances_of, sizes_of, started
 from ovlpt.openvino_api import Model, opset1
 
-_LESS_AND_MORE = (1 - 2**-8, 1 + 2**-8)  # of data: half a step of bf16
+LESS_AND_MORE = (1 - 2**-8, 1 + 2**-8)  # of data: half a step of bf16
 
 
 def steadiness(source: Model, simulate: Compile, case: Case) -> Sequence[float]:
@@ -21,14 +21,19 @@ def steadiness(source: Model, simulate: Compile, case: Case) -> Sequence[float]:
     So many values fall to another level then as of no network that rounds at ties. Minus infinity where it does not run.
     """
     sizes = sizes_of(source, case)
-    moved = (at_sizes(source, dict(enumerate(sizes))) if sizes else source).clone()
-    factors = cycle(_LESS_AND_MORE)
-    for node in moved.get_ordered_ops():
+    model = at_sizes(source, dict(enumerate(sizes))) if sizes else source
+    distances, _ = distances_of(started(simulate, moved(model))[0], case, "")
+    return [-np.inf] * len(source.outputs) if distances is None else [distance.sqnr for distance in distances]
+
+
+def moved(model: Model, factors: Sequence[float] = LESS_AND_MORE) -> Model:
+    """A copy whose data are multiplied by one of ``factors`` after the other before they are quantized."""
+    copy, one_by_one = model.clone(), cycle(factors)
+    for node in copy.get_ordered_ops():
         data = node.input_value(0) if node.get_type_name() == "FakeQuantize" else None
         if data is None or is_constant_path(data.get_node()) or not is_real(precision_of(data)):
             continue
-        factor = opset1.constant(np.float32(next(factors)))
+        factor = opset1.constant(np.float32(next(one_by_one)))
         factor = factor if precision_of(data) == "f32" else opset1.convert(factor, precision_of(data))
         node.input(0).replace_source_output(opset1.multiply(data, factor).output(0))
-    distances, _ = distances_of(started(simulate, moved)[0], case, "")
-    return [-np.inf] * len(source.outputs) if distances is None else [distance.sqnr for distance in distances]
+    return copy
