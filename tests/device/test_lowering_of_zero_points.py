@@ -336,6 +336,31 @@ def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     assert_close(infer(drop_in(net, core), inputs), expected, level=0.03 * float(np.abs(expected[0]).max()))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize(
+    "space, weights",
+    [((7,), (6, 8, 3)), ((7, 5), (6, 16, 1, 1)), ((7, 5), (2, 3, 8, 3, 3)), ((3, 4, 5), (6, 8, 2, 2, 2))],
+)
+def test_padding_of_zero_points_by_channel(by_form, space, weights, same, form):
+    """The plugin pads all channels with the zero points of the first four, with its own LPT too."""
+    kind = "Group" if len(weights) - len(space) > 2 else ""
+    channels, ones = weights[-len(space) - 1] * (weights[0] if kind else 1), [1] * len(space)
+    x = parameter([1, channels, *space])
+    shift = const(np.random.default_rng(0).integers(90, 200, (1, channels, *ones)) * np.float32(0.01))
+    integers = const(np.random.default_rng(1).integers(-63, 64, weights), "i8")
+    layer = NodeFactory("opset1").create(
+        f"{kind}Convolution",
+        [opset1.subtract(quantized(x, 0, 2.55), shift), opset1.multiply(opset1.convert(integers, "f32"), const(0.01))],
+        {"strides": ones, "dilations": ones, "pads_begin": ones, "pads_end": ones}
+        | ({"auto_pad": "same_upper"} if same else {}),
+    )
+    net = model(layer, x)
+    inputs = inputs_of(net)
+    expected = by_form(net, inputs)
+    assert_close([by_form(net, inputs, form)], [expected], level=1e-3 * float(np.abs(expected).max()))
+
+
 def test_strides_after_a_split_with_a_zero_point(core, infer):
     """Moved up to the Split, a stride would be that of another output."""
     x = parameter([1, 16, 6, 6])

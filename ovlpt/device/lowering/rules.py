@@ -137,6 +137,10 @@ RULES = (
         "a grouped convolution over three axes would pad data with a zero point wrongly: wrong numbers",
     ),
     _rule(
+        zero_points.pad_with_one_zero_point, CONVOLUTIONS, _CPU,
+        "zero points by channel would be those of the first four in the padding of all: wrong numbers",
+    ),
+    _rule(
         zero_points.pad_before_data, CONVOLUTIONS, _GPU,
         "padding at the end only would be 0 instead of the zero point: wrong numbers",
     ),

@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 
 from ovlpt.device.lowering.element_types import convert_data, is_widened, repeats_data
+from ovlpt.device.lowering.kernels import BLOCK
 from ovlpt.device.lowering.links import BEFORE_INTERVAL, block_fusion
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, constant_above, converted, is_real, precision_of, same_operation, values_of
@@ -370,6 +371,23 @@ def pad_before_zero_point(convolution: Node) -> Node | None:
     data, pads = subtract.input_value(0), (constant(np.array([0, 0, *pad]), "i64") for pad in (begin, end))
     padded = opset1.pad(data, *pads, "constant", constant(zero_point.flat[0], precision_of(data)))
     return _on_other_data(convolution, padded, {"pads_begin": [0] * 3, "pads_end": [0] * 3, "auto_pad": "explicit"})
+
+
+def pad_with_one_zero_point(convolution: Node) -> Node | None:
+    """A layer of more than four channels, whose data have a zero point for each, and are padded, in float.
+
+    The kernels that take such pad every four channels with the zero points of the first: 8 to 60 % off, on every CPU, with
+    the plugin's own LPT, too.
+    """
+    subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
+    is_padded = _is_padded(convolution) or attributes["auto_pad"].startswith("same")
+    if subtract.get_type_name() != "Subtract" or not is_padded:
+        return None
+    zero_point, shape = constant_above(subtract.input_value(1)), shape_of(convolution.input_value(1))
+    if zero_point is None or shape is None or is_scalar_like(zero_point):
+        return None
+    channels = shape[-len(attributes["strides"]) - 1]
+    return _in_float(convolution) if channels is None or channels > BLOCK else None
 
 
 def pad_before_data(convolution: Node) -> Node | None:
