@@ -8,7 +8,7 @@ import pytest
 import ovlpt
 from ovlpt.inspect.float_model import simulate
 from ovlpt.openvino_api import opset1
-from tests.conftest import EXACT, TRUTH
+from tests.conftest import EXACT, TRUTH, assert_close
 from tests.lowered import FORMS, compiled_in
 from tests.networks import const, convolution, depthwise, int8_weights, model, parameter, quantized
 
@@ -159,4 +159,20 @@ def test_a_small_convolution_of_floats_before_a_sum(core, by_form, case, first, 
     assert {form for form, values in found.items() if np.abs(values - expected).max() > 1e-4} == set()
     trace = ovlpt.Trace()
     ovlpt.transform(net, core=core, trace=trace)
-    assert [event.transformation for event in trace].count("part_small_from_sum") == 1
+    assert [event.transformation for event in trace].count("part_open_from_sum") == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("low", [-1.8, 0.0])
+@pytest.mark.parametrize("shape", [[-1, 8, 4, 4], [1, 8, -1, 4], [1, 8, 4, 4]], ids=["batch", "rows", "fixed"])
+def test_a_float_layer_and_the_integers_that_are_added_to_it(by_form, shape, low, form):
+    """Fused into the layer of open sizes, the sum that is quantized again threw in inference."""
+    x = parameter(shape)
+    low_of, high_of = (np.linspace(a, b, 8).reshape(1, 8, 1, 1) for a, b in ((-1, -0.5), (0.5, 1.1)))
+    data = opset1.fake_quantize(
+        x, *map(const, (low_of, high_of, low_of, high_of)), 256
+    )  # by channel: the layer is of floats
+    summed = opset1.add(data, convolution(data, 8))
+    net = model(convolution(quantized(summed, low, 1.8), 8, kernel=1), x)
+    inputs = [np.random.default_rng(0).uniform(-1, 1, (1, 8, 4, 4)).astype(np.float32)]
+    assert_close([by_form(net, inputs, form)], [by_form(net, inputs)], level=0.02, share=0.02)

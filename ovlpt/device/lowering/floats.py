@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ovlpt.device.lowering.guards import normalize_apart, normalize_by_groups, part_small_from_sum, wait_for_branches
+from ovlpt.device.lowering.guards import normalize_apart, normalize_by_groups, part_open_from_sum, wait_for_branches
 from ovlpt.device.lowering.reductions import REDUCTIONS, reduce_alone, tile_channels_apart
 from ovlpt.device.lowering.rows import part_by_head
 from ovlpt.device.lowering.zero_points import keep_stride
@@ -12,7 +12,7 @@ from ovlpt.operations.families import CONVOLUTIONS
 
 def _part_convolution(node: Node) -> None:
     kept = keep_stride(node) if node.get_type_name() == "Convolution" else None
-    part_small_from_sum(kept or node)
+    part_open_from_sum(kept or node)
 
 
 _PARTS = {

@@ -32,6 +32,7 @@ from ovlpt.openvino_api import RELEASE, Constant, Node, NodeFactory, Output
 from ovlpt.operations import WEIGHTED
 from ovlpt.operations.families import AFFINE, ARITHMETIC, CONVOLUTIONS
 from ovlpt.operations.values import is_scalar_like
+from ovlpt.precisions import is_low
 
 _KEPT_TYPES = frozenset(("f32", "i32", "i8", "u8"))  # of outputs, without a Convert
 _IMAGE = 3  # channels
@@ -89,24 +90,29 @@ def part_from_sum(node: Node) -> Node | None:
     return None
 
 
-def part_small_from_sum(convolution: Node) -> Node | None:
-    """A convolution of floats of up to three channels, or of one group of them, with few weights: of open sizes its result may
-    be so small that the plugin takes an older kernel, and where a sum is fused into it, gives the other tensor alone, with
-    its own LPT, too. That is not fused then.
+def part_open_from_sum(convolution: Node) -> Node | None:
+    """A convolution of floats of open sizes, where a sum with another tensor cannot be fused into it: nothing is fused then.
+
+    With a tensor of integers, and quantized again, it throws in inference. One of up to three channels, or of one group of them, with few weights
+    may give a result so small that the plugin takes an older kernel, and gives the other tensor alone, with its own LPT, too.
     """
+    if is_relaxed(convolution) or not may_be_open(convolution.output(0)):
+        return None
+    is_small, last = _has_few_weights(convolution), convolution
+    while (target := merged_target(last)) is not None and (reader := target.get_node()).get_type_name() in AFFINE:
+        if reader.get_type_name() == "Add" and all(constant_above(value) is None for value in reader.input_values()):
+            other = precision_of(reader.input_value(1 - target.get_index()))
+            return block_fusion(last) if is_small or (is_low(other) and _is_quantized(reader)) else None
+        last = reader
+    return None
+
+
+def _has_few_weights(convolution: Node) -> bool:
+    """For up to three channels, in one group."""
     weights = shape_of(convolution.input_value(1))
     if weights is not None and convolution.get_type_name() == "GroupConvolution":
         weights = weights[1:] if weights[0] == 1 else None
-    is_small = weights is not None and None not in weights and weights[1] <= _IMAGE and prod(weights) <= _FEW_WEIGHTS
-    if not is_small or is_relaxed(convolution) or not may_be_open(convolution.output(0)):
-        return None
-    last = convolution
-    while (target := merged_target(last)) is not None and target.get_node().get_type_name() in AFFINE:
-        reader = target.get_node()
-        if reader.get_type_name() == "Add" and all(constant_above(value) is None for value in reader.input_values()):
-            return block_fusion(last)
-        last = reader
-    return None
+    return weights is not None and None not in weights and weights[1] <= _IMAGE and prod(weights) <= _FEW_WEIGHTS
 
 
 def part_by_column(product: Node) -> Node | None:

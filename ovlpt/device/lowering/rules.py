@@ -491,8 +491,8 @@ RULES = (
         phase=Phase.ALL,
     ),
     _rule(
-        guards.part_small_from_sum, "Convolution GroupConvolution", _CPU,
-        "a small convolution of floats of open sizes would be lost in a sum that is fused into it: wrong numbers",
+        guards.part_open_from_sum, "Convolution GroupConvolution", _CPU,
+        "fused into a convolution of floats of open sizes, a sum with integers would throw, and a small layer be lost: wrong numbers",
         phase=Phase.ALL,
     ),
     _rule(
