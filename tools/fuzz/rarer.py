@@ -237,4 +237,6 @@ RARER_MOTIFS: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...] = (
     (("AnyConvolution", (0,)), ("SpelledGroupNorm", (1,)), ("Swish", (2,)), ("AnyConvolution", (3,))),
     (("QuantizeByAxis", (0,)), ("MatMul", (1,)), ("AddBiasLast", (2,)), ("MaskedAttention", (3,)), ("MatMul", (4,))),
     (("QuantizeByAxis", (0,)), ("AnyConvolution", (1,)), ("AddConstant", (2,)), ("Relu", (3,))),
+    (("QuantizeByAxis", (0,)), ("Pointwise", (1,)), ("Add", (1, 2)), ("FakeQuantize", (3,)), ("Pointwise", (4,))),
+    (("FakeQuantize", (0,)), ("ConstantMinus", (1,)), ("AnyConvolution", (2,))),
 )

@@ -16,7 +16,7 @@ from ovlpt.device.layer_types import WEIGHTED_LAYERS
 from ovlpt.device.properties import EXACT, UNCACHED
 from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.numbers.runs import at_sizes
-from ovlpt.inspect.numbers.steadiness import LESS_AND_MORE, moved
+from ovlpt.inspect.numbers.steadiness import COARSE, moved
 from ovlpt.openvino_api import Core, Model
 from tools.real.networks import REAL, Sample
 from tools.real.wheels import Wheels
@@ -162,7 +162,7 @@ def _moved(core: Core, model: Model, samples: Sequence[Sample], truly: list[list
     """How far the simulation of each sample moves at most, where what is quantized is half a step of bf16 less or more."""
     ways = [
         [distance([a], [b]) for a, b in zip(truly, simulated(core, moved(model, factors), samples), strict=True)]
-        for factors in (LESS_AND_MORE, LESS_AND_MORE[::-1])
+        for factors in (COARSE, COARSE[::-1])
     ]
     return Run((), each=tuple(map(min, *ways)))
 

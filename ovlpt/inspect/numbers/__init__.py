@@ -8,12 +8,14 @@ output and v that of the network that is examined,
 ovlpt fails where it is more than `BELOW` dB below the plugin's own LPT and below `ENOUGH` dB. A stricter rule is not
 possible: a value at a tie falls to another level, and deep networks amplify that, so much that of two networks equally
 near to the simulation either may by chance be 3 dB farther on a few samples. What fails on generated samples is
-therefore judged by many more, those included: the mean of chance goes to 0, that of a fault stays, and the rule is the same.
-Where the plugin's own LPT throws on the model, the same transformations done by ovlpt stand in for it.
+therefore judged by many more, those included: the mean of chance goes to 0, that of a fault stays. So does that of a tie
+that every sample meets, as at the least value of a HSwish: nothing fails that is as near, to `BELOW` dB, as the simulation
+itself is where all that it quantizes differs by two steps of f32 (`steadiness`). Where the plugin's own LPT throws on the
+model, the same transformations done by ovlpt stand in for it.
 
-**What is far as the plugin's own LPT is.** That is no excuse for an error of a third of the signal (`POOR`), unless the
-simulation moves as far where all that it quantizes differs by half a step of bf16, as a deep network does (`steadiness`),
-nor for numbers that are not finite, but in f16, which overflows.
+**What is far as the plugin's own LPT is.** That is no excuse below `ENOUGH` - `CHANCE` dB, unless the simulation moves as
+far, to `CHANCE` dB, where all that it quantizes differs by half a step of bf16, as in a deep network; nor is it one for
+numbers that are not finite, but in f16, which overflows.
 
 **What is run.** Both forms of a transformed model: the one that `compile_model` compiles as it stands, and the one that
 `transform` saves, from its file. Each with one thread and with more, on a CPU, where the plugin fuses other things, and

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from ovlpt.inspect.inputs import output_names
 from ovlpt.inspect.numbers.cases import REMEDY, Case
-from ovlpt.inspect.numbers.distance import ENOUGH, POOR, Distance, Numbers, OutputNumbers, Verdict, verdict
+from ovlpt.inspect.numbers.distance import BELOW, CHANCE, ENOUGH, Distance, Numbers, OutputNumbers, Verdict, verdict
 from ovlpt.inspect.numbers.layer import first_wrong_layer
 from ovlpt.inspect.numbers.runs import Compile, Network, add, at_sizes, distances_of, sizes_of, started, with_expected
-from ovlpt.inspect.numbers.steadiness import steadiness
+from ovlpt.inspect.numbers.steadiness import COARSE, FINE, steadiness
 from ovlpt.inspect.numbers.variants import Variant
 from ovlpt.inspect.numbers.without_distance import floats_above, made_of
 from ovlpt.openvino_api import Model
@@ -75,8 +75,8 @@ def compare_numbers(
             found = _records(source, variant, simulate, case, distances, others)
             if any(record.verdict is Verdict.BELOW for record in found):
                 sides = (network, distances), (stocks.get(variant.setting), others)
-                if wide := _with_more(source, simulate, case, sides):
-                    found = _records(source, variant, simulate, wide, distances, others)
+                wide = _with_more(source, simulate, case, sides) or case
+                found = _records(source, variant, simulate, wide, distances, others, sure=True)
             records += found
             if failed is None and any(record.fails for record in found):
                 failed = variant, case
@@ -103,10 +103,13 @@ def _records(
     case: Case,
     distances: Sequence[Distance],
     others: Sequence[Distance] | None,
+    sure: bool = False,
 ) -> list[OutputNumbers]:
-    """What is said of each output, by the distances of ovlpt and of the plugin's own LPT on ``case``."""
+    """What is said of each output, by the distances of ovlpt and of the plugin's own LPT on ``case``. ``sure``: there are no
+    more samples.
+    """
     found = []
-    steady: Sequence[float] = ()
+    steady, *ties = (cache(partial(steadiness, source, simulate, case, moves)) for moves in (COARSE, FINE, FINE[::-1]))
     for place, (name, distance) in enumerate(zip(output_names(source), distances, strict=True)):
         other = others[place] if others is not None else None
         sources = None
@@ -114,9 +117,10 @@ def _records(
             sources = floats_above(source, place, case)
         made = None if sources is None else partial(made_of, source, sources, variant, simulate, case)
         mine, stock, judged, text = _judged(distance, other, made, variant.floats)
-        if made is None and not judged.fails and mine < POOR and distance.signal:
-            steady = steady or steadiness(source, simulate, case)
-            if mine < min(steady[place], ENOUGH) - POOR:
+        if made is None and distance.signal:
+            if sure and judged is Verdict.BELOW and -math.inf < min(tie()[place] for tie in ties) <= mine + BELOW:
+                judged = Verdict.NEAR
+            elif not judged.fails and mine < ENOUGH - CHANCE and mine < steady()[place] - CHANCE:
                 judged, text = Verdict.FAR, text or "as with the plugin's own LPT"
         found.append(OutputNumbers(name, *_place(variant, case), mine, stock, judged, text))
     return found

@@ -12,21 +12,24 @@ from ovlpt.inspect.numbers.cases import Case
 from ovlpt.inspect.numbers.runs import Compile, at_sizes, distances_of, sizes_of, started
 from ovlpt.openvino_api import Model, opset1
 
-LESS_AND_MORE = (1 - 2**-8, 1 + 2**-8)  # of data: half a step of bf16
+# One tensor less, the next more:
+COARSE = (1 - 2**-8, 1 + 2**-8)  # by half a step of bf16
+FINE = (1 - 2**-22, 1 + 2**-22)  # by two of f32: values at a tie, which no two ways of computing a sum leave there
 
 
-def steadiness(source: Model, simulate: Compile, case: Case) -> Sequence[float]:
-    """SQNR in dB of the simulation, at each output, where all data that are quantized differ by half a step of bf16.
+def steadiness(source: Model, simulate: Compile, case: Case, factors: Sequence[float] = COARSE) -> Sequence[float]:
+    """SQNR in dB of the simulation, at each output, where all data that are quantized differ by ``factors``.
 
-    So many values fall to another level then as of no network that rounds at ties. Minus infinity where it does not run.
+    `COARSE`: so many values fall to another level then as of no network that rounds at ties. Minus infinity where it does
+    not run.
     """
     sizes = sizes_of(source, case)
     model = at_sizes(source, dict(enumerate(sizes))) if sizes else source
-    distances, _ = distances_of(started(simulate, moved(model))[0], case, "")
+    distances, _ = distances_of(started(simulate, moved(model, factors))[0], case, "")
     return [-np.inf] * len(source.outputs) if distances is None else [distance.sqnr for distance in distances]
 
 
-def moved(model: Model, factors: Sequence[float] = LESS_AND_MORE) -> Model:
+def moved(model: Model, factors: Sequence[float] = COARSE) -> Model:
     """A copy whose data are multiplied by one of ``factors`` after the other before they are quantized."""
     copy, one_by_one = model.clone(), cycle(factors)
     for node in copy.get_ordered_ops():
