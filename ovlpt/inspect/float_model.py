@@ -54,9 +54,10 @@ def without_fake_quantize(model: Model) -> Model:
 
 
 def simulate(
-    model: Model, core: Core, device: str = "CPU", properties: Mapping[str, object] | None = None
+    model: Model, core: Core, device: str = "CPU", properties: Mapping[str, object] | None = None, in_f32: bool = True
 ) -> CompiledModel:
-    """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32.
+    """Compile the FakeQuantize simulation of ``model``: each FakeQuantize computed as such, in f32, or in the floats that
+    ``properties`` name.
 
     What OpenVINO reads otherwise than it is defined is mended (`MISREAD`), and what the plugin computes wrongly in a float
     network is kept from it: small i8 weights of a MatMul (2024.6), reductions that take per-channel constants, a MatMul that
@@ -70,7 +71,10 @@ def simulate(
     """
     dropped = plugin_config.dropped_levels(device)
     clone = _computed_before(_computed_rightly(model, dropped), device, core)
-    return compile_given(clone, device, {**(properties or {}), **simulation(device)}, core)
+    settings = simulation(device)
+    if not in_f32:
+        del settings["INFERENCE_PRECISION_HINT"]
+    return compile_given(clone, device, {**(properties or {}), **settings}, core)
 
 
 def _computed_rightly(model: Model, dropped: Collection[int]) -> Model:

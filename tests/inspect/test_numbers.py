@@ -167,6 +167,16 @@ def test_what_stock_has_wrong_is_wrong(net, share, floats, verdict, core):
     assert found.ok is (verdict is Verdict.NEAR)
 
 
+def test_floats_are_as_far_as_they_make_the_simulation(core):
+    """A word cutter has 23 dB in bf16, as its FakeQuantize simulation has."""
+    net, simulate = pointwise([1, 16, 4, 4]), simulator("CPU", core)
+    rough = lambda net: simulate(off(net, 0.1, 0, ()))  # noqa: E731
+    for simulation, expected in ((None, Verdict.FAR), (rough, Verdict.NEAR)):
+        variant = Variant(COMPILED, "bf16", rough, rough, None, "bf16", simulation)
+        found = compare_numbers(net, [variant], simulate, cases_of(net, None))
+        assert [record.verdict for record in found.records] == [expected]
+
+
 def test_what_stock_has_wrong_is_wrong_on_more_samples_too(core):
     """More were compared, of which nothing was known: it threw."""
     net, simulate = pointwise([1, 16, 4, 4]), simulator("CPU", core)

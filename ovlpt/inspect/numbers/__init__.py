@@ -13,9 +13,9 @@ that every sample meets, as at the least value of a HSwish: nothing fails that i
 itself is where all that it quantizes differs by two steps of f32 (`steadiness`). Where the plugin's own LPT throws on the
 model, the same transformations done by ovlpt stand in for it.
 
-**What is far as the plugin's own LPT is.** That is no excuse below `ENOUGH` - `CHANCE` dB, unless the simulation moves as
-far, to `CHANCE` dB, where all that it quantizes differs by half a step of bf16, as in a deep network; nor is it one for
-numbers that are not finite, but in f16, which overflows.
+**What is far as the plugin's own LPT is.** That is no excuse below `ENOUGH` - `CHANCE` dB, unless the simulation with the
+same floats moves as far, to `CHANCE` dB, where all that it quantizes differs by half a step of bf16, as in a deep network;
+nor is it one for numbers that are not finite, but in f16, which overflows.
 
 **What is run.** Both forms of a transformed model: the one that `compile_model` compiles as it stands, and the one that
 `transform` saves, from its file. Each with one thread and with more, on a CPU, where the plugin fuses other things, and
@@ -52,7 +52,7 @@ from ovlpt.inspect.numbers.cases import cases_of
 from ovlpt.inspect.numbers.comparison import compare_numbers
 from ovlpt.inspect.numbers.distance import Numbers
 from ovlpt.inspect.numbers.runs import Compile
-from ovlpt.inspect.numbers.variants import COMPILED, Variant, Variants
+from ovlpt.inspect.numbers.variants import COMPILED, Variant, Variants, simulation_with
 from ovlpt.openvino_api import CompiledModel, Core, Model
 from ovlpt.own_transformations import knows_own_operations
 
@@ -119,8 +119,10 @@ def numbers_of(
     def native(model: Model) -> CompiledModel:
         return compile_quantized(model, device, properties, config, True, core)
 
-    floats = inference_precision(core, plugin_config.physical_devices(core, device)[0], properties)
-    variant = Variant(COMPILED, "as compiled", run, stock, native, floats)
+    physical = plugin_config.physical_devices(core, device)[0]
+    floats = inference_precision(core, physical, properties)
+    simulation = simulation_with(properties, physical, core)
+    variant = Variant(COMPILED, "as compiled", run, stock, native, floats, simulation)
     return compare_numbers(source, [variant], simulator(device, core), cases_of(source, inputs))
 
 

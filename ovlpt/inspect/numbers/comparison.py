@@ -109,7 +109,8 @@ def _records(
     more samples.
     """
     found = []
-    steady, *ties = (cache(partial(steadiness, source, simulate, case, moves)) for moves in (COARSE, FINE, FINE[::-1]))
+    steady = cache(partial(steadiness, source, variant.simulation or simulate, case, COARSE))
+    ties = [cache(partial(steadiness, source, simulate, case, moves)) for moves in (FINE, FINE[::-1])]
     for place, (name, distance) in enumerate(zip(output_names(source), distances, strict=True)):
         other = others[place] if others is not None else None
         sources = None

@@ -15,6 +15,7 @@ from ovlpt.config import PluginConfig
 from ovlpt.device import transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.properties import UNCACHED
+from ovlpt.inspect.float_model import simulate
 from ovlpt.inspect.numbers.runs import Compile
 from ovlpt.openvino_api import CompiledModel, Core, Model, opset1
 
@@ -26,7 +27,7 @@ _STOCK, _NATIVE = "stock", "native"
 @dataclass(frozen=True)
 class Variant:
     """One way of running both sides. ``native``: the plugin's own transformations done by ovlpt, where it throws on them.
-    ``floats``: the type of what is not quantized.
+    ``floats``: the type of what is not quantized. ``simulation``: with the same settings; none for that of the comparison.
     """
 
     form: str
@@ -35,9 +36,15 @@ class Variant:
     stock: Compile
     native: Compile | None = None
     floats: str = "f32"
+    simulation: Compile | None = None
 
     def __str__(self) -> str:
         return f"{self.form}, {self.setting}"
+
+
+def simulation_with(properties: Mapping[str, object], device: str, core: Core) -> Compile:
+    """Compiles the simulation of a model with these, floats and threads as they say."""
+    return partial(simulate, core=core, device=device, properties=properties, in_f32=False)
 
 
 class Variants:
@@ -55,9 +62,10 @@ class Variants:
         for name, more in self._settings():
             properties = {key: value for key, value in {**self._properties, **more}.items() if value is not None}
             floats = inference_precision(self._core, self._physical, properties)
+            simulation = simulation_with(properties, self._physical, self._core)
             for form in (COMPILED, SAVED):
                 run = partial(partial, self._run, properties)
-                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE), floats)
+                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE), floats, simulation)
 
     def _run(self, properties: Mapping[str, object], form: str, model: Model) -> CompiledModel:
         if form == _STOCK:
