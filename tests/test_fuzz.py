@@ -1253,6 +1253,20 @@ MORE = {
         (1, 4, 5, 7), "space", ("QuantizeDequantize", 1258545922, (1, 4, 5, 7)), ("If", 2020373644, (1, 4, 5, 7)),
         ("ConstantPlus", 687440134, (1, 4, 5, 7)),
     ),
+    "a slice after whole strides": (
+        (1, 16, 7, 7), "", ("FakeQuantize", 524478078, (1, 16, 7, 7)), ("ConvolutionBackpropData", 1517006152, (1, 8, 15, 15))
+    ),
+    "a Pad before a zero point": (
+        (1, 4, 3, 4, 4), "", ("FakeQuantize", 1082047356, (1, 4, 3, 4, 4)), ("GroupConvolution", 1433992462, (1, 4, 4, 4, 4))
+    ),
+    "Reorders around repeated channels": (
+        (1, 3, 8, 8), "", ("DilatedConvolution", 527616252, (1, 4, 8, 8)), ("QuantizeDequantize", 922370356, (1, 4, 8, 8)),
+        ("GroupConvolution", 1448047215, (1, 8, 4, 8)),
+    ),
+    "equal layers": (
+        (2, 8, 1, 1), "", ("FakeQuantize", 1819308020, (2, 8, 1, 1)), ("MatMul", 1452886221, (2, 8, 1, 8)),
+        ("MatMul", 1768482812, (2, 8, 1)), ("DequantizedTwice", 551683808, (2, 8, 1)),
+    ),
     "a pool that AVX2 needs": ((1, 6, 12), "", ("QuantizeDequantize", 1912286032, (1, 6, 12)), ("Pointwise", 1652587874, (1, 8, 6))),
 }  # fmt: skip
 

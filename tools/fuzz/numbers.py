@@ -237,20 +237,15 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
     """What is wrong where all dynamic sizes after the channels are 1; nothing where the plugin does not run so without any
     LPT.
     """
-    inputs = of_one_pixel(graph, model)
-    if inputs is None:
+    found = simulated_at_one_pixel(graph, model)
+    if found is None:
         return
-    fixed, count = reference(graph), len(graph.results)  # afresh: `nearby` changes the one it is given
+    inputs, fixed, simulated = found
+    count = len(simulated)
     try:
-        fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
-        if not all(map(reads_within, fixed.get_ops())):
-            return
-        values, without_lpt = simulate(fixed, inputs), run(model, inputs, "NO", **hint)
-    except RuntimeError:  # a window or a slice does not fit
+        without_lpt = run(model, inputs, "NO", **hint)
+    except RuntimeError:
         return
-    if not _keeps_half_ranges(fixed, dict(zip(observed(graph), values, strict=True))):
-        return
-    simulated = values[:count]
     try:
         compiled = compiled_as_it_stands(model)
         found = run(compiled, inputs, as_told(compiled), **hint)
@@ -260,6 +255,26 @@ def at_one_pixel(graph: Graph, model: Model, hint: dict[str, object]) -> Iterato
     near = functools.cache(lambda: nearby(fixed, inputs, count, kernel_grids(model)))
     if failure := of_numbers(ONE_PIXEL, found, simulated, without_lpt, near):
         yield failure
+
+
+def simulated_at_one_pixel(graph: Graph, model: Model) -> tuple[list[np.ndarray], Model, list[np.ndarray]] | None:
+    """Inputs of which all dynamic sizes after the channels are 1, the model for them, and what it computes; None where they
+    do not fit.
+    """
+    inputs = of_one_pixel(graph, model)
+    if inputs is None:
+        return None
+    fixed = reference(graph)  # afresh: `nearby` changes the one it is given
+    try:
+        fixed.reshape({port: list(values.shape) for port, values in zip(fixed.inputs, inputs, strict=True)})
+        if not all(map(reads_within, fixed.get_ops())):
+            return None
+        values = simulate(fixed, inputs)
+    except RuntimeError:  # a window or a slice does not fit
+        return None
+    if not _keeps_half_ranges(fixed, dict(zip(observed(graph), values, strict=True))):
+        return None
+    return inputs, fixed, values[: len(graph.results)]
 
 
 def _keeps_half_ranges(model: Model, values: dict[tuple[int, int], np.ndarray]) -> bool:
