@@ -67,6 +67,8 @@ class PropagatePrecisions(Propagations):
     Where there is none, products of two tensors yield to other layers, and layers that run in float to both.
     """
 
+    to_inputs: ClassVar[tuple[type[PropagateToInput], ...]] = (_Decide, _YieldAsProduct, _YieldInFloat)
+
     def steps(self) -> Iterable[Propagation]:
         settings = self.settings()
         return (
@@ -79,8 +81,6 @@ class PropagatePrecisions(Propagations):
             PropagateThroughPrecisionPreserved(Precisions, **settings),
             *(kind(Precisions, **settings) for kind in self.to_inputs),
         )
-
-    to_inputs: ClassVar[tuple[type[PropagateToInput], ...]] = (_Decide, _YieldAsProduct, _YieldInFloat)
 
 
 def _turn(node: Node) -> int:
