@@ -82,8 +82,8 @@ def compile_model(
 
     ``self_check``: one array per input, or several samples of them. The compiled model runs on them once, as do the
     plugin's own LPT and the FakeQuantize simulation; if its outputs are wrong by the rule of `ovlpt.inspect.numbers`, a
-    warning names the first wrong layer, and the model compiled with the plugin's own LPT is returned. This takes two more
-    compilations.
+    warning names the first wrong layer, and the model compiled with the plugin's own LPT is returned, unless it is as far
+    from the simulation. This takes two more compilations.
 
     Raises `InputError` as `transform` does, but for an unquantized model only with ``strict``; with ``self_check`` also
     for arrays that do not fit the inputs, and for a model that was transformed before, which has no simulation.
@@ -121,11 +121,11 @@ def compile_model(
         return compiled
     model = read_model(model, core)
     where = f'from the layer "{found.layer}" on' if found.layer else "in the whole network"
+    instead = "" if found.is_as_stock else "; it runs with the plugin's own LPT instead"
     warn(
-        f'the model "{model.get_friendly_name()}" gives wrong numbers {where}: {found.worst}; it runs with the plugin\'s own '
-        'LPT instead ("ovlpt check" says more)'
+        f'the model "{model.get_friendly_name()}" gives wrong numbers {where}: {found.worst}{instead} ("ovlpt check" says more)'
     )
-    return core.compile_model(model, device, properties)
+    return compiled if found.is_as_stock else core.compile_model(model, device, properties)
 
 
 def _tuned(

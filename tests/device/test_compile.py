@@ -16,6 +16,7 @@ import ovlpt
 from ovlpt import data
 from ovlpt.graph.text import to_text
 from ovlpt.inspect.float_model import simulate
+from ovlpt.inspect.numbers.distance import Numbers, OutputNumbers, Verdict
 from ovlpt.openvino_api import RELEASE, opset1
 from ovlpt.precisions import NUMPY
 from ovlpt.trace import InputError
@@ -260,6 +261,20 @@ def test_a_self_check_falls_back_to_the_plugins_own_lpt_and_names_the_layer(core
         assert_close(list(compiled(values).values()), expected)
         layers = ovlpt.execution_types(compiled)
         assert [layer.is_int8 for layer in layers if layer.layer_type == "Convolution"] == [True, True]
+
+
+def test_a_self_check_keeps_what_is_as_wrong_as_stock(core, monkeypatch):
+    """The plugin's own LPT would be slower, and no nearer."""
+    examined, far = [], OutputNumbers("y0", "compiled", "as compiled", "[1,16,4,4]", 12.0, 12.0, Verdict.FAR)
+    monkeypatch.setattr(
+        "ovlpt.inspect.numbers.numbers_of", lambda found, *more: examined.append(found) or Numbers((far,), "first", ())
+    )
+    values = [np.zeros((1, 16, 4, 4), np.float32)]
+    with pytest.warns(
+        UserWarning, match=r'wrong numbers from the layer "first" on: 12.0 dB .* 12.0 dB \("ovlpt check"'
+    ):
+        compiled = ovlpt.compile_model(pointwise([1, 16, 4, 4]), core=core, properties=EXACT, self_check=values)
+    assert compiled is examined[0]
 
 
 @pytest.mark.parametrize(

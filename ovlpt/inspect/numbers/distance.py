@@ -84,6 +84,11 @@ class Numbers:
         return [record for record in self.records if record.fails]
 
     @property
+    def is_as_stock(self) -> bool:
+        """Whether what fails is as wrong with the plugin's own LPT."""
+        return all(record.verdict is Verdict.FAR for record in self.failures)
+
+    @property
     def worst(self) -> OutputNumbers | None:
         """The record with the lowest SQNR; a failure first."""
         return min(self.records, key=lambda record: (not record.fails, record.ovlpt), default=None)
