@@ -8,7 +8,7 @@ import numpy as np
 
 from ovlpt.graph.bodies import all_nodes
 from ovlpt.graph.constants import constant, is_constant_path, precision_of, values_of
-from ovlpt.graph.consumers import consumers_of
+from ovlpt.graph.consumers import consumers_of, readers_of
 from ovlpt.graph.copies import copied_data
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
@@ -188,3 +188,16 @@ def in_both_directions(node: Node, halves: Callable[[Output, int], Sequence[Outp
         sequence.set_friendly_name(made_for(node.get_friendly_name(), made))
         sequences.append(sequence)
     return [opset1.concat([each.output(port) for each in sequences], 1) for port in range(node.get_output_size())]
+
+
+def is_for_recurrent_layer(node: Node) -> bool:
+    """Whether a recurrent layer reads it, also moved: the plugin's own LPT forms those of integers, and has a FakeQuantize of
+    real numbers report such.
+    """
+    waiting = readers_of(node)
+    while waiting:
+        reader = waiting.pop()
+        if reader.get_type_name() in RECURRENT:
+            return True
+        waiting += readers_of(reader) if reader.get_type_name() in MOVES else ()
+    return False

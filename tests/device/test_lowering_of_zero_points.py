@@ -343,7 +343,7 @@ def test_a_padded_grouped_convolution_over_three_axes(core, infer, by_channel):
     [((7,), (6, 8, 3)), ((7, 5), (6, 16, 1, 1)), ((7, 5), (2, 3, 8, 3, 3)), ((3, 4, 5), (6, 8, 2, 2, 2))],
 )
 def test_padding_of_zero_points_by_channel(by_form, space, weights, same, form):
-    """The plugin pads all channels with the zero points of the first four, with its own LPT too."""
+    """The plugin pads a block of channels with the zero points of its first four, with its own LPT too."""
     kind = "Group" if len(weights) - len(space) > 2 else ""
     channels, ones = weights[-len(space) - 1] * (weights[0] if kind else 1), [1] * len(space)
     x = parameter([1, channels, *space])

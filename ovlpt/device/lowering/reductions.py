@@ -11,7 +11,7 @@ from ovlpt.device.lowering.links import FLOAT_MAX, MOVES_UP, block_fusion, merge
 from ovlpt.graph.constants import constant, constant_above, precision_of
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
-from ovlpt.graph.recurrent import MOVES, RECURRENT
+from ovlpt.graph.recurrent import is_for_recurrent_layer
 from ovlpt.graph.relaxed import relaxed_like
 from ovlpt.graph.shapes import shape_of
 from ovlpt.layer_transformation import replace_output
@@ -196,7 +196,7 @@ def _takes_wrongly(reduction: Node) -> bool:
         if by_channel and not takes_channels:
             return not is_moved
         if link.get_type_name() == "FakeQuantize":
-            is_stored = precision_of(link.output(0)) not in REAL or _is_for_recurrent_layer(link)
+            is_stored = precision_of(link.output(0)) not in REAL or is_for_recurrent_layer(link)
             return is_extreme and is_stored and not (by_channel and is_moved)
         if any(values is None for values in constants):
             return False
@@ -207,14 +207,3 @@ def _computes_by_channel(link: Node) -> bool:
     constants = [constant_above(value) for value in link.input_values()]
     by_channel = any(values is not None and not is_scalar_like(values) for values in constants)
     return link.get_type_name() in ARITHMETIC and by_channel
-
-
-def _is_for_recurrent_layer(quantize: Node) -> bool:
-    """Whether the plugin's own LPT, which forms recurrent layers of integers, has a FakeQuantize of real numbers report such."""
-    waiting = readers_of(quantize)
-    while waiting:
-        reader = waiting.pop()
-        if reader.get_type_name() in RECURRENT:
-            return True
-        waiting += readers_of(reader) if reader.get_type_name() in MOVES else ()
-    return False

@@ -14,6 +14,7 @@ from ovlpt.graph.constants import constant, constant_above, converted, is_real, 
 from ovlpt.graph.consumers import readers_of
 from ovlpt.graph.names import Made, made_for
 from ovlpt.graph.quantization_details import QuantizationDetails
+from ovlpt.graph.recurrent import is_for_recurrent_layer
 from ovlpt.graph.relaxed import has_older_kernels, is_relaxed, relaxed, relaxed_like
 from ovlpt.graph.replaced import detach
 from ovlpt.graph.shapes import may_be_open, reshaped, shape_of
@@ -33,6 +34,7 @@ _MOVED_THROUGH = ARITHMETIC | (ACTIVATIONS - {"Swish"}) | {
 
 _MERGED = PASSES_ON | {"Gather", "MaxPool", "Pad"}  # where they are equal
 _DEQUANTIZATION = "dequantization_node_0"
+_PADDED = 16  # channels
 
 
 def subtract_in_f32(subtract: Node) -> Node | None:
@@ -123,9 +125,9 @@ def _negative_added(subtract: Node, data: Output, zero_point: np.ndarray, siblin
 
 
 def add_zero_point_of_floats(subtract: Node) -> Node | None:
-    """The same of integers that are given or stored, converted to f32 and scaled."""
+    """The same of integers that are converted to f32 and scaled, but for recurrent layers, which the plugin's own LPT forms."""
     readers, data = readers_of(subtract), subtract.input_value(0)
-    if is_relaxed(subtract) or any(map(is_relaxed, readers)):
+    if is_relaxed(subtract) or any(map(is_relaxed, readers)) or any(map(is_for_recurrent_layer, readers)):
         return None
     while data.get_node().get_type_name() == "Convert":
         data = data.get_node().input_value(0)
@@ -376,8 +378,8 @@ def pad_before_zero_point(convolution: Node) -> Node | None:
 def pad_with_one_zero_point(convolution: Node) -> Node | None:
     """A layer of more than four channels, whose data have a zero point for each, and are padded, in float.
 
-    The kernels that take such pad every four channels with the zero points of the first: 8 to 60 % off, on every CPU, with
-    the plugin's own LPT, too.
+    The kernels that take such pad a block of channels, 8 with AVX2 and 16 with AVX-512, with the zero points of its first
+    four: 8 to 60 % off, with the plugin's own LPT, too.
     """
     subtract, attributes = convolution.input_value(0).get_node(), convolution.get_attributes()
     is_padded = _is_padded(convolution) or attributes["auto_pad"].startswith("same")
@@ -387,7 +389,14 @@ def pad_with_one_zero_point(convolution: Node) -> Node | None:
     if zero_point is None or shape is None or is_scalar_like(zero_point):
         return None
     channels = shape[-len(attributes["strides"]) - 1]
-    return _in_float(convolution) if channels is None or channels > BLOCK else None
+    return None if channels is not None and _repeats_in_blocks(zero_point.ravel(), channels) else _in_float(convolution)
+
+
+def _repeats_in_blocks(zero_points: np.ndarray, channels: int) -> bool:
+    """Whether those of each block of channels, of which a group has ``channels``, are the first four again and again."""
+    groups = zero_points.reshape(-1, channels)
+    blocks = [group[start : start + _PADDED] for group in groups for start in range(0, channels, _PADDED)]
+    return all((block == np.resize(block[:BLOCK], block.size)).all() for block in blocks)
 
 
 def pad_before_data(convolution: Node) -> Node | None:
