@@ -11,7 +11,17 @@ import numpy as np
 
 from ovlpt.inspect.inputs import output_names
 from ovlpt.inspect.numbers.cases import REMEDY, Case
-from ovlpt.inspect.numbers.distance import BELOW, CHANCE, ENOUGH, Distance, Numbers, OutputNumbers, Verdict, verdict
+from ovlpt.inspect.numbers.distance import (
+    BELOW,
+    CHANCE,
+    ENOUGH,
+    POOR,
+    Distance,
+    Numbers,
+    OutputNumbers,
+    Verdict,
+    verdict,
+)
 from ovlpt.inspect.numbers.layer import first_wrong_layer
 from ovlpt.inspect.numbers.runs import Compile, Network, add, at_sizes, distances_of, sizes_of, started, with_expected
 from ovlpt.inspect.numbers.steadiness import COARSE, FINE, steadiness
@@ -108,7 +118,7 @@ def _records(
     """What is said of each output, by the distances of ovlpt and of the plugin's own LPT on ``case``. ``sure``: there are no
     more samples.
     """
-    found = []
+    found, doubtful = [], POOR if variant.saturates else ENOUGH - CHANCE
     steady = cache(partial(steadiness, source, variant.simulation or simulate, case, COARSE))
     ties = [cache(partial(steadiness, source, simulate, case, moves)) for moves in (FINE, FINE[::-1])]
     for place, (name, distance) in enumerate(zip(output_names(source), distances, strict=True)):
@@ -121,7 +131,7 @@ def _records(
         if made is None and distance.signal:
             if sure and judged is Verdict.BELOW and -math.inf < min(tie()[place] for tie in ties) <= mine + BELOW:
                 judged = Verdict.NEAR
-            elif not judged.fails and mine < ENOUGH - CHANCE and mine < steady()[place] - CHANCE:
+            elif not judged.fails and mine < doubtful and mine < steady()[place] - CHANCE:
                 judged, text = Verdict.FAR, text or "as with the plugin's own LPT"
         found.append(OutputNumbers(name, *_place(variant, case), mine, stock, judged, text))
     return found

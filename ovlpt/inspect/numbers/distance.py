@@ -14,6 +14,7 @@ from ovlpt.operations.families import REARRANGES
 BELOW = 3.0  # dB
 ENOUGH = 40.0  # dB
 CHANCE = 10.0  # dB: what a network may be farther than the simulation moves
+POOR = 10.0  # dB: an error of a third of the signal
 
 
 class Verdict(StrEnum):

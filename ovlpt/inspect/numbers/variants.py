@@ -12,7 +12,7 @@ import openvino
 
 from ovlpt import plugin_config
 from ovlpt.config import PluginConfig
-from ovlpt.device import transform
+from ovlpt.device import this_cpu, transform
 from ovlpt.device.compile import default_precision, inference_precision, lpt_properties
 from ovlpt.device.properties import UNCACHED
 from ovlpt.inspect.float_model import simulate
@@ -37,6 +37,7 @@ class Variant:
     native: Compile | None = None
     floats: str = "f32"
     simulation: Compile | None = None
+    saturates: bool = False  # kernels of int8, which cut sums of two products to 16 bits
 
     def __str__(self) -> str:
         return f"{self.form}, {self.setting}"
@@ -63,9 +64,10 @@ class Variants:
             properties = {key: value for key, value in {**self._properties, **more}.items() if value is not None}
             floats = inference_precision(self._core, self._physical, properties)
             simulation = simulation_with(properties, self._physical, self._core)
+            saturates = this_cpu.saturates(self._core, self._physical)
             for form in (COMPILED, SAVED):
                 run = partial(partial, self._run, properties)
-                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE), floats, simulation)
+                yield Variant(form, name, run(form), run(_STOCK), run(_NATIVE), floats, simulation, saturates)
 
     def _run(self, properties: Mapping[str, object], form: str, model: Model) -> CompiledModel:
         if form == _STOCK:
